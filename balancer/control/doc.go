@@ -1,0 +1,18 @@
+// Package control holds what passes over the private socket between the
+// supervisor and a door: the versioned worker set that the supervisor PUTs,
+// the lease that goes with it, and the state that a door reports. It is a
+// leaf, so that the supervisor need not import the door.
+//
+//	PUT    /worker-set            WorkerSet → Ack
+//	GET    /state                 State
+//	GET    /metrics               the door's own exposition
+//	GET    /requests              Requests
+//	DELETE /requests/{id}         204, or 404
+//	GET    /queue                 Queue
+//	GET    /decisions/{id}        Decision, or 404
+//	POST   /shutdown              drain this door and end it
+//
+// Rules: a door refuses a set whose Epoch is lower than the highest it has
+// seen (409), persists what it accepts, and goes on with its last set when
+// nobody calls. A set is applied whole or not at all.
+package control

@@ -1,0 +1,65 @@
+package control
+
+import (
+	"time"
+
+	"roundhouse/configs"
+)
+
+// WorkerSet is the whole truth about what a door serves.
+type WorkerSet struct {
+	Schema  int    `json:"schema"`  // 1
+	Epoch   uint64 `json:"epoch"`   // rises with each supervisor that takes over
+	Version uint64 `json:"version"` // rises with each change within an epoch
+
+	Door    configs.Door     `json:"door"`
+	Log     configs.Log      `json:"log"`
+	OTLP    configs.OTLP     `json:"otlp"`
+	Pools   []Pool           `json:"pools"`
+	Routes  []configs.Route  `json:"routes"`
+	Plugins []configs.Plugin `json:"plugins"` // of the kinds that a door runs
+}
+
+// Pool is what a door must know of a pool.
+type Pool struct {
+	Name         string         `json:"name"`
+	Policy       string         `json:"policy"`
+	Models       []string       `json:"models"` // served names; empty: learned from the workers
+	ReasoningEnd string         `json:"reasoning_end,omitempty"`
+	Scrape       configs.Scrape `json:"scrape"`
+	Canary       *Canary        `json:"canary,omitempty"` // while a roll-out is judged
+	Workers      []Worker       `json:"workers"`
+}
+
+// Canary gives one worker a fixed share of its pool's requests.
+type Canary struct {
+	Worker string  `json:"worker"`
+	Share  float64 `json:"share"`
+}
+
+// Worker is one worker as the supervisor wants the door to treat it.
+type Worker struct {
+	Name       string `json:"name"`
+	URL        string `json:"url"`
+	APIKey     string `json:"api_key,omitempty"` // plain: this socket is private, and the door must send it
+	Generation uint64 `json:"generation"`        // rises at every restart; clears all that was learned of this worker
+	Kind       string `json:"kind"`              // "roundhouse" (status stream) or "vllm" (scraped)
+	KVTokens   int64  `json:"kv_tokens,omitempty"`
+
+	// State is what the supervisor wants: "ready", "draining" or "starting"
+	// (known, but not to be used). The door's own findings (ejected,
+	// unreachable) come back in its State.
+	State    string     `json:"state"`
+	Reason   string     `json:"reason,omitempty"`
+	Deadline *time.Time `json:"deadline,omitempty"` // of a drain: what is left then is resumed elsewhere
+}
+
+// Ack answers a PUT of a WorkerSet.
+type Ack struct {
+	Door    string `json:"door"`
+	Epoch   uint64 `json:"epoch"`
+	Version uint64 `json:"version"`
+	// LeaseSeconds is how long from now this door obeys no other epoch than
+	// this one. A destructive action must end within it.
+	LeaseSeconds float64 `json:"lease_seconds"`
+}

@@ -1,0 +1,60 @@
+package control
+
+import "time"
+
+// State is what a door says of itself and of the workers as it sees them.
+type State struct {
+	Schema  int       `json:"schema"` // 1
+	Door    string    `json:"door"`   // its id
+	PID     int       `json:"pid"`
+	At      time.Time `json:"at"`
+	Phase   string    `json:"state"` // "ready", "draining"
+	Build   string    `json:"version"`
+	Listen  string    `json:"listen"` // the address it really has
+	Epoch   uint64    `json:"epoch"`
+	Set     uint64    `json:"set"` // version of the worker set in force
+	Streams int       `json:"streams"`
+	Queued  int       `json:"queued"`
+
+	Workers []WorkerState `json:"workers"`
+}
+
+// WorkerState is one worker as this door sees it. Unknown is nil, never 0.
+type WorkerState struct {
+	ID         string    `json:"id"` // pool/name
+	Generation uint64    `json:"generation"`
+	State      string    `json:"state"` // "ready", "draining", "drained", "ejected", "unreachable", "starting"
+	Reason     string    `json:"reason,omitempty"`
+	Since      time.Time `json:"since"`
+	Reached    bool      `json:"reached"` // this door has had an answer from it in this generation
+	Models     []string  `json:"models"`
+
+	KV       KV       `json:"kv"`
+	Requests Requests `json:"requests"`
+
+	// Since this generation began; what rotation triggers and roll-outs judge by.
+	Served          int64   `json:"served"`
+	Failed          int64   `json:"failed"`
+	Tokens          int64   `json:"tokens"`
+	TTFTSeconds     float64 `json:"ttft_seconds"`      // moving average
+	TokensPerSecond float64 `json:"tokens_per_second"` // moving average of one stream
+}
+
+// KV is the ledger's account of one worker.
+type KV struct {
+	CapacityTokens   *int64   `json:"capacity_tokens"`
+	ChargedTokens    int64    `json:"charged_tokens"`
+	ForeignTokens    int64    `json:"foreign_tokens"`
+	ReportedTokens   *int64   `json:"reported_tokens"`
+	ReportAgeSeconds *float64 `json:"report_age_seconds"`
+	Usage            *float64 `json:"usage"` // (charged + foreign) / capacity
+}
+
+// Requests counts what this door has at a worker, and what the worker says.
+type Requests struct {
+	InFlight      int      `json:"in_flight"` // of this door; a drain is done when the sum over all doors is 0
+	Running       *int     `json:"running"`
+	Waiting       *int     `json:"waiting"`
+	PrefillTokens *int64   `json:"prefill_tokens"`
+	OldestSeconds *float64 `json:"oldest_seconds"`
+}

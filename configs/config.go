@@ -1,0 +1,241 @@
+package configs
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Config is one configuration file, decoded, defaulted and checked.
+// It is plain data: the supervisor keeps one, hands the door its part (as
+// JSON, over the private socket), and replaces it whole on a reload.
+type Config struct {
+	StateDir   string     `json:"state_dir"` // journal, locks, logs, cache
+	Log        Log        `json:"log"`
+	Door       Door       `json:"door"`
+	Admin      Admin      `json:"admin"`
+	Supervisor Supervisor `json:"supervisor"`
+	Pools      []Pool     `json:"pools"`
+	Routes     []Route    `json:"routes"`
+	Plugins    []Plugin   `json:"plugins"`
+	OTLP       OTLP       `json:"otlp"`
+}
+
+// Log says what the program writes about itself.
+type Log struct {
+	Level  slog.Level `json:"level"`
+	Format string     `json:"format"` // "text" or "json"
+	Access bool       `json:"access"` // one line a request, without its prompt
+}
+
+// Door is the front door's part of the file.
+type Door struct {
+	Listen    string   `json:"listen"`  // "host:port" or ":port"
+	Policy    string   `json:"policy"`  // the default for pools that name none
+	Memory    Size     `json:"memory"`  // all bodies held at once
+	Metrics   string   `json:"metrics"` // "listen", "admin" or "off"
+	TLS       *TLS     `json:"tls"`     // nil: plain HTTP
+	Limits    Limits   `json:"limits"`
+	Queue     Queue    `json:"queue"`
+	Retry     Retry    `json:"retry"`
+	Resume    Resume   `json:"resume"`
+	Breaker   Breaker  `json:"breaker"`
+	SlowStart Duration `json:"slow_start"` // how long a worker that joins takes to full share
+	CORS      CORS     `json:"cors"`
+	Keys      []Key    `json:"keys"` // none: no key is asked for
+}
+
+// TLS names the door's certificate.
+type TLS struct {
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
+}
+
+// Limits bound what one client or one worker may take of the door.
+type Limits struct {
+	Body        Size     `json:"body"`
+	Headers     Size     `json:"headers"`
+	HeaderRead  Duration `json:"header_read"`
+	BodyIdle    Duration `json:"body_idle"`
+	FirstByte   Duration `json:"first_byte"` // suspended while the worker makes progress
+	Idle        Duration `json:"idle"`       // between two events
+	Connections int      `json:"connections"`
+}
+
+// Queue bounds what waits at the door for room on a worker.
+type Queue struct {
+	MaxRequests int      `json:"max_requests"`
+	MaxWait     Duration `json:"max_wait"`
+}
+
+// Retry bounds what is sent a second time before its first event.
+type Retry struct {
+	Attempts int     `json:"attempts"` // tries beyond the first
+	Budget   float64 `json:"budget"`   // share of requests that may be retries
+}
+
+// Resume says whether a broken stream goes on at another worker.
+type Resume struct {
+	Enabled bool `json:"enabled"`
+}
+
+// Breaker takes a worker out after failures in a row, for a while.
+type Breaker struct {
+	Failures int      `json:"failures"`
+	Open     Duration `json:"open"`
+}
+
+// CORS lists the origins whose pages may call the door. None: no CORS headers.
+type CORS struct {
+	Origins []string `json:"origins"`
+}
+
+// Key is one client's key and what it may use.
+type Key struct {
+	Name              string   `json:"name"`
+	SHA256            []string `json:"sha256"`              // hex; several, so that old and new overlap
+	Models            []string `json:"models"`              // "*" for all
+	RequestsPerMinute int      `json:"requests_per_minute"` // 0: no limit
+	TokensPerMinute   int      `json:"tokens_per_minute"`   // 0: no limit
+	MaxConcurrent     int      `json:"max_concurrent"`      // 0: no limit
+	Priority          string   `json:"priority"`            // "high", "normal" or "low"
+	Weight            int      `json:"weight"`              // share among the keys of one priority
+}
+
+// Admin is where operators reach the supervisor.
+type Admin struct {
+	Listen string `json:"listen"` // "host:port" or "unix:///path"
+	Token  Secret `json:"token"`
+}
+
+// Supervisor holds what bounds all pools of one machine.
+type Supervisor struct {
+	Parallel int `json:"parallel"` // starts and turns at once
+}
+
+// Pool is a set of workers that serve the same.
+type Pool struct {
+	Name          string    `json:"name"`
+	Driver        string    `json:"driver"`  // "process", "docker", "swarm", "static" or "plugin:<name>"
+	Policy        string    `json:"policy"`  // resolved: never empty
+	Devices       string    `json:"devices"` // "auto" or "cpu"
+	GPUsPerWorker int       `json:"gpus_per_worker"`
+	Engine        Engine    `json:"engine"`
+	Workers       []Worker  `json:"workers"` // resolved: the count of `workers = N` is spelt out
+	Rotation      Rotation  `json:"rotation"`
+	Canary        *Canary   `json:"canary"` // nil: a roll-out takes worker after worker
+	Scrape        Scrape    `json:"scrape"`
+	Container     Container `json:"container"` // of the docker and swarm drivers
+
+	// Reasoning end marker, e.g. "</think>", for resuming on workers that split
+	// reasoning from the answer. Empty: the answer is not split.
+	ReasoningEnd string `json:"reasoning_end"`
+}
+
+// Engine is what a worker serves and how. The process driver makes the flags
+// of roundhouse-worker of it, the docker driver those of `vllm serve`.
+type Engine struct {
+	Model           string            `json:"model"` // empty: the demonstration model
+	ServedModelName []string          `json:"served_model_name"`
+	Quantization    string            `json:"quantization"`
+	MaxModelLen     int               `json:"max_model_len"`
+	Args            []string          `json:"args"`
+	Environment     map[string]string `json:"environment"`
+}
+
+// Worker is one engine of a pool.
+type Worker struct {
+	Name     string   `json:"name"`
+	GPUs     []string `json:"gpus"`      // PCI addresses or NVIDIA UUIDs
+	Port     int      `json:"port"`      // 0: a free one
+	Takeover string   `json:"takeover"`  // a container that runs already
+	URL      string   `json:"url"`       // static driver
+	APIKey   Secret   `json:"api_key"`   // sent to the worker
+	KVTokens int64    `json:"kv_tokens"` // capacity where the worker does not say; 0: unknown
+}
+
+// Rotation says when and how the workers of a pool take their turns.
+type Rotation struct {
+	Schedule      string   `json:"schedule"` // five-field cron; empty: by hand only
+	Timezone      string   `json:"timezone"` // IANA name; empty: the machine's
+	Strategy      string   `json:"strategy"` // "in_place" or "surge"
+	DrainTimeout  Duration `json:"drain_timeout"`
+	ReadyTimeout  Duration `json:"ready_timeout"`
+	StopGrace     Duration `json:"stop_grace"`
+	MinReady      int      `json:"min_ready"` // resolved: workers-1 where left out
+	Missed        string   `json:"missed"`    // "once" or "skip"
+	Jitter        Duration `json:"jitter"`
+	Blackout      []string `json:"blackout"`
+	AfterRequests int64    `json:"after_requests"` // 0: never
+	AfterTokens   int64    `json:"after_tokens"`   // 0: never
+	MemoryGrowth  float64  `json:"memory_growth"`  // share of its first hour; 0: never
+	Slowdown      float64  `json:"slowdown"`       // share of its first hour; 0: never
+}
+
+// Canary is the first worker of a roll-out and how it is judged.
+type Canary struct {
+	Share       float64 `json:"share"`
+	MinRequests int     `json:"min_requests"`
+}
+
+// Scrape says how a worker without a status stream is read.
+type Scrape struct {
+	Interval Duration          `json:"interval"`
+	Names    map[string]string `json:"names"` // metric names, where they differ
+}
+
+// Container has compose's names and meanings.
+type Container struct {
+	Image       string            `json:"image"`
+	PullPolicy  string            `json:"pull_policy"` // "missing", "always" or "never"
+	Entrypoint  []string          `json:"entrypoint"`
+	Command     []string          `json:"command"`
+	Environment map[string]string `json:"environment"`
+	Volumes     []string          `json:"volumes"`
+	ShmSize     Size              `json:"shm_size"`
+	Ulimits     map[string]int64  `json:"ulimits"`
+	NetworkMode string            `json:"network_mode"`
+	Networks    []string          `json:"networks"`
+	IPC         string            `json:"ipc"`
+	Init        bool              `json:"init"`
+	User        string            `json:"user"`
+	Labels      map[string]string `json:"labels"`
+}
+
+// Route is a name that clients ask for, and what serves it.
+type Route struct {
+	Name     string   `json:"name"`
+	Aliases  []string `json:"aliases"`
+	Sticky   string   `json:"sticky"` // "session", "user", "prefix" or "none"
+	Targets  []Target `json:"targets"`
+	Fallback string   `json:"fallback"` // a pool or model, when no target can serve
+}
+
+// Target is a model and its share of a route.
+type Target struct {
+	Model  string `json:"model"`
+	Weight int    `json:"weight"`
+}
+
+// Plugin is one program that extends the door or the supervisor.
+type Plugin struct {
+	Name      string `json:"name"`
+	Kind      string `json:"kind"` // "policy", "filter", "driver" or "notifier"
+	Path      string `json:"path"`
+	SHA256    string `json:"sha256"`
+	OnFailure string `json:"on_failure"` // "closed" or "open"
+	User      string `json:"user"`       // runs as; empty: as its parent
+}
+
+// OTLP is where traces go. An empty endpoint sends none.
+type OTLP struct {
+	Endpoint string `json:"endpoint"`
+}
+
+// Duration is a time.Duration that reads and writes as "90s".
+type Duration time.Duration
+
+// Size is a number of bytes that reads and writes as "32MiB".
+type Size int64
+
+// Secret is a value that prints as "***" everywhere but where it is used.
+type Secret string

@@ -1,0 +1,75 @@
+package kernels
+
+// Backend is one place to compute: a set of CPU cores, or one GPU.
+//
+// Its methods are called from one goroutine at a time; it may use any number
+// of threads of its own.
+type Backend interface {
+	// Name says what computes, for people: "cpu avx512_bf16, 2 threads".
+	Name() string
+
+	// Weight takes in a matrix or a vector and keeps it in the layout of its
+	// format. src.Data may be a mapping of a file; Weight does not keep it.
+	Weight(src Source, format Format) (Weight, error)
+
+	// KV sets aside the pages of one layer group.
+	KV(spec KVSpec) (KV, error)
+
+	// Compile checks a program and makes it ready to run. The program is not
+	// to be changed afterwards.
+	Compile(p *Program, limits Limits) (Executable, error)
+
+	// Close gives everything back. Executables are closed with it.
+	Close() error
+}
+
+// Executable is a program that a backend can run.
+type Executable interface {
+	// Run executes one step and fills out. out's slices are reused from call
+	// to call; they are valid until the next one.
+	Run(step *Step, out *Result) error
+}
+
+// Limits bound a step, so that a backend can set memory aside once.
+type Limits struct {
+	Tokens int // rows of a step
+	Seqs   int // sequences of a step
+	Rows   int // sampled rows of a step
+}
+
+// Weight is a matrix or vector as a backend keeps it.
+type Weight interface {
+	Shape() (out, in int) // a vector has in = 1
+	Bytes() int64         // of memory that the backend keeps for it
+}
+
+// KV is the pages of one layer group as a backend keeps them.
+type KV interface {
+	Spec() KVSpec
+	Bytes() int64
+}
+
+// KVSpec describes the pages of one group of layers, which share one block
+// table. Page b of layer l holds keys (BlockTokens, Heads, KeyDim) and values
+// (BlockTokens, Heads, ValueDim) in an order that is the backend's own.
+type KVSpec struct {
+	Layers      int
+	Blocks      int // pages a layer
+	BlockTokens int
+	Heads       int
+	KeyDim      int
+	ValueDim    int   // 0 for MLA, whose values are a part of its keys
+	Type        DType // BF16, F32, F8E4M3 or Int8
+
+	// StateBytes is the size of the recurrent state that a block of this group
+	// is instead of keys and values; 0 for attention.
+	StateBytes int
+}
+
+// PageBytes is the memory of one block across all layers of the group.
+func (s KVSpec) PageBytes() int64 {
+	if s.StateBytes > 0 {
+		return int64(s.Layers) * int64(s.StateBytes)
+	}
+	return int64(s.Layers) * int64(s.BlockTokens) * int64(s.Heads) * int64(s.KeyDim+s.ValueDim) * int64(s.Type.Size())
+}

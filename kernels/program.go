@@ -1,0 +1,244 @@
+package kernels
+
+// Program is a model's forward pass as plain data: a list of operations over
+// values. A model records it once; a backend reads it in Compile. Nothing is
+// computed while recording, and no operation knows how many rows it will have.
+type Program struct {
+	Ops    []Op
+	Values []Value
+}
+
+// Value is one intermediate result. Its rows are symbolic.
+type Value struct {
+	Rows  Rows
+	Width int // columns
+}
+
+// Rows says what the rows of a value stand for.
+type Rows uint8
+
+const (
+	Tokens  Rows = iota // one row for each token of the step
+	Sampled             // one row for each entry of Step.Rows
+	Seqs                // one row for each sequence of the step (pooling)
+)
+
+// Tensor names a value of the program that recorded it.
+type Tensor int
+
+// None is the absent operand.
+const None Tensor = -1
+
+// Op is one operation. Exactly one of the types below.
+type Op interface{ op() }
+
+// Embed reads rows of a table: out[i] = table[id[i]] · Scale. (Tokens, width)
+type Embed struct {
+	Out   Tensor
+	Table Weight  // (vocab, width)
+	IDs   IDs     // which ids of the step index the table
+	Scale float32 // 0 means 1
+}
+
+// IDs names an index that the step carries for each token.
+type IDs uint8
+
+const (
+	TokenIDs IDs = iota
+	PositionIDs
+	TypeIDs // BERT's segments
+)
+
+// Norm normalises each row, or each head of a row:
+//
+//	RMS:   out = x / sqrt(mean(x²) + Eps) · (w + Offset)
+//	Layer: out = (x - mean) / sqrt(var + Eps) · w + Bias
+//
+// over Width consecutive columns (the whole row when 0). In and Out may be
+// the same. Add, unless None, is added to In before, and the sum is stored to
+// Add as well: the residual stream.
+type Norm struct {
+	In, Out Tensor
+	Add     Tensor
+	Weight  Weight // length Width; nil: all ones
+	Bias    Weight // nil: none
+	Eps     float32
+	Offset  float32 // 1 for Gemma, whose weights are stored minus one
+	Width   int     // columns that are normalised together; 0: all
+	Layer   bool
+}
+
+// Linear is out = x · Wᵀ + bias (+ Add): (rows, in) → (rows, out). When
+// Weights holds several matrices, their outputs stand side by side in Out.
+type Linear struct {
+	In, Out Tensor
+	Weights []Weight // each (out_i, in)
+	Biases  []Weight // nil, or one each (entries may be nil)
+	Add     Tensor   // residual, added after the bias; None: none
+	Scale   float32  // of the product, before bias; 0 means 1
+}
+
+// RoPE turns pairs of columns of each head by position, in place. Column
+// First + h·HeadDim is where head h begins.
+type RoPE struct {
+	X            Tensor
+	First, Heads int
+	HeadDim      int
+	Rotary       int       // columns of each head that turn; 0: all
+	Start        int       // first of them within the head
+	Interleaved  bool      // pairs (2i, 2i+1) instead of (i, i + Rotary/2)
+	InvFreq      []float64 // Rotary/2 frequencies
+	Scale        float32   // of cosine and sine (YaRN's attention factor); 0 means 1
+}
+
+// Attention writes this step's keys and values to their pages, then attends
+// over all tokens of each sequence up to the query's own (all of them when
+// Bidirectional): softmax(q·kᵀ·Scale)·v. Query head h reads KV head
+// h / (Heads / KVHeads).
+type Attention struct {
+	Q, K, V       Tensor // (tokens, Heads·KeyDim), (tokens, KVHeads·KeyDim), (tokens, KVHeads·ValueDim)
+	QFirst        int    // first column of each in its value
+	KFirst        int
+	VFirst        int
+	Out           Tensor // (tokens, Heads·ValueDim)
+	KV            KV     // nil for encoders, which keep nothing
+	Layer         int    // within KV's group
+	Group         int    // which block table of the step
+	Heads         int
+	KVHeads       int
+	KeyDim        int
+	ValueDim      int
+	Scale         float32
+	Window        int     // tokens that a query sees, itself included; 0: all
+	SoftCap       float32 // cap·tanh(score/cap); 0: none
+	Sinks         Weight  // one logit a head that takes part in the softmax alone; nil: none
+	Bidirectional bool
+}
+
+// Activate is out = f(gate) · up over the two halves of In (rows, 2·width),
+// or f(In) when Up is false.
+type Activate struct {
+	In, Out Tensor
+	Kind    Activation
+	Up      bool
+	Limit   float32 // gpt-oss clamps both; 0: none
+}
+
+// Activation is a scalar function.
+type Activation uint8
+
+const (
+	SiLU Activation = iota
+	GELU
+	GELUTanh
+	ReLU
+	Tanh
+	Sigmoid
+	SwiGLUOAI // gpt-oss: gate·sigmoid(1.702·gate)·(up + 1)
+)
+
+// MoE routes each row to Top of the experts and sums their weighted outputs.
+type MoE struct {
+	In, Out   Tensor
+	Router    Weight   // (experts, in), kept float32
+	Bias      Weight   // added to the scores for the choice alone; nil: none
+	RouterAdd Weight   // router's own bias; nil: none
+	GateUp    []Weight // one (2·inner, in) an expert, gate rows first
+	GateUpAdd []Weight // biases; nil: none
+	Down      []Weight // one (hidden, inner) an expert
+	DownAdd   []Weight
+	Top       int
+	Sigmoid   bool    // scores by sigmoid instead of softmax
+	TopFirst  bool    // softmax over the chosen alone (Mixtral, gpt-oss)
+	Normalise bool    // the chosen weights sum to one
+	Scale     float32 // of the weights; 0 means 1
+	Groups    int     // experts in groups, of which TopGroups take part; 0: one
+	TopGroups int
+	Kind      Activation
+	Limit     float32
+	Add       Tensor // residual; None: none
+}
+
+// Scale multiplies by a gate and adds: out = In · f(Gate) (+ Add). Gate has
+// In's width or one column. Gate None multiplies by Factor alone.
+type Scale struct {
+	In, Gate, Add, Out Tensor
+	Kind               Activation // of the gate
+	Factor             float32    // 0 means 1
+}
+
+// Delta is the gated delta rule of Qwen3-Next with its short convolution; its
+// state is a recurrent KV group. See the reference for the recurrence.
+type Delta struct {
+	QKV, Gates, Out Tensor
+	Conv            Weight // (channels, taps)
+	ALog, DtBias    Weight // (value heads)
+	KV              KV
+	Layer, Group    int
+	KeyHeads        int
+	ValueHeads      int
+	KeyDim          int
+	ValueDim        int
+}
+
+// Columns copies columns [First, First+width of Out) of In.
+type Columns struct {
+	In, Out Tensor
+	First   int
+}
+
+// Pick gathers the rows that Step.Rows names: (Tokens) → (Sampled).
+type Pick struct{ In, Out Tensor }
+
+// Pool reduces the rows of each sequence to one: (Tokens) → (Seqs).
+type Pool struct {
+	In, Out   Tensor
+	Kind      Pooling
+	Normalise bool // to unit length
+}
+
+// Pooling names how a sequence becomes one row.
+type Pooling uint8
+
+const (
+	PoolCLS Pooling = iota
+	PoolMean
+	PoolLast
+)
+
+// Sample ends a program that generates: it takes the logits of the sampled
+// rows and chooses by Step.Sampling.
+type Sample struct {
+	Logits  Tensor  // (Sampled, vocab)
+	SoftCap float32 // 0: none
+}
+
+// Output ends a program that embeds or scores: its rows come back whole.
+type Output struct{ In Tensor }
+
+func (*Embed) op()     {}
+func (*Norm) op()      {}
+func (*Linear) op()    {}
+func (*RoPE) op()      {}
+func (*Attention) op() {}
+func (*Activate) op()  {}
+func (*MoE) op()       {}
+func (*Scale) op()     {}
+func (*Delta) op()     {}
+func (*Columns) op()   {}
+func (*Pick) op()      {}
+func (*Pool) op()      {}
+func (*Sample) op()    {}
+func (*Output) op()    {}
+
+// New makes a value of the given shape, to be the Out of an operation.
+func (p *Program) New(rows Rows, width int) Tensor {
+	p.Values = append(p.Values, Value{Rows: rows, Width: width})
+	return Tensor(len(p.Values) - 1)
+}
+
+// Do appends an operation.
+func (p *Program) Do(op Op) { p.Ops = append(p.Ops, op) }
+
+// Width is the number of columns of a value.
+func (p *Program) Width(t Tensor) int { return p.Values[t].Width }

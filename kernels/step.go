@@ -1,0 +1,80 @@
+package kernels
+
+// Step is everything that changes from one forward pass to the next.
+type Step struct {
+	Tokens    []int32 // (tokens) ids, sequence after sequence
+	Positions []int32 // (tokens)
+	Types     []int32 // (tokens) segments; nil: zeros
+	Seqs      []Seq
+	Rows      []int32    // (rows) indexes into Tokens, ascending, whose logits are wanted
+	Sampling  []Sampling // (rows) how to choose; nil: no token is chosen
+
+	// WantLogits brings whole rows of logits back in Result.Logits.
+	WantLogits bool
+}
+
+// Seq is one sequence's part of a step: Count rows from First on.
+type Seq struct {
+	First   int32
+	Count   int32
+	Context int32 // tokens of the sequence after this step; the last row's position + 1
+
+	// Blocks is the block table of each KV group: entry i holds tokens
+	// [i·BlockTokens, (i+1)·BlockTokens). Blocks behind a sliding window are -1.
+	Blocks [][]int32
+}
+
+// Sampling says how one row becomes a token. The order is vLLM's: mask, bias,
+// penalties, temperature, min_p, top_k, top_p, then one draw.
+type Sampling struct {
+	Temperature float32 // 0: greedy, ties to the lowest id
+	TopK        int32   // 0: all
+	TopP        float32 // 1: all
+	MinP        float32 // 0: all
+
+	// Edits are sparse changes of logits, sorted by token.
+	Edits []Edit
+
+	// Allowed has one bit for each token; nil allows all.
+	Allowed []uint32
+
+	// The random number is Philox4x32-10 of these and nothing else.
+	Seed     uint64
+	Branch   uint32 // which of n
+	Position uint32 // of the token among the output
+
+	// Top is how many candidates to bring back, for logprobs (at most 64).
+	Top int32
+	// Probe lists tokens whose logits are wanted besides.
+	Probe []int32
+}
+
+// Edit changes one logit x: x = (x > 0 ? x / Repetition : x · Repetition) + Add.
+type Edit struct {
+	Token      int32
+	Repetition float32 // 1: none
+	Add        float32 // bias - frequency_penalty · count - presence_penalty
+}
+
+// Result is what a step brings back to the host.
+type Result struct {
+	Sampled []Choice    // (rows)
+	Logits  [][]float32 // (rows)(vocab), only if wanted: before edits
+	Output  [][]float32 // (rows)(width) of an Output operation
+}
+
+// Choice is the outcome of one row.
+type Choice struct {
+	Token     int32
+	Logit     float32     // of the token, before edits
+	LogSumExp float32     // over the row, before edits: logprob = logit - LogSumExp
+	Rank      int32       // of the token among the row's logits, from 1
+	Top       []Candidate // the greatest logits before edits, descending, ties to the lower id
+	Probe     []float32   // logits of Sampling.Probe
+}
+
+// Candidate is a token and its logit.
+type Candidate struct {
+	Token int32
+	Logit float32
+}
