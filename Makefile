@@ -1,0 +1,51 @@
+# One line a target in `make help`. Everything that a target needs is built or
+# installed by it; nothing depends on what was installed by hand.
+
+GO      ?= go
+LISTEN  ?=
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  = -s -w -X roundhouse/worker/api.Version=$(VERSION)
+UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
+
+# The whole program is pure Go. Only the race detector links C.
+export CGO_ENABLED = 0
+
+.DEFAULT_GOAL = help
+.PHONY: help run build test test-prepare test-go test-race test-clients lint fuzz bench clean
+
+help: ## what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
+
+run: build ## start the quick start: two workers on the demonstration model (LISTEN=:8010 moves it)
+	bin/roundhouse up -c configs/quickstart.hcl $(UP_FLAGS)
+
+build: ## bin/roundhouse and bin/roundhouse-worker
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+test: test-prepare ## install what the tests need, then run all of them
+	@$(MAKE) --no-print-directory lint test-go test-race test-clients
+
+test-prepare:
+	@test/prepare
+
+test-go: ## every Go test, without the race detector
+	$(GO) test -json ./... | $(GO) run ./test/tool/summary go
+
+test-race: ## the packages that start goroutines, with the race detector
+	CGO_ENABLED=1 $(GO) test -race -short -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(GO) run ./test/tool/summary race
+
+test-clients: build ## openai-python and openai-node against the door
+	$(GO) test -tags clients -run '^TestClient' -json ./test | $(GO) run ./test/tool/summary clients
+
+lint: ## gofmt, go vet, and the repository's own rules
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt: the files above are not formatted'; exit 1; }
+	$(GO) vet ./...
+	$(GO) test -run TestRules ./test
+
+fuzz: ## every fuzz target for FUZZTIME (20s) each
+	@test/fuzz $(or $(FUZZTIME),20s)
+
+clean: ## remove what was built
+	rm -rf bin build
+
+RACE_PACKAGES = ./balancer/... ./supervisor/... ./worker ./worker/kv ./worker/server ./plugins/... ./cmd/...

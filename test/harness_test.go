@@ -1,0 +1,252 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// built is the folder where the two programs are built, once, by the first test
+// that needs them.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// program is the path of one of our own.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "roundhouse-test-"); built.err != nil {
+			return
+		}
+		build := exec.Command("go", "build", "-o", built.dir, "roundhouse/cmd/...")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("cannot build the programs: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, name)
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// system is a running `roundhouse up`.
+type system struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	out   *output
+	Door  string // http://host:port
+	Admin string
+}
+
+// output collects what a program prints, for waiting and for failures.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+	new chan struct{} // closed at each write
+}
+
+func newOutput() *output { return &output{new: make(chan struct{})} }
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.new)
+	o.new = make(chan struct{})
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// wait returns once ok holds of all that was printed, or fails the test.
+func (o *output) wait(t *testing.T, within time.Duration, what string, ok func(string) bool) {
+	t.Helper()
+	late := time.After(within)
+	for {
+		o.mu.Lock()
+		text, more := o.buf.String(), o.new
+		o.mu.Unlock()
+		if ok(text) {
+			return
+		}
+		select {
+		case <-more:
+		case <-late:
+			t.Fatalf("%s: not within %v; printed so far:\n%s", what, within, text)
+		}
+	}
+}
+
+// freePort finds a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// writeConfig writes a configuration of its own ports and state into a folder
+// of the test's own. pool is the pool blocks.
+func writeConfig(t *testing.T, pool string) (path, door, admin string) {
+	t.Helper()
+	dir := t.TempDir()
+	door, admin = fmt.Sprintf("127.0.0.1:%d", freePort(t)), fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	path = filepath.Join(dir, "roundhouse.hcl")
+	text := fmt.Sprintf("state_dir = %q\n\ndoor {\n  listen = %q\n}\n\nadmin {\n  listen = %q\n}\n\n%s\n",
+		filepath.Join(dir, "state"), door, admin, pool)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, door, admin
+}
+
+// twoWorkers is the quick start's pool. Each %s takes further engine arguments.
+const twoWorkers = `
+pool "chat" {
+  driver  = "process"
+  devices = "cpu"
+  workers = 2
+  engine {
+    served_model_name = ["roundhouse-demo"]
+    args              = [%s]
+  }
+  rotation {
+    drain_timeout = "60s"
+    stop_grace    = "10s"
+  }
+}
+`
+
+// start runs `roundhouse up` on the given pools and waits until all is ready.
+func start(t *testing.T, pool string) *system {
+	t.Helper()
+	path, door, admin := writeConfig(t, pool)
+	s := &system{t: t, out: newOutput(), Door: "http://" + door, Admin: "http://" + admin}
+	s.cmd = exec.Command(program(t, "roundhouse"), "up", "-c", path)
+	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.stop)
+	s.waitReady(60 * time.Second)
+	return s
+}
+
+// stop ends the system as an operator would, and fails the test if it does not end.
+func (s *system) stop() {
+	if s.cmd.ProcessState != nil {
+		return
+	}
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	ended := make(chan error, 1)
+	go func() { ended <- s.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			s.t.Errorf("roundhouse up ended with %v; printed:\n%s", err, s.out)
+		}
+	case <-time.After(90 * time.Second):
+		s.cmd.Process.Kill()
+		<-ended
+		s.t.Errorf("roundhouse up did not end after SIGTERM; printed:\n%s", s.out)
+	}
+	if s.t.Failed() {
+		s.t.Logf("roundhouse up printed:\n%s", s.out)
+	}
+}
+
+// worker is what the tests read of GET /api/workers.
+type worker struct {
+	ID         string
+	State      string
+	Generation int
+	Restarts   int
+	Place      struct{ PID int }
+}
+
+// workers asks the admin API. An empty list means that it did not answer.
+func (s *system) workers() []worker {
+	var list struct{ Workers []worker }
+	res, err := http.Get(s.Admin + "/api/workers")
+	if err != nil {
+		return nil
+	}
+	defer res.Body.Close()
+	if json.NewDecoder(res.Body).Decode(&list) != nil {
+		return nil
+	}
+	return list.Workers
+}
+
+// waitReady polls the admin API until every worker is ready.
+func (s *system) waitReady(within time.Duration) {
+	s.t.Helper()
+	poll(s.t, within, "all workers ready", func() bool {
+		ws := s.workers()
+		for _, w := range ws {
+			if w.State != "ready" {
+				return false
+			}
+		}
+		return len(ws) > 0
+	}, func() string { return fmt.Sprintf("workers: %+v\nprinted:\n%s", s.workers(), s.out) })
+}
+
+// poll asks until ok holds. It is for what only another process knows.
+func poll(t *testing.T, within time.Duration, what string, ok func() bool, why func() string) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(within)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%s: not within %v; %s", what, within, why())
+		}
+	}
+}
+
+// post sends JSON and returns the status and the body.
+func post(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	res, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
