@@ -18,6 +18,9 @@ type Config struct {
 	Routes     []Route    `json:"routes"`
 	Plugins    []Plugin   `json:"plugins"`
 	OTLP       OTLP       `json:"otlp"`
+
+	// Warnings are what Load found that is allowed and hardly meant.
+	Warnings Diagnostics `json:"-"`
 }
 
 // Log says what the program writes about itself.

@@ -1,0 +1,130 @@
+package configs
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// Diagnostic is one thing that is wrong with a configuration file.
+type Diagnostic struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`    // from 1; 0: the file as a whole
+	Column  int    `json:"column"`  // from 1, in characters
+	Message string `json:"message"` // what is wrong and what to do
+	Source  string `json:"source"`  // the line, without its secrets
+
+	width int // characters that the marks below the source line span
+}
+
+// String returns the diagnostic with its source line, over several lines.
+func (d Diagnostic) String() string {
+	if d.Line == 0 {
+		return d.File + ": " + d.Message
+	}
+	number := fmt.Sprintf("%5d | ", d.Line)
+	mark := strings.Repeat(" ", len(number)+d.Column-1) + strings.Repeat("^", max(d.width, 1))
+	return fmt.Sprintf("%s:%d:%d: %s\n%s%s\n%s", d.File, d.Line, d.Column, d.Message, number, d.Source, mark)
+}
+
+// Diagnostics is all that is wrong with a file, in the order of its lines.
+// It is the error that Load and Parse return for a file that they could read.
+type Diagnostics []Diagnostic
+
+// Error returns all diagnostics, one after the other.
+func (ds Diagnostics) Error() string {
+	parts := make([]string, len(ds))
+	for i, d := range ds {
+		parts[i] = d.String()
+	}
+	return strings.Join(parts, "\n")
+}
+
+// secretAssignment finds a value that a source line must not show: one given
+// to a name that sounds like a secret, or that follows such a flag.
+var secretAssignment = regexp.MustCompile(`(?i)([a-z0-9_-]*(?:token|key|secret|passw)[a-z0-9_-]*"?\s*[=:,]\s*)(".*|<<.*)`)
+
+// maxSource bounds the part of a line that is shown.
+const maxSource = 160
+
+// diagnose makes a Diagnostic of a place in a source.
+func diagnose(file string, src []byte, r hcl.Range, message string) Diagnostic {
+	d := Diagnostic{File: file, Line: r.Start.Line, Column: r.Start.Column, Message: message, width: 1}
+	if r.End.Line == r.Start.Line {
+		d.width = r.End.Column - r.Start.Column
+	}
+	line := printable(sourceLine(src, d.Line))
+	if shown := secretAssignment.ReplaceAllString(line, `$1"`+hiddenText+`"`); shown != line {
+		line = shown
+		d.width = 1
+	}
+	if chars := []rune(line); len(chars) > maxSource {
+		line = string(chars[:maxSource]) + " …"
+	}
+	d.Column = max(min(d.Column, maxSource), 1)
+	d.width = max(min(d.width, utf8.RuneCountInString(line)-d.Column+1), 1)
+	d.Source = line
+	return d
+}
+
+// sourceLine returns line n of src, without its end.
+func sourceLine(src []byte, n int) string {
+	for i, line := range strings.SplitAfterN(string(src), "\n", n+1) {
+		if i == n-1 {
+			return strings.TrimRight(line, "\r\n")
+		}
+	}
+	return ""
+}
+
+// printable replaces what would move a terminal's cursor. A tab becomes one
+// space, so that the marks stand below the right character.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// nearest returns the known name that is closest to name, or "" where none is
+// close enough to be meant.
+func nearest(name string, known []string) string {
+	best, least := "", 1+len(name)/3
+	for _, k := range known {
+		if d := distance(strings.ToLower(name), k); d <= least && (best == "" || d < least) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, delete or change between a
+// and b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

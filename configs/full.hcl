@@ -1,0 +1,201 @@
+# Every block and every attribute that a configuration may hold, once. It is
+# for looking things up; quickstart.hcl is for beginning.
+
+state_dir = "/var/lib/roundhouse" # journal, locks, logs, cache
+
+log {
+  level  = "info" # debug | info | warn | error
+  format = "text" # text | json
+  access = true   # one line a request, without its prompt
+}
+
+door {
+  listen     = ":8000"
+  policy     = "least_kv" # least_kv | fastest | least_inflight | round_robin | plugin:<name>
+  memory     = "4GiB"     # all bodies held at once
+  metrics    = "listen"   # listen | admin | off
+  slow_start = "30s"      # a worker that joins reaches its full share after this
+
+  tls {
+    cert = "/etc/roundhouse/cert.pem"
+    key  = "/etc/roundhouse/key.pem"
+  }
+
+  limits {
+    body        = "64MiB"
+    headers     = "64KiB"
+    header_read = "10s"
+    body_idle   = "30s"
+    first_byte  = "10m" # suspended while the worker makes progress
+    idle        = "10m" # between two events
+    connections = 20000
+  }
+
+  queue {
+    max_requests = 2048
+    max_wait     = "60s"
+  }
+
+  retry {
+    attempts = 2
+    budget   = 0.2 # share of requests that may be retries
+  }
+
+  resume {
+    enabled = true
+  }
+
+  breaker {
+    failures = 5
+    open     = "10s"
+  }
+
+  cors {
+    origins = ["https://app.example"]
+  }
+
+  # `roundhouse key team-a` prints a key and such a block.
+  key "team-a" {
+    sha256              = ["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+    models              = ["*"]
+    requests_per_minute = 600
+    tokens_per_minute   = 200000
+    max_concurrent      = 64
+    priority            = "normal" # high | normal | low
+    weight              = 1
+  }
+}
+
+admin {
+  listen = "127.0.0.1:8001" # or "unix:///run/roundhouse/admin.sock"
+  token  = env("ROUNDHOUSE_ADMIN_TOKEN")
+}
+
+supervisor {
+  parallel = 1 # starts and turns at once on one machine
+}
+
+# Workers of our own, one on each free Intel GPU.
+pool "chat" {
+  driver          = "process" # process | docker | swarm | static | plugin:<name>
+  workers         = 2
+  policy          = "fastest"
+  devices         = "auto" # auto | cpu
+  gpus_per_worker = 1
+  reasoning_end   = "</think>"
+
+  engine {
+    model             = "/llm/models/Qwen3-8B" # left out: the demonstration model
+    served_model_name = ["model"]
+    quantization      = "sym_int4"
+    max_model_len     = 8192
+    args              = ["--block-size", "64"]
+    environment       = { VLLM_LOGGING_LEVEL = "INFO" }
+  }
+
+  rotation {
+    schedule       = "0 3 * * *"
+    timezone       = "Europe/Berlin" # left out: the machine's
+    strategy       = "in_place"      # in_place | surge
+    drain_timeout  = "10m"
+    ready_timeout  = "15m"
+    stop_grace     = "60s"
+    min_ready      = 1      # left out: workers - 1
+    missed         = "once" # once | skip
+    jitter         = "0s"
+    blackout       = ["Mon-Fri 08:00-20:00"]
+    after_requests = 0   # 0: never
+    after_tokens   = 0   # 0: never
+    memory_growth  = 0.2 # of its first hour; 0: never
+    slowdown       = 0.3 # of its first hour; 0: never
+  }
+
+  canary {
+    share        = 0.1
+    min_requests = 200
+  }
+}
+
+# Containers of vLLM. The names are those of a compose file.
+pool "vllm" {
+  driver       = "docker"
+  image        = "intel/llm-scaler-vllm:TAG"
+  pull_policy  = "missing" # missing | always | never
+  entrypoint   = ["bash", "-lc"]
+  command      = ["vllm serve /llm/models/Qwen3-8B --served-model-name model --port $PORT"]
+  environment  = { VLLM_WORKER_MULTIPROC_METHOD = "spawn" }
+  volumes      = ["/home/intel/LLM:/llm/models"]
+  shm_size     = "32GiB"
+  ulimits      = { memlock = -1 }
+  network_mode = "host"
+  ipc          = "private"
+  init         = true
+  user         = "1000:1000"
+  labels       = { "example.team" = "a" }
+
+  worker "vllm_1" {
+    gpus     = ["0000:18:00.0"] # a PCI address or an NVIDIA UUID
+    port     = 8008
+    takeover = "vllm_1" # a container that runs already: replaced at its first turn
+  }
+
+  worker "vllm_2" {
+    gpus = ["0000:4b:00.0"]
+    port = 8009
+  }
+
+  scrape {
+    interval = "250ms"
+    names    = { kv_usage = "vllm:kv_cache_usage_perc" }
+  }
+}
+
+# The same, on a network of Docker's own, with the command made of the engine block.
+pool "embed" {
+  driver   = "docker"
+  image    = "vllm/vllm-openai:TAG"
+  networks = ["roundhouse"]
+
+  engine {
+    model = "/models/bge-m3"
+    args  = ["--task", "embed"]
+  }
+}
+
+# Servers that somebody else runs. Models are learned from their /v1/models.
+pool "elsewhere" {
+  driver = "static"
+
+  worker "a" {
+    url       = "http://127.0.0.1:8010"
+    api_key   = env("A_KEY")
+    kv_tokens = 114432 # where the worker does not say
+  }
+}
+
+route "lora-request" {
+  aliases = ["lora"]
+  sticky  = "session" # session (x-session-id) | user | prefix | none
+
+  target "tweet-summary" {
+    weight = 50
+  }
+
+  target "sql-lora" {
+    weight = 50
+  }
+
+  fallback = "chat" # a pool or model, when no target can serve
+}
+
+plugin "guard" {
+  kind       = "filter" # policy | filter | driver | notifier
+  path       = "/usr/lib/roundhouse/plugins/guard"
+  sha256     = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+  on_failure = "closed" # closed | open
+  user       = "nobody"
+}
+
+otlp {
+  endpoint = "http://127.0.0.1:4318"
+}
