@@ -1,0 +1,83 @@
+package kv
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// match returns how many blocks of tokens every group still has. The last
+// token is never covered.
+func (p *Pool) match(t *Table, tokens []int32) int {
+	most := max(0, len(tokens)-1) / p.blockTokens
+	p.extendChain(t, tokens, most)
+	blocks := most
+	for i := range p.groups {
+		if g := &p.groups[i]; g.Window == 0 {
+			blocks = p.matchFull(g, t, tokens, blocks)
+		}
+	}
+	// A window group needs only what the next query sees, so its longest match
+	// is searched from the end. Shortening for one group may spoil another's:
+	// repeat until all agree.
+	for again := true; again; {
+		again = false
+		for i := range p.groups {
+			g := &p.groups[i]
+			if g.Window == 0 {
+				continue
+			}
+			if n := p.matchWindow(g, t, tokens, blocks); n < blocks {
+				blocks, again = n, true
+			}
+		}
+	}
+	return blocks
+}
+
+func (p *Pool) matchFull(g *group, t *Table, tokens []int32, most int) int {
+	for b := range most {
+		if !g.find(t.chain[b], p.block(tokens, b)) {
+			return b
+		}
+	}
+	return most
+}
+
+func (p *Pool) matchWindow(g *group, t *Table, tokens []int32, most int) int {
+	for blocks := most; blocks > 0; {
+		first := firstSeen(blocks*p.blockTokens, g.Window) / p.blockTokens
+		missing := -1
+		for b := blocks - 1; b >= first; b-- {
+			if !g.find(t.chain[b], p.block(tokens, b)) {
+				missing = b
+				break
+			}
+		}
+		if missing < 0 {
+			return blocks
+		}
+		blocks = missing
+	}
+	return 0
+}
+
+func (p *Pool) block(tokens []int32, b int) []int32 {
+	return tokens[b*p.blockTokens : (b+1)*p.blockTokens]
+}
+
+// extendChain computes the chained hashes of the first blocks full blocks.
+func (p *Pool) extendChain(t *Table, tokens []int32, blocks int) {
+	buf := make([]byte, 0, 8+4*p.blockTokens)
+	for b := len(t.chain); b < blocks; b++ {
+		parent := p.seed ^ t.Salt
+		if b > 0 {
+			parent = t.chain[b-1]
+		}
+		buf = binary.LittleEndian.AppendUint64(buf[:0], parent)
+		for _, id := range p.block(tokens, b) {
+			buf = binary.LittleEndian.AppendUint32(buf, uint32(id))
+		}
+		t.chain = append(t.chain, xxhash.Sum64(buf))
+	}
+}
