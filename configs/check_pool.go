@@ -133,9 +133,9 @@ func (d *decoder) checkRotation(path string, p *Pool) {
 			return
 		}
 	}
-	windows := make([]Window, 0, len(r.Blackout))
+	windows := make([]window, 0, len(r.Blackout))
 	for _, text := range r.Blackout {
-		w, err := ParseWindow(text)
+		w, err := parseWindow(text)
 		if err != nil {
 			d.failf(sub(path, "blackout"), "blackout: %v", err)
 			return
@@ -149,9 +149,9 @@ func (d *decoder) checkRotation(path string, p *Pool) {
 
 // checkSchedule looks a year ahead, from a fixed day, so that the same file
 // is always right or always wrong.
-func (d *decoder) checkSchedule(path string, r Rotation, zone *time.Location, windows []Window) {
+func (d *decoder) checkSchedule(path string, r Rotation, zone *time.Location, windows []window) {
 	at := sub(path, "schedule")
-	schedule, err := ParseSchedule(r.Schedule)
+	schedule, err := parseSchedule(r.Schedule)
 	if err != nil {
 		d.failf(at, "schedule: %v", err)
 		return
@@ -164,7 +164,7 @@ func (d *decoder) checkSchedule(path string, r Rotation, zone *time.Location, wi
 	}
 	if len(windows) > 0 {
 		inside := func(t time.Time) bool {
-			return slices.ContainsFunc(windows, func(w Window) bool { return w.Contains(t) })
+			return slices.ContainsFunc(windows, func(w window) bool { return w.contains(t) })
 		}
 		t := first
 		for range 400 {
@@ -185,11 +185,11 @@ func (d *decoder) checkSchedule(path string, r Rotation, zone *time.Location, wi
 	}
 }
 
-// ParseSchedule reads a five-field cron expression, or @hourly, @daily,
+// parseSchedule reads a five-field cron expression, or @hourly, @daily,
 // @weekly, @monthly, @yearly. Its Next is asked with a time in the zone of
 // the rotation; time zones inside the expression are refused, so that there
 // is one place for them.
-func ParseSchedule(expr string) (cron.Schedule, error) {
+func parseSchedule(expr string) (cron.Schedule, error) {
 	bad := fmt.Errorf(`%q is not a five-field cron expression such as "0 3 * * *" (minute hour day month weekday)`, expr)
 	if strings.Contains(expr, "TZ=") {
 		return nil, fmt.Errorf("%q holds a time zone; it stands in timezone", expr)

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"roundhouse/configs"
+)
+
+// The exit codes, as docs/operations.md has them.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2 // usage or configuration
+	exitUnreachable = 3 // nothing to reach
+)
+
+// console is what a command has of the world: its streams and environment.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) (string, bool)
+}
+
+// codedError is an error that ends the program with a code of its own.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+// usageError reports what the command line has wrong.
+func usageError(format string, args ...any) error {
+	return &codedError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// errSaid ends the program with a code after the command has said why.
+var errSaid = errors.New("")
+
+// run executes the program and returns its exit code. Errors are printed
+// here and nowhere else.
+func (c *console) run(root *cobra.Command, args []string) int {
+	root.SetArgs(oneDash(args))
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return exitDone
+	}
+	var (
+		diags configs.Diagnostics
+		coded *codedError
+	)
+	switch {
+	case errors.As(err, &diags):
+		fmt.Fprintln(c.err, err)
+		return exitUsage
+	case errors.As(err, &coded):
+		if coded.err != errSaid {
+			fmt.Fprintf(c.err, "roundhouse: %v\n", err)
+		}
+		if coded.code == exitUsage && coded.err != errSaid && cmd.HasParent() {
+			fmt.Fprintf(c.err, "see: %s --help\n", cmd.CommandPath())
+		}
+		return coded.code
+	case strings.HasPrefix(err.Error(), "unknown command"):
+		fmt.Fprintf(c.err, "roundhouse: %v\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(c.err, "roundhouse: %v\n", err)
+	return exitFailed
+}
+
+// usage makes cobra's check of the arguments end with the code for usage.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError("%s: %w", cmd.Name(), err)
+		}
+		return nil
+	}
+}
+
+// printJSON writes v as the one object that --json prints.
+func (c *console) printJSON(v any) error {
+	e := json.NewEncoder(c.out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// load reads a configuration; whatever is wrong with it is of code 2.
+func (c *console) load(path string) (*configs.Config, error) {
+	cfg, err := configs.Load(path, c.env)
+	if err != nil {
+		return nil, &codedError{exitUsage, err}
+	}
+	return cfg, nil
+}

@@ -1,0 +1,50 @@
+// Command roundhouse is the front door, the supervisor and every operator
+// command: see `roundhouse help`.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	c := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}
+	os.Exit(c.run(root(c), os.Args[1:]))
+}
+
+// root is the table of contents.
+func root(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "roundhouse",
+		Short: "One endpoint in front of many LLM engines, and none of them ever missed",
+		Long: `One endpoint in front of many LLM engines, and none of them ever missed.
+
+Commands that ask or tell a running roundhouse find its admin API at
+127.0.0.1:8001, at --admin ADDR, or where the configuration file of -c FILE
+says. They take a pool, pool/name, or a worker's name where it is unique.
+
+Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 nothing to reach.`,
+	}
+	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"},
+		&cobra.Group{ID: groupConfig, Title: "Configure:"},
+		&cobra.Group{ID: groupLook, Title: "Look:"},
+		&cobra.Group{ID: groupOperate, Title: "Operate:"})
+	cmd.AddCommand(commands(c)...)
+	return cmd
+}
+
+// The headings of `roundhouse help`.
+const (
+	groupRun     = "run"
+	groupConfig  = "config"
+	groupLook    = "look"
+	groupOperate = "operate"
+)
+
+// commands are all there are. One that does not work is not here.
+func commands(c *console) []*cobra.Command {
+	return []*cobra.Command{
+		validateCommand(c), fmtCommand(c), keyCommand(c), versionCommand(c),
+	}
+}
