@@ -65,6 +65,8 @@ type Norm struct {
 	Eps     float32
 	Offset  float32 // 1 for Gemma, whose weights are stored minus one
 	Width   int     // columns that are normalised together; 0: all
+	First   int     // where the first group of Width columns begins
+	Count   int     // groups that are normalised; 0: all. Other columns are copied
 	Layer   bool
 }
 
@@ -168,7 +170,11 @@ type Scale struct {
 }
 
 // Delta is the gated delta rule of Qwen3-Next with its short convolution; its
-// state is a recurrent KV group. See the reference for the recurrence.
+// state is a recurrent KV group, whose block of a sequence is the first of its
+// table and counts as zero where the sequence begins. See the reference for
+// the recurrence. QKV is (tokens, channels) before the convolution: queries,
+// keys (KeyHeads·KeyDim each), values (ValueHeads·ValueDim). Gates is
+// (tokens, 2·ValueHeads): b, then a.
 type Delta struct {
 	QKV, Gates, Out Tensor
 	Conv            Weight // (channels, taps)
@@ -179,6 +185,14 @@ type Delta struct {
 	ValueHeads      int
 	KeyDim          int
 	ValueDim        int
+}
+
+// StateBytes is the size of the state of one sequence and layer: the last
+// taps-1 inputs of the convolution, (taps-1, channels), then the memory
+// (ValueHeads, KeyDim, ValueDim), in float32.
+func (d *Delta) StateBytes() int {
+	channels, taps := d.Conv.Shape()
+	return 4 * ((taps-1)*channels + d.ValueHeads*d.KeyDim*d.ValueDim)
 }
 
 // Columns copies columns [First, First+width of Out) of In.

@@ -1,0 +1,321 @@
+package kernels
+
+import "fmt"
+
+// Check says what is wrong with a program, if anything: operands that do not
+// exist or are read before they are written, and shapes that do not fit.
+// Backends call it in Compile.
+func Check(p *Program) error {
+	c := checker{p: p, written: make([]bool, len(p.Values))}
+	for i, v := range p.Values {
+		if v.Width < 1 {
+			return fmt.Errorf("value %d has %d columns", i, v.Width)
+		}
+	}
+	for i, op := range p.Ops {
+		c.op(op)
+		if c.err != nil {
+			return fmt.Errorf("operation %d (%T): %w", i, op, c.err)
+		}
+	}
+	return nil
+}
+
+type checker struct {
+	p       *Program
+	written []bool
+	err     error
+}
+
+func (c *checker) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
+}
+
+// value returns what t names, or an empty value and an error.
+func (c *checker) value(t Tensor, name string) Value {
+	if t < 0 || int(t) >= len(c.p.Values) {
+		c.fail("%s is value %d of %d", name, t, len(c.p.Values))
+		return Value{}
+	}
+	return c.p.Values[t]
+}
+
+// reads checks an operand of at least width columns.
+func (c *checker) reads(t Tensor, name string, width int) Value {
+	v := c.value(t, name)
+	if c.err == nil && !c.written[t] {
+		c.fail("%s is read before it is written", name)
+	}
+	if c.err == nil && v.Width < width {
+		c.fail("%s has %d columns; want %d", name, v.Width, width)
+	}
+	return v
+}
+
+// writes checks a result of exactly width columns and the rows of like.
+func (c *checker) writes(t Tensor, name string, rows Rows, width int) {
+	v := c.value(t, name)
+	if c.err == nil && (v.Width != width || v.Rows != rows) {
+		c.fail("%s has %d columns and rows of kind %d; want %d and %d", name, v.Width, v.Rows, width, rows)
+	}
+	if c.err == nil {
+		c.written[t] = true
+	}
+}
+
+// weight checks a weight's shape; a nil one passes where it is optional.
+func (c *checker) weight(w Weight, name string, out, in int, optional bool) {
+	if w == nil {
+		if !optional {
+			c.fail("%s is missing", name)
+		}
+		return
+	}
+	if o, i := w.Shape(); o != out || i != in {
+		c.fail("%s has shape (%d, %d); want (%d, %d)", name, o, i, out, in)
+	}
+}
+
+func (c *checker) op(op Op) {
+	switch op := op.(type) {
+	case *Embed:
+		if op.Table == nil {
+			c.fail("Table is missing")
+			return
+		}
+		_, width := op.Table.Shape()
+		c.writes(op.Out, "Out", Tokens, width)
+	case *Norm:
+		c.norm(op)
+	case *Linear:
+		c.linear(op)
+	case *RoPE:
+		c.rope(op)
+	case *Attention:
+		c.attention(op)
+	case *Activate:
+		in := c.reads(op.In, "In", 1)
+		if op.Up {
+			in.Width /= 2
+		}
+		c.writes(op.Out, "Out", in.Rows, in.Width)
+	case *MoE:
+		c.moe(op)
+	case *Scale:
+		in := c.reads(op.In, "In", 1)
+		if op.Gate != None {
+			if g := c.reads(op.Gate, "Gate", 1); c.err == nil && g.Width != 1 && g.Width != in.Width {
+				c.fail("Gate has %d columns; want 1 or %d", g.Width, in.Width)
+			}
+		}
+		c.residual(op.Add, in.Width)
+		c.writes(op.Out, "Out", in.Rows, in.Width)
+	case *Delta:
+		c.delta(op)
+	case *Columns:
+		in := c.reads(op.In, "In", 1)
+		out := c.value(op.Out, "Out")
+		if c.err == nil && (op.First < 0 || op.First+out.Width > in.Width) {
+			c.fail("columns %d to %d of %d", op.First, op.First+out.Width, in.Width)
+		}
+		c.writes(op.Out, "Out", in.Rows, out.Width)
+	case *Pick:
+		c.writes(op.Out, "Out", Sampled, c.tokens(op.In).Width)
+	case *Pool:
+		c.writes(op.Out, "Out", Seqs, c.tokens(op.In).Width)
+	case *Sample:
+		if v := c.reads(op.Logits, "Logits", 1); c.err == nil && v.Rows != Sampled {
+			c.fail("Logits must have the sampled rows")
+		}
+	case *Output:
+		c.reads(op.In, "In", 1)
+	default:
+		c.fail("no such operation")
+	}
+}
+
+// tokens checks an In that must have a row for each token.
+func (c *checker) tokens(t Tensor) Value {
+	v := c.reads(t, "In", 1)
+	if c.err == nil && v.Rows != Tokens {
+		c.fail("In must have a row for each token")
+	}
+	return v
+}
+
+func (c *checker) residual(t Tensor, width int) {
+	if t != None {
+		if v := c.reads(t, "Add", width); c.err == nil && v.Width != width {
+			c.fail("Add has %d columns; want %d", v.Width, width)
+		}
+	}
+}
+
+func (c *checker) norm(op *Norm) {
+	in := c.reads(op.In, "In", 1)
+	c.residual(op.Add, in.Width)
+	width := op.Width
+	if width == 0 {
+		width = in.Width
+	}
+	if op.First < 0 || op.Count < 0 || op.First+max(op.Count, 1)*width > in.Width {
+		c.fail("%d groups of %d columns from column %d are beyond the %d columns of In", op.Count, width, op.First, in.Width)
+	}
+	if op.Count == 0 && c.err == nil && (in.Width-op.First)%width != 0 {
+		c.fail("%d columns are not a multiple of Width %d", in.Width-op.First, width)
+	}
+	c.weight(op.Weight, "Weight", width, 1, true)
+	c.weight(op.Bias, "Bias", width, 1, true)
+	c.writes(op.Out, "Out", in.Rows, in.Width)
+}
+
+func (c *checker) linear(op *Linear) {
+	in := c.reads(op.In, "In", 1)
+	total := 0
+	if len(op.Weights) == 0 {
+		c.fail("Weights is empty")
+	}
+	if len(op.Biases) != 0 && len(op.Biases) != len(op.Weights) {
+		c.fail("%d Biases for %d Weights", len(op.Biases), len(op.Weights))
+	}
+	for i, w := range op.Weights {
+		if w == nil {
+			c.fail("Weights[%d] is missing", i)
+			return
+		}
+		out, _ := w.Shape()
+		c.weight(w, fmt.Sprintf("Weights[%d]", i), out, in.Width, false)
+		if len(op.Biases) == len(op.Weights) {
+			c.weight(op.Biases[i], fmt.Sprintf("Biases[%d]", i), out, 1, true)
+		}
+		total += out
+	}
+	c.residual(op.Add, total)
+	c.writes(op.Out, "Out", in.Rows, total)
+}
+
+func (c *checker) rope(op *RoPE) {
+	c.reads(op.X, "X", op.First+op.Heads*op.HeadDim)
+	rotary := op.Rotary
+	if rotary == 0 {
+		rotary = op.HeadDim
+	}
+	if op.First < 0 || op.Start < 0 || op.Start+rotary > op.HeadDim || rotary%2 != 0 || len(op.InvFreq) != rotary/2 {
+		c.fail("columns %d to %d of heads of %d turn by %d frequencies", op.Start, op.Start+rotary, op.HeadDim, len(op.InvFreq))
+	}
+}
+
+func (c *checker) attention(op *Attention) {
+	if op.KVHeads < 1 || op.Heads%max(op.KVHeads, 1) != 0 {
+		c.fail("%d heads share %d KV heads", op.Heads, op.KVHeads)
+		return
+	}
+	c.reads(op.Q, "Q", op.QFirst+op.Heads*op.KeyDim)
+	c.reads(op.K, "K", op.KFirst+op.KVHeads*op.KeyDim)
+	shared := false
+	if op.KV != nil {
+		spec := op.KV.Spec()
+		shared = spec.ValueDim == 0
+		if spec.Heads != op.KVHeads || spec.KeyDim != op.KeyDim || !shared && spec.ValueDim != op.ValueDim || op.Layer < 0 || op.Layer >= spec.Layers {
+			c.fail("layer %d with %d KV heads of %d and %d columns does not fit the pages %+v", op.Layer, op.KVHeads, op.KeyDim, op.ValueDim, spec)
+		}
+		if op.Bidirectional {
+			c.fail("Bidirectional attention keeps no KV")
+		}
+	}
+	if shared && (op.V != None || op.ValueDim > op.KeyDim) {
+		c.fail("these pages keep no values: V must be None and ValueDim at most KeyDim")
+	}
+	if !shared {
+		c.reads(op.V, "V", op.VFirst+op.KVHeads*op.ValueDim)
+	}
+	c.weight(op.Sinks, "Sinks", op.Heads, 1, true)
+	c.writes(op.Out, "Out", Tokens, op.Heads*op.ValueDim)
+}
+
+func (c *checker) moe(op *MoE) {
+	in := c.reads(op.In, "In", 1)
+	experts := len(op.GateUp)
+	if experts == 0 || len(op.Down) != experts || op.Top < 1 || op.Top > experts {
+		c.fail("%d and %d experts, of which %d are chosen", experts, len(op.Down), op.Top)
+		return
+	}
+	if op.Groups > 0 && (experts%op.Groups != 0 || op.TopGroups < 1 || op.TopGroups > op.Groups || op.Top > op.TopGroups*(experts/op.Groups)) {
+		c.fail("%d of %d groups of %d experts", op.TopGroups, op.Groups, experts)
+	}
+	c.weight(op.Router, "Router", experts, in.Width, false)
+	c.weight(op.Bias, "Bias", experts, 1, true)
+	c.weight(op.RouterAdd, "RouterAdd", experts, 1, true)
+	out := c.value(op.Out, "Out").Width
+	for i := range experts {
+		if op.Down[i] == nil {
+			c.fail("Down[%d] is missing", i)
+			return
+		}
+		_, inner := op.Down[i].Shape()
+		c.weight(op.GateUp[i], fmt.Sprintf("GateUp[%d]", i), 2*inner, in.Width, false)
+		c.weight(op.Down[i], fmt.Sprintf("Down[%d]", i), out, inner, false)
+		if op.GateUpAdd != nil {
+			c.weight(op.GateUpAdd[i], fmt.Sprintf("GateUpAdd[%d]", i), 2*inner, 1, true)
+		}
+		if op.DownAdd != nil {
+			c.weight(op.DownAdd[i], fmt.Sprintf("DownAdd[%d]", i), out, 1, true)
+		}
+	}
+	c.residual(op.Add, out)
+	c.writes(op.Out, "Out", in.Rows, out)
+}
+
+func (c *checker) delta(op *Delta) {
+	if op.KeyHeads < 1 || op.ValueHeads%max(op.KeyHeads, 1) != 0 || op.KV == nil || op.Conv == nil {
+		c.fail("%d value heads share %d key heads", op.ValueHeads, op.KeyHeads)
+		return
+	}
+	channels := 2*op.KeyHeads*op.KeyDim + op.ValueHeads*op.ValueDim
+	c.reads(op.QKV, "QKV", channels)
+	c.reads(op.Gates, "Gates", 2*op.ValueHeads)
+	_, taps := op.Conv.Shape()
+	c.weight(op.Conv, "Conv", channels, taps, false)
+	c.weight(op.ALog, "ALog", op.ValueHeads, 1, false)
+	c.weight(op.DtBias, "DtBias", op.ValueHeads, 1, false)
+	if spec := op.KV.Spec(); spec.StateBytes < op.StateBytes() || op.Layer < 0 || op.Layer >= spec.Layers {
+		c.fail("layer %d needs %d bytes of state; its pages have %d", op.Layer, op.StateBytes(), spec.StateBytes)
+	}
+	c.writes(op.Out, "Out", Tokens, op.ValueHeads*op.ValueDim)
+}
+
+// CheckStep says what is wrong with a step under these limits, if anything.
+func (l Limits) CheckStep(s *Step) error {
+	switch {
+	case len(s.Tokens) == 0 || len(s.Tokens) > l.Tokens:
+		return fmt.Errorf("step of %d tokens; the limit is %d", len(s.Tokens), l.Tokens)
+	case len(s.Positions) != len(s.Tokens) || s.Types != nil && len(s.Types) != len(s.Tokens):
+		return fmt.Errorf("step of %d tokens with %d positions and %d types", len(s.Tokens), len(s.Positions), len(s.Types))
+	case len(s.Seqs) == 0 || len(s.Seqs) > l.Seqs:
+		return fmt.Errorf("step of %d sequences; the limit is %d", len(s.Seqs), l.Seqs)
+	case len(s.Rows) > l.Rows:
+		return fmt.Errorf("step of %d sampled rows; the limit is %d", len(s.Rows), l.Rows)
+	case s.Sampling != nil && len(s.Sampling) != len(s.Rows):
+		return fmt.Errorf("step of %d sampled rows with %d samplings", len(s.Rows), len(s.Sampling))
+	}
+	next := int32(0)
+	for i, q := range s.Seqs {
+		if q.First != next || q.Count < 1 || q.Context < q.Count {
+			return fmt.Errorf("sequence %d has %d tokens from row %d on, of %d in all; want it to begin at row %d", i, q.Count, q.First, q.Context, next)
+		}
+		next += q.Count
+	}
+	if int(next) != len(s.Tokens) {
+		return fmt.Errorf("the sequences have %d tokens of the step's %d", next, len(s.Tokens))
+	}
+	last := int32(-1)
+	for _, r := range s.Rows {
+		if r <= last || int(r) >= len(s.Tokens) {
+			return fmt.Errorf("sampled row %d after row %d, of %d", r, last, len(s.Tokens))
+		}
+		last = r
+	}
+	return nil
+}
