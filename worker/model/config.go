@@ -1,0 +1,181 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+
+	"roundhouse/worker/weights"
+)
+
+// Kind is what a model is for.
+type Kind uint8
+
+// The kinds of models.
+const (
+	Generate Kind = iota // writes tokens
+	Embed                // one vector a text
+	Score                // one number a text or a pair of texts
+)
+
+func (k Kind) String() string { return [...]string{"generate", "embed", "score"}[k] }
+
+// Config is what is known of a model without its weights.
+type Config struct {
+	Architecture string // as in config.json: Qwen3ForCausalLM
+	ModelType    string // as in config.json: qwen3
+	Kind         Kind
+	DType        string // how the file stores most weights: bfloat16, float16, float32
+
+	Vocab        int
+	Hidden       int
+	Layers       int
+	Heads        int
+	KVHeads      int
+	HeadDim      int
+	MaxPositions int // tokens of the longest sequence, scaling of positions included
+
+	BOS *int32  // nil: none
+	EOS []int32 // tokens that end an answer, of generation_config.json first
+
+	// Windows has one entry for each KV group: how many tokens its layers see,
+	// 0 for all. Blocks that lie behind a window may be freed.
+	Windows []int
+
+	// Defaults of generation_config.json; nil where it says nothing.
+	Sampling SamplingDefaults
+}
+
+// SamplingDefaults are what a request that leaves them out is sampled with.
+type SamplingDefaults struct {
+	Temperature       *float64 `json:"temperature"`
+	TopK              *int     `json:"top_k"`
+	TopP              *float64 `json:"top_p"`
+	MinP              *float64 `json:"min_p"`
+	RepetitionPenalty *float64 `json:"repetition_penalty"`
+}
+
+// maxConfig bounds config.json and generation_config.json.
+const maxConfig = 4 << 20
+
+// readSettings reads config.json of a model's folder.
+func readSettings(fsys fs.FS) (*settings, architecture, error) {
+	data, err := weights.ReadBounded(fsys, "config.json", maxConfig)
+	if err != nil {
+		return nil, architecture{}, err
+	}
+	var head struct {
+		Architectures []string `json:"architectures"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, architecture{}, fmt.Errorf("config.json: %w", err)
+	}
+	arch, err := findArchitecture(head.Architectures)
+	if err != nil {
+		return nil, arch, err
+	}
+	s := &settings{}
+	arch.defaults(s)
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, arch, fmt.Errorf("config.json: %w", err)
+	}
+	if arch.finish != nil {
+		arch.finish(s)
+	}
+	faults := s.complete()
+	if !isNull(s.Quantization) {
+		faults = append(faults, "quantization_config: checkpoints that are quantised already are not supported; use the model's 16-bit files and let the worker quantise them")
+	}
+	if len(faults) > 0 {
+		return nil, arch, fmt.Errorf("config.json: %s", strings.Join(faults, "; "))
+	}
+	return s, arch, nil
+}
+
+// config is what of the settings others see.
+func (s *settings) config(arch architecture, groups []group) Config {
+	c := Config{Architecture: arch.name, ModelType: s.ModelType, Kind: arch.kind, DType: s.DType,
+		Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
+		MaxPositions: s.positions(), EOS: s.EOS}
+	if len(s.BOS) > 0 {
+		c.BOS = &s.BOS[0]
+	}
+	for _, g := range groups {
+		c.Windows = append(c.Windows, g.window)
+	}
+	return c
+}
+
+// positions is the longest sequence: YaRN and linear scaling stretch what the
+// model was trained with.
+func (s *settings) positions() int {
+	p, err := s.ropeOf(fullAttention)
+	if err != nil {
+		return s.MaxPositions
+	}
+	stretched := 0.0
+	switch p.Type {
+	case "yarn":
+		stretched = p.Original * p.Factor
+	case "linear":
+		stretched = float64(s.MaxPositions) * p.Factor
+	}
+	return max(s.MaxPositions, int(min(stretched, 1<<26)))
+}
+
+// generation adds what generation_config.json says, if it is there.
+func (c *Config) generation(fsys fs.FS) error {
+	const name = "generation_config.json"
+	data, err := weights.ReadBounded(fsys, name, maxConfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var file struct {
+		SamplingDefaults
+		EOS ids `json:"eos_token_id"`
+		BOS ids `json:"bos_token_id"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, id := range slices.Concat(file.EOS, file.BOS) {
+		if id < 0 || int(id) >= c.Vocab {
+			return fmt.Errorf("%s: token id %d is not below vocab_size %d", name, id, c.Vocab)
+		}
+	}
+	for _, id := range c.EOS {
+		if !slices.Contains(file.EOS, id) {
+			file.EOS = append(file.EOS, id)
+		}
+	}
+	c.EOS = file.EOS
+	if c.BOS == nil && len(file.BOS) > 0 {
+		c.BOS = &file.BOS[0]
+	}
+	c.Sampling = file.SamplingDefaults
+	return c.Sampling.check(name)
+}
+
+func (d SamplingDefaults) check(name string) error {
+	bound := func(field string, v *float64, low, high float64) error {
+		if v != nil && !(*v >= low && *v <= high) {
+			return fmt.Errorf("%s: %s is %g; want %g to %g", name, field, *v, low, high)
+		}
+		return nil
+	}
+	if d.TopK != nil && *d.TopK < 0 {
+		return fmt.Errorf("%s: top_k is %d; want 0 or more", name, *d.TopK)
+	}
+	return errors.Join(
+		bound("temperature", d.Temperature, 0, 100),
+		bound("top_p", d.TopP, 0, 1),
+		bound("min_p", d.MinP, 0, 1),
+		bound("repetition_penalty", d.RepetitionPenalty, math.SmallestNonzeroFloat32, 100))
+}

@@ -1,0 +1,65 @@
+package model
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"testing"
+
+	"roundhouse/worker/demo"
+)
+
+// TestDemo holds the demonstration model to what transformers computes from
+// the same files.
+func TestDemo(t *testing.T) {
+	var golden struct {
+		ProbeIDs []int32 `json:"probe_ids"`
+		Prompts  []struct {
+			Name   string      `json:"name"`
+			IDs    []int32     `json:"ids"`
+			TopIDs [][]int32   `json:"top_ids"`
+			Top    [][]float32 `json:"top_logits"`
+			Probe  [][]float32 `json:"probe_logits"`
+			MaxAbs []float32   `json:"max_abs"`
+		} `json:"prompts"`
+	}
+	readGolden(t, &golden)
+	m, err := OpenFS(demo.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, p := range golden.Prompts {
+		ids := p.IDs[:min(len(p.IDs), 160)] // the reference backend is slow
+		got := newRunner(t, m, len(ids)).logits(t, ids, len(ids))
+		worst := 0.0
+		for i, row := range got {
+			for j, id := range p.TopIDs[i] {
+				worst = max(worst, abs(row[id]-p.Top[i][j])/float64(p.MaxAbs[i]))
+			}
+			for j, id := range golden.ProbeIDs {
+				worst = max(worst, abs(row[id]-p.Probe[i][j])/float64(p.MaxAbs[i]))
+			}
+		}
+		t.Logf("%s: %d of %d positions, greatest difference %.2g of the greatest logit", p.Name, len(ids), len(p.IDs), worst)
+		if !(worst <= tolerance) {
+			t.Errorf("%s: logits differ by %.2g of the greatest; want at most %g", p.Name, worst, tolerance)
+		}
+	}
+}
+
+func readGolden(t *testing.T, into any) {
+	t.Helper()
+	f, err := os.Open("../demo/testdata/golden.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(z).Decode(into); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,88 @@
+package model
+
+import (
+	"fmt"
+
+	"roundhouse/kernels"
+)
+
+// graph records an architecture's program. An architecture is a function of
+// it; see llama.go for the simplest.
+type graph struct {
+	*settings
+	*binder
+	prog *kernels.Program
+	kv   []kernels.KV // one a group
+
+	groups  []group
+	scratch map[scratchKey]kernels.Tensor
+	faults  []string // of settings, found while recording
+}
+
+// group is layers whose KV pages share a block table, because they see the
+// same tokens.
+type group struct {
+	spec   kernels.KVSpec
+	window int
+	layers []int
+}
+
+// scratchKey names a value that every layer writes anew, so that a program has
+// few values however many layers there are.
+type scratchKey struct {
+	role  string
+	rows  kernels.Rows
+	width int
+}
+
+func newGraph(s *settings, b *binder, groups []group, kv []kernels.KV) *graph {
+	return &graph{settings: s, binder: b, prog: &kernels.Program{}, kv: kv, groups: groups, scratch: map[scratchKey]kernels.Tensor{}}
+}
+
+// value returns the value of a role, the same one each time.
+func (g *graph) value(role string, rows kernels.Rows, width int) kernels.Tensor {
+	key := scratchKey{role, rows, width}
+	t, ok := g.scratch[key]
+	if !ok {
+		t = g.prog.New(rows, width)
+		g.scratch[key] = t
+	}
+	return t
+}
+
+// place finds a layer's group, and the layer within it.
+func (g *graph) place(layer int) (group, within int) {
+	for i, gr := range g.groups {
+		for j, l := range gr.layers {
+			if l == layer {
+				return i, j
+			}
+		}
+	}
+	panic(fmt.Sprintf("BUG: layer %d is in no KV group", layer))
+}
+
+// rope returns the rotation that layers of a kind have.
+func (g *graph) rope(layerType string, headDim int) *rope {
+	p, err := g.ropeOf(layerType)
+	if err != nil {
+		g.faults = append(g.faults, err.Error())
+		p = ropeParameters{Type: "default", Theta: 10_000, PartialRotary: 1}
+	}
+	return newRope(p, headDim)
+}
+
+// want notes a fault unless ok: a setting that the architecture does not have.
+func (g *graph) want(ok bool, format string, args ...any) {
+	if !ok {
+		g.faults = append(g.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// wantAct notes a fault unless the activation is the one of the architecture.
+func (g *graph) wantAct(found, want string) {
+	g.want(found == want, "hidden_act is %q; this architecture is known with %q", found, want)
+}
+
+// layerPrefix is what the names of a layer's tensors begin with.
+func layerPrefix(layer int) string { return fmt.Sprintf("model.layers.%d.", layer) }

@@ -1,0 +1,168 @@
+package model
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"roundhouse/kernels"
+	"roundhouse/worker/weights"
+)
+
+// Model is a model's folder, read as far as possible without its weights.
+type Model struct {
+	settings *settings
+	arch     architecture
+	config   Config
+	set      *weights.Set
+	groups   []group
+	read     int64 // bytes of files that Build reads
+}
+
+// Open reads a model's folder, and maps its weight files. It fails if the
+// architecture is not in the table, or a weight is missing or misshaped.
+func Open(dir string) (*Model, error) {
+	m, err := open(os.DirFS(dir), func() (*weights.Set, error) { return weights.Open(dir) })
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", dir, err)
+	}
+	return m, nil
+}
+
+// OpenFS is Open for a model that lies at the root of fsys.
+func OpenFS(fsys fs.FS) (*Model, error) {
+	return open(fsys, func() (*weights.Set, error) { return weights.OpenFS(fsys) })
+}
+
+func open(fsys fs.FS, openWeights func() (*weights.Set, error)) (*Model, error) {
+	s, arch, err := readSettings(fsys)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{settings: s, arch: arch, groups: kvGroups(s)}
+	m.config = s.config(arch, m.groups)
+	if err := m.config.generation(fsys); err != nil {
+		return nil, err
+	}
+	if m.set, err = openWeights(); err != nil {
+		return nil, err
+	}
+	b := m.count(kernels.FormatBF16)
+	g := newGraph(s, b, m.groups, nil)
+	arch.record(g)
+	m.read = b.read
+	if err := openFaults(g); err != nil {
+		_ = m.set.Close() // the faults matter more
+		return nil, err
+	}
+	return m, nil
+}
+
+// openFaults is one error for everything that is wrong with a model.
+func openFaults(g *graph) error {
+	if len(g.faults) > 0 {
+		return fmt.Errorf("config.json: %s", strings.Join(g.faults, "; "))
+	}
+	const most = 50 // a file of another model would list thousands
+	n := len(g.missing)
+	if n == 0 {
+		return nil
+	}
+	list := g.missing[:min(n, most)]
+	if n > most {
+		list = append(slices.Clip(list), fmt.Sprintf("and %d more", n-most))
+	}
+	return fmt.Errorf("%d weights are not as config.json says:\n  %s", n, strings.Join(list, "\n  "))
+}
+
+// kvGroups puts layers with the same window together, in the order of the
+// first layer of each.
+func kvGroups(s *settings) []group {
+	var groups []group
+	for layer := range s.Layers {
+		w := s.window(layer)
+		i := slices.IndexFunc(groups, func(g group) bool { return g.window == w })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, group{window: w, spec: kernels.KVSpec{Heads: s.KVHeads, KeyDim: s.HeadDim, ValueDim: s.HeadDim}})
+		}
+		groups[i].layers = append(groups[i].layers, layer)
+		groups[i].spec.Layers++
+	}
+	return groups
+}
+
+// Config is what is known without the weights.
+func (m *Model) Config() Config { return m.config }
+
+// KVGroups describes the KV cache, one entry a group of layers. Blocks is 0:
+// how many there are is for who plans the memory.
+func (m *Model) KVGroups(blockTokens int, t kernels.DType) []kernels.KVSpec {
+	specs := make([]kernels.KVSpec, len(m.groups))
+	for i, g := range m.groups {
+		specs[i] = g.spec
+		specs[i].BlockTokens, specs[i].Type = blockTokens, t
+	}
+	return specs
+}
+
+// WeightBytes is the memory that the weights take in a format.
+func (m *Model) WeightBytes(format kernels.Format) int64 {
+	b := m.count(format)
+	m.arch.record(newGraph(m.settings, b, m.groups, nil))
+	return b.bytes
+}
+
+// count is a binder that loads nothing.
+func (m *Model) count(format kernels.Format) *binder {
+	return &binder{set: m.set, format: format, bound: map[string]kernels.Weight{}}
+}
+
+// BuildOptions say how a model is to be loaded.
+type BuildOptions struct {
+	Format kernels.Format   // of the linears; embeddings and head keep 16 bits, norms and routers 32
+	KV     []kernels.KVSpec // KVGroups with Blocks filled in
+
+	// Progress, unless nil, is told of every weight: bytes of the files read
+	// so far, and in all.
+	Progress func(done, total int64)
+}
+
+// Built is a model in a backend.
+type Built struct {
+	Program *kernels.Program
+	KV      []kernels.KV // one a group
+}
+
+// Build loads the weights into be and records the program. Whatever it made
+// before an error is be's to give back, in Close.
+func (m *Model) Build(be kernels.Backend, o BuildOptions) (*Built, error) {
+	if len(o.KV) != len(m.groups) {
+		return nil, fmt.Errorf("BuildOptions.KV has %d groups; the model has %d", len(o.KV), len(m.groups))
+	}
+	built := &Built{}
+	for i, spec := range o.KV {
+		kv, err := be.KV(spec)
+		if err != nil {
+			return nil, fmt.Errorf("KV group %d: %w", i, err)
+		}
+		built.KV = append(built.KV, kv)
+	}
+	b := m.count(o.Format)
+	b.be, b.progress, b.total = be, o.Progress, m.read
+	g := newGraph(m.settings, b, m.groups, built.KV)
+	m.arch.record(g)
+	if b.err != nil {
+		return nil, b.err
+	}
+	if err := m.set.Unchanged(); err != nil {
+		return nil, err
+	}
+	built.Program = g.prog
+	return built, nil
+}
+
+// Close unmaps the weight files. What Build returned does not need them.
+func (m *Model) Close() error { return m.set.Close() }

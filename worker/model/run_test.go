@@ -1,0 +1,114 @@
+package model
+
+import (
+	"testing"
+
+	"roundhouse/kernels"
+	"roundhouse/kernels/ref"
+)
+
+// blockTokens is the page size of the tests: small, so that short sequences
+// span many pages.
+const blockTokens = 16
+
+// runner is a model on the reference backend, in float32 throughout.
+type runner struct {
+	built  *Built
+	exec   kernels.Executable
+	groups int
+	blocks int32 // pages a group
+	vocab  int
+}
+
+func newRunner(t *testing.T, m *Model, tokens int) *runner {
+	t.Helper()
+	be := ref.New()
+	t.Cleanup(func() { be.Close() })
+	specs := m.KVGroups(blockTokens, kernels.F32)
+	blocks := (tokens + blockTokens - 1) / blockTokens
+	for i := range specs {
+		specs[i].Blocks = 2 * blocks // more than needed, and not in order
+	}
+	last := int64(-1)
+	built, err := m.Build(be, BuildOptions{Format: kernels.FormatF32, KV: specs, Progress: func(done, total int64) {
+		if done < last || done > total {
+			t.Errorf("progress went from %d to %d of %d", last, done, total)
+		}
+		last = done
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last != m.read {
+		t.Errorf("progress ended at %d of %d bytes", last, m.read)
+	}
+	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: tokens, Seqs: 4, Rows: tokens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &runner{built: built, exec: exec, groups: len(specs), blocks: int32(2 * blocks), vocab: m.Config().Vocab}
+}
+
+// logits runs one sequence, teacher-forced, in chunks of the given size, and
+// returns the logits of every position.
+func (r *runner) logits(t *testing.T, ids []int32, chunk int) [][]float32 {
+	t.Helper()
+	table := make([]int32, (len(ids)+blockTokens-1)/blockTokens)
+	for i := range table {
+		table[i] = (int32(i)*2 + 1) % r.blocks // every other page
+	}
+	tables := make([][]int32, r.groups)
+	for i := range tables {
+		tables[i] = table
+	}
+	var all [][]float32
+	for first := 0; first < len(ids); first += chunk {
+		part := ids[first:min(first+chunk, len(ids))]
+		step := &kernels.Step{Tokens: part, WantLogits: true,
+			Seqs: []kernels.Seq{{Count: int32(len(part)), Context: int32(first + len(part)), Blocks: tables}}}
+		for i := range part {
+			step.Positions = append(step.Positions, int32(first+i))
+			step.Rows = append(step.Rows, int32(i))
+		}
+		var out kernels.Result
+		if err := r.exec.Run(step, &out); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range out.Logits {
+			all = append(all, append([]float32(nil), row[:r.vocab]...))
+		}
+	}
+	return all
+}
+
+// tolerance is how far a logit may be from the reference, in parts of the
+// greatest.
+const tolerance = 1e-4
+
+// greatest is the greatest magnitude of rows.
+func greatest(rows [][]float32) float64 {
+	most := 0.0
+	for _, row := range rows {
+		for _, v := range row {
+			most = max(most, abs(v))
+		}
+	}
+	return most
+}
+
+// difference is the greatest difference of two sets of rows, in parts of the
+// greatest value of want.
+func difference(got, want [][]float32) float64 {
+	most := 0.0
+	for i, row := range want {
+		for j, v := range row {
+			// A NaN is not below any tolerance.
+			if d := abs(got[i][j] - v); d > most || d != d {
+				most = d
+			}
+		}
+	}
+	return most / greatest(want)
+}
+
+func abs(v float32) float64 { return float64(max(v, -v)) }

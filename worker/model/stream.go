@@ -1,0 +1,66 @@
+package model
+
+import "roundhouse/kernels"
+
+// stream is the residual stream of a decoder: what a branch wrote last is
+// added to it by the norm that reads it next.
+type stream struct {
+	g       *graph
+	x       kernels.Tensor // (tokens, hidden)
+	pending kernels.Tensor // (tokens, hidden); None before the first branch
+	offset  float32        // of the norms' weights
+}
+
+// begin embeds the step's tokens.
+func (g *graph) begin(scale, normOffset float32) *stream {
+	x := g.value("stream", kernels.Tokens, g.Hidden)
+	g.prog.Do(&kernels.Embed{Out: x, Table: g.embedding(), IDs: kernels.TokenIDs, Scale: scale})
+	return &stream{g: g, x: x, pending: kernels.None, offset: normOffset}
+}
+
+func (g *graph) embedding() kernels.Weight {
+	return g.table("model.embed_tokens.weight", g.Vocab, g.Hidden)
+}
+
+// branch is x += post(f(pre(x))), where pre and post are RMS norms named by
+// their weights; post may be "".
+func (s *stream) branch(pre, post string, f func(in kernels.Tensor) kernels.Tensor) {
+	out := f(s.norm(pre))
+	if post != "" {
+		s.g.rmsNorm(out, out, kernels.None, post+".weight", s.offset)
+	}
+	s.pending = out
+}
+
+// norm adds what is pending to the stream and normalises it.
+func (s *stream) norm(name string) kernels.Tensor {
+	h := s.g.value("normed", kernels.Tokens, s.g.Hidden)
+	if s.pending == kernels.None {
+		s.g.rmsNorm(s.x, h, kernels.None, name+".weight", s.offset)
+	} else {
+		s.g.rmsNorm(s.pending, h, s.x, name+".weight", s.offset)
+	}
+	return h
+}
+
+func (g *graph) rmsNorm(in, out, add kernels.Tensor, name string, offset float32) {
+	g.prog.Do(&kernels.Norm{In: in, Out: out, Add: add, Weight: g.vector(name, g.Hidden), Eps: float32(g.NormEps), Offset: offset})
+}
+
+// generate ends the program: the wanted rows, the head, a token.
+func (s *stream) generate(norm string, softCap float32) {
+	g := s.g
+	h := s.norm(norm)
+	rows := g.value("picked", kernels.Sampled, g.Hidden)
+	logits := g.value("logits", kernels.Sampled, g.Vocab)
+	g.prog.Do(&kernels.Pick{In: h, Out: rows})
+	g.prog.Do(&kernels.Linear{In: rows, Out: logits, Weights: []kernels.Weight{g.head()}, Add: kernels.None})
+	g.prog.Do(&kernels.Sample{Logits: logits, SoftCap: softCap})
+}
+
+func (g *graph) head() kernels.Weight {
+	if g.Tied {
+		return g.embedding()
+	}
+	return g.table("lm_head.weight", g.Vocab, g.Hidden)
+}
