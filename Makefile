@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build test test-prepare test-go test-race test-clients lint fuzz bench clean
+.PHONY: help run build test test-prepare test-go test-race test-clients lint fuzz bench bench-plugins bench-plugins-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -44,6 +44,15 @@ lint: ## gofmt, go vet, and the repository's own rules
 
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	@test/fuzz $(or $(FUZZTIME),20s)
+
+bench-plugins: ## a plugin's call against a bare gRPC echo, in turns
+	$(GO) run ./plugins/bench
+
+bench-plugins-short:
+	$(GO) run ./plugins/bench -seconds 1 -rounds 3
+
+proto: ## the Go code of plugins/proto (needs protoc, protoc-gen-go, protoc-gen-go-grpc)
+	cd plugins && protoc -I proto --go_out=.. --go_opt=module=roundhouse --go-grpc_out=.. --go-grpc_opt=module=roundhouse proto/v1/*.proto
 
 clean: ## remove what was built
 	rm -rf bin build

@@ -1,0 +1,3 @@
+// Package pb is generated from plugins/proto by `make proto`; the .proto files are
+// the reference.
+package pb
