@@ -63,13 +63,22 @@ func (g *graph) place(layer int) (group, within int) {
 }
 
 // rope returns the rotation that layers of a kind have.
-func (g *graph) rope(layerType string, headDim int) *rope {
+func (g *graph) rope(layerType string) *rope {
 	p, err := g.ropeOf(layerType)
 	if err != nil {
 		g.faults = append(g.faults, err.Error())
-		p = ropeParameters{Type: "default", Theta: 10_000, PartialRotary: 1}
+		return &rope{}
 	}
-	return newRope(p, headDim)
+	return newRope(p, g.HeadDim)
+}
+
+// newRope is rope for parameters that stand in a field of their own.
+func (g *graph) newRope(p ropeParameters, field string) *rope {
+	if err := p.check(field); err != nil {
+		g.faults = append(g.faults, err.Error())
+		return &rope{}
+	}
+	return newRope(p, g.HeadDim)
 }
 
 // want notes a fault unless ok: a setting that the architecture does not have.

@@ -2,21 +2,41 @@ package model
 
 import "roundhouse/kernels"
 
-// mlp records down(act(gate(in)) · up(in)) with inner columns.
-func (g *graph) mlp(prefix string, in kernels.Tensor, inner int, act kernels.Activation, bias bool) kernels.Tensor {
-	both := g.value("gate_up", kernels.Tokens, 2*inner)
-	wide := g.value("inner", kernels.Tokens, inner)
+// gated is an MLP down(act(gate(x)) · up(x)).
+type gated struct {
+	Inner int
+	Act   kernels.Activation
+	Bias  bool
+	Fused bool // gate and up are one tensor, gate_up_proj
+}
+
+// mlp records a gated MLP whose tensors' names begin with prefix.
+func (g *graph) mlp(prefix string, in kernels.Tensor, m gated) kernels.Tensor {
 	out := g.value("branch", kernels.Tokens, g.Hidden)
-	gateUp := &kernels.Linear{In: in, Out: both, Add: kernels.None, Weights: []kernels.Weight{
-		g.matrix(prefix+"gate_proj.weight", inner, g.Hidden), g.matrix(prefix+"up_proj.weight", inner, g.Hidden)}}
-	down := &kernels.Linear{In: wide, Out: out, Add: kernels.None, Weights: []kernels.Weight{
-		g.matrix(prefix+"down_proj.weight", g.Hidden, inner)}}
-	if bias {
-		gateUp.Biases = []kernels.Weight{g.vector(prefix+"gate_proj.bias", inner), g.vector(prefix+"up_proj.bias", inner)}
+	g.mlpTo(out, prefix, in, m)
+	return out
+}
+
+func (g *graph) mlpTo(out kernels.Tensor, prefix string, in kernels.Tensor, m gated) {
+	both := g.value("gate_up", kernels.Tokens, 2*m.Inner)
+	wide := g.value("inner", kernels.Tokens, m.Inner)
+	gateUp := &kernels.Linear{In: in, Out: both, Add: kernels.None}
+	if m.Fused {
+		gateUp.Weights = []kernels.Weight{g.matrix(prefix+"gate_up_proj.weight", 2*m.Inner, g.Hidden)}
+	} else {
+		gateUp.Weights = []kernels.Weight{g.matrix(prefix+"gate_proj.weight", m.Inner, g.Hidden), g.matrix(prefix+"up_proj.weight", m.Inner, g.Hidden)}
+	}
+	down := &kernels.Linear{In: wide, Out: out, Add: kernels.None, Weights: []kernels.Weight{g.matrix(prefix+"down_proj.weight", g.Hidden, m.Inner)}}
+	if m.Bias {
+		gateUp.Biases = []kernels.Weight{g.vector(prefix+"gate_proj.bias", m.Inner), g.vector(prefix+"up_proj.bias", m.Inner)}
 		down.Biases = []kernels.Weight{g.vector(prefix+"down_proj.bias", g.Hidden)}
 	}
 	g.prog.Do(gateUp)
-	g.prog.Do(&kernels.Activate{In: both, Out: wide, Kind: act, Up: true})
+	g.prog.Do(&kernels.Activate{In: both, Out: wide, Kind: m.Act, Up: true})
 	g.prog.Do(down)
-	return out
+}
+
+// dense is the MLP of a decoder all of whose layers have the same one.
+func (g *graph) dense(m gated) func(prefix string, layer int, in kernels.Tensor) kernels.Tensor {
+	return func(prefix string, layer int, in kernels.Tensor) kernels.Tensor { return g.mlp(prefix+"mlp.", in, m) }
 }

@@ -40,7 +40,7 @@ type settings struct {
 	RopeParameters json.RawMessage `json:"rope_parameters"`
 
 	Window          *int     `json:"sliding_window"`
-	UseWindow       *bool    `json:"use_sliding_window"` // Qwen
+	UseWindow       bool     `json:"use_sliding_window"` // Qwen
 	MaxWindowLayers int      `json:"max_window_layers"`  // Qwen: layers below it see all
 	LayerTypes      []string `json:"layer_types"`
 
@@ -117,7 +117,7 @@ func (s *settings) complete() []string {
 	bound("vocab_size", s.Vocab, 1, 1<<22)
 	bound("hidden_size", s.Hidden, 1, 1<<17)
 	bound("intermediate_size", s.Inner, 1, 1<<20)
-	bound("num_hidden_layers", s.Layers, 1, 1024)
+	bound("num_hidden_layers", s.Layers, 1, maxLayers)
 	bound("num_attention_heads", s.Heads, 1, 1024)
 	bound("num_key_value_heads", s.KVHeads, 1, 1024)
 	bound("head_dim", s.HeadDim, 1, 1024)
@@ -152,6 +152,9 @@ func (s *settings) checkTokens() []string {
 	}
 	return faults
 }
+
+// maxLayers bounds num_hidden_layers.
+const maxLayers = 1024
 
 // The kinds of layer_types.
 const (

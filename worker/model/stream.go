@@ -32,6 +32,20 @@ func (s *stream) branch(pre, post string, f func(in kernels.Tensor) kernels.Tens
 	s.pending = out
 }
 
+// layers is Llama's shape of a decoder, which most families have: each layer
+// adds attention of the normed stream, then an MLP of it.
+func (s *stream) layers(a attention, mlp func(prefix string, layer int, in kernels.Tensor) kernels.Tensor) {
+	for i := range s.g.Layers {
+		p := layerPrefix(i)
+		s.branch(p+"input_layernorm", "", func(in kernels.Tensor) kernels.Tensor {
+			return s.g.attend(i, p+"self_attn.", in, a)
+		})
+		s.branch(p+"post_attention_layernorm", "", func(in kernels.Tensor) kernels.Tensor {
+			return mlp(p, i, in)
+		})
+	}
+}
+
 // norm adds what is pending to the stream and normalises it.
 func (s *stream) norm(name string) kernels.Tensor {
 	h := s.g.value("normed", kernels.Tokens, s.g.Hidden)
@@ -59,7 +73,8 @@ func (s *stream) generate(norm string, softCap float32) {
 }
 
 func (g *graph) head() kernels.Weight {
-	if g.Tied {
+	// As in transformers, a head of its own beats the flag.
+	if g.Tied && !g.has("lm_head.weight") {
 		return g.embedding()
 	}
 	return g.table("lm_head.weight", g.Vocab, g.Hidden)

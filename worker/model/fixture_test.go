@@ -1,0 +1,198 @@
+package model
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"testing"
+	"testing/fstest"
+)
+
+// fixture is a golden file of testdata; fixtures.py says what is in it.
+type fixture struct {
+	Transformers string
+	Config       map[string]any
+	Tensors      []fixtureTensor
+	IDs          []int32
+	Logits       string
+	Variants     []struct {
+		Name       string
+		Patch      map[string]any
+		Tensors    []fixtureTensor
+		Without    []string
+		Last       string
+		Difference float64
+	}
+}
+
+// fixtureTensor is [name, shape, base, scale].
+type fixtureTensor struct {
+	name        string
+	shape       []int
+	base, scale float32
+}
+
+func (f *fixtureTensor) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, &[]any{&f.name, &f.shape, &f.base, &f.scale})
+}
+
+func readFixture(t *testing.T, name string) *fixture {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{}
+	if err := json.Unmarshal(data, f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// fill gives the tensor its numbers, as fixtures.py does: splitmix64 over
+// FNV-1a of the name, 24 bits, from -1 to 1.
+func (f *fixtureTensor) fill() []byte {
+	h := uint64(0xcbf29ce484222325)
+	for _, b := range []byte(f.name) {
+		h = (h ^ uint64(b)) * 0x100000001b3
+	}
+	n := 1
+	for _, d := range f.shape {
+		n *= d
+	}
+	data := make([]byte, 0, 4*n)
+	for i := range n {
+		z := h + uint64(i+1)*0x9e3779b97f4a7c15
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		z ^= z >> 31
+		u := float32(z>>40)*float32(1.0/(1<<23)) - 1
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f.base+float32(f.scale*u)))
+	}
+	return data
+}
+
+// safetensors writes tensors as a file.
+func safetensors(tensors []fixtureTensor) []byte {
+	header, data := map[string]any{}, bytes.Buffer{}
+	for _, t := range tensors {
+		begin := data.Len()
+		data.Write(t.fill())
+		header[t.name] = map[string]any{"dtype": "F32", "shape": t.shape, "data_offsets": []int{begin, data.Len()}}
+	}
+	head, err := json.Marshal(header)
+	if err != nil {
+		panic(err)
+	}
+	out := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
+	return append(append(out, head...), data.Bytes()...)
+}
+
+// folder is a model's folder in memory.
+func folder(t *testing.T, config map[string]any, tensors []fixtureTensor) fstest.MapFS {
+	t.Helper()
+	data, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fstest.MapFS{"config.json": {Data: data}, "model.safetensors": {Data: safetensors(tensors)}}
+}
+
+// rows decodes base64 of float32 into rows of the given width.
+func decodeRows(t *testing.T, text string, width int) [][]float32 {
+	t.Helper()
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]float32
+	for len(data) > 0 {
+		row := make([]float32, width)
+		for i := range row {
+			row[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+		rows, data = append(rows, row), data[4*width:]
+	}
+	return rows
+}
+
+// TestGolden holds every architecture of the table to its golden file.
+func TestGolden(t *testing.T) {
+	for _, arch := range architectures() {
+		t.Run(arch.name, func(t *testing.T) { golden(t, arch) })
+	}
+}
+
+func golden(t *testing.T, arch architecture) {
+	f := readFixture(t, arch.fixture)
+	if names := f.Config["architectures"].([]any); names[0] != arch.name {
+		t.Fatalf("testdata/%s.json is of %s", arch.fixture, names[0])
+	}
+	m := openFixture(t, f.Config, f.Tensors)
+	r := newRunner(t, m, len(f.IDs))
+	want := decodeRows(t, f.Logits, r.vocab)
+	// In one piece, then in pieces that are no multiple of a page: a prompt
+	// gives the same logits to the last bit.
+	whole := r.logits(t, f.IDs, len(f.IDs))
+	d := difference(whole, want)
+	t.Logf("transformers %s: greatest difference %.2g of the greatest logit, %.3g", f.Transformers, d, greatest(want))
+	if !(d <= tolerance) {
+		t.Errorf("logits differ by %.2g of the greatest; want at most %g", d, tolerance)
+	}
+	if pieces := r.logits(t, f.IDs, 7); difference(pieces, whole) != 0 {
+		t.Errorf("logits in chunks of 7 differ by %.2g from those in one piece", difference(pieces, whole))
+	}
+	for _, v := range f.Variants {
+		t.Run(v.Name, func(t *testing.T) {
+			config := maps.Clone(f.Config)
+			maps.Copy(config, v.Patch)
+			changed := append([]fixtureTensor(nil), v.Tensors...)
+			for _, old := range f.Tensors {
+				if !slices.Contains(v.Without, old.name) && !slices.ContainsFunc(changed, func(n fixtureTensor) bool { return n.name == old.name }) {
+					changed = append(changed, old)
+				}
+			}
+			m := openFixture(t, config, changed)
+			r := newRunner(t, m, len(f.IDs))
+			last := decodeRows(t, v.Last, r.vocab)
+			got := r.logits(t, f.IDs, len(f.IDs))
+			if d := difference(got[len(got)-len(last):], last); !(d <= tolerance) {
+				t.Errorf("logits differ by %.2g of the greatest; want at most %g", d, tolerance)
+			}
+			if far := difference(got, want); far < 100*tolerance || math.Abs(far-v.Difference) > 0.01*v.Difference {
+				t.Errorf("logits are %.4g from those without the change; those of transformers are %.4g", far, v.Difference)
+			}
+		})
+	}
+}
+
+func openFixture(t *testing.T, config map[string]any, tensors []fixtureTensor) *Model {
+	t.Helper()
+	m, err := OpenFS(folder(t, config, tensors))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// fixtureProbe is the start of the tensor x with base 0 and scale 1.
+const fixtureProbe = "3cfb18bf38f71d3f"
+
+// TestFixtureTensors holds the numbers that the golden files were made with.
+func TestFixtureTensors(t *testing.T) {
+	f := fixtureTensor{name: "x", shape: []int{2}, scale: 1}
+	if got := fmt.Sprintf("%x", f.fill()); got != fixtureProbe {
+		t.Fatalf("the tensor x begins with %s; in fixtures.py with %s", got, fixtureProbe)
+	}
+}

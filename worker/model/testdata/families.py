@@ -1,0 +1,194 @@
+"""The configurations of the golden files, in the form that checkpoints have.
+
+Each is as small as it can be with everything different that could be mixed up:
+heads, KV heads, widths and layers. "variants" are settings that must be seen.
+"""
+
+VOCAB = 72
+
+
+def decoder(architecture, model_type, **more):
+    return {
+        "architectures": [architecture],
+        "model_type": model_type,
+        "vocab_size": VOCAB,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "hidden_act": "silu",
+        "max_position_embeddings": 256,
+        "rms_norm_eps": 1e-5,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+        "tie_word_embeddings": False,
+        "torch_dtype": "float32",
+        **more,
+    }
+
+
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+
+# Settings that all decoders of Llama's shape read.
+COMMON = {
+    "rope_theta": {"rope_theta": 500.0},
+    "tie_word_embeddings": {"tie_word_embeddings": True},
+    "rms_norm_eps": {"rms_norm_eps": 0.3},
+    "num_key_value_heads": {"num_key_value_heads": 1},
+}
+
+FAMILIES = {
+    "llama": {
+        "config": decoder("LlamaForCausalLM", "llama", rope_theta=10000.0, rope_scaling=LLAMA3),
+        "variants": {
+            **COMMON,
+            "rope default": {"rope_scaling": None},
+            "rope linear": {"rope_scaling": {"type": "linear", "factor": 4.0}},
+            "rope yarn": {"rope_scaling": YARN},
+            "rope llama3, another factor": {"rope_scaling": {**LLAMA3, "factor": 2.0}},
+            "rope llama3, another original length": {"rope_scaling": {**LLAMA3, "original_max_position_embeddings": 64}},
+            "rope_parameters of transformers 5": {"rope_scaling": None, "rope_parameters": {"rope_type": "default", "rope_theta": 300.0}},
+            "attention_bias": {"attention_bias": True},
+            "mlp_bias": {"mlp_bias": True},
+            "head_dim": {"head_dim": 24},
+        },
+    },
+    "qwen2": {
+        "config": decoder("Qwen2ForCausalLM", "qwen2", rope_theta=1000.0, sliding_window=24, max_window_layers=2, use_sliding_window=True),
+        "variants": {
+            **COMMON,
+            "no window": {"use_sliding_window": False},
+            "sliding_window": {"sliding_window": 20},
+            "max_window_layers": {"max_window_layers": 1},
+            "rope yarn": {"rope_scaling": YARN},
+        },
+    },
+    "qwen3": {
+        "config": decoder("Qwen3ForCausalLM", "qwen3", rope_theta=1000.0, head_dim=24),
+        "qk_gain": 3.0,
+        "scales": [("q_norm", 1.8, 0.5), ("k_norm", 1.8, 0.5)],
+        "variants": {
+            **COMMON,
+            "rope yarn": {"rope_scaling": YARN},
+            "rope yarn, untruncated": {"rope_scaling": {**YARN, "truncate": False, "beta_fast": 8.0, "beta_slow": 2.0}},
+            "rope yarn, attention_factor": {"rope_scaling": {**YARN, "attention_factor": 1.5}},
+            "attention_bias": {"attention_bias": True},
+            "window": {"use_sliding_window": True, "sliding_window": 24, "max_window_layers": 2},
+            "head_dim": {"head_dim": 16},
+        },
+    },
+    "mistral": {
+        "config": decoder("MistralForCausalLM", "mistral", rope_theta=1000.0, sliding_window=24, head_dim=24),
+        "variants": {
+            **COMMON,
+            "no window": {"sliding_window": None},
+            "sliding_window": {"sliding_window": 23},
+            "rope yarn": {"rope_scaling": YARN},
+        },
+    },
+    "qwen3_moe": {
+        "config": decoder("Qwen3MoeForCausalLM", "qwen3_moe", rope_theta=1000.0, head_dim=24, num_experts=6, num_experts_per_tok=2,
+                          moe_intermediate_size=32, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[]),
+        "scales": [("q_norm", 1.8, 0.5), ("k_norm", 1.8, 0.5)],
+        "variants": {
+            **COMMON,
+            "norm_topk_prob": {"norm_topk_prob": False},
+            "num_experts_per_tok": {"num_experts_per_tok": 3},
+            "mlp_only_layers": {"mlp_only_layers": [1]},
+            "decoder_sparse_step": {"decoder_sparse_step": 2},
+            "window": {"use_sliding_window": True, "sliding_window": 24},
+        },
+    },
+    "mixtral": {
+        "config": decoder("MixtralForCausalLM", "mixtral", rope_theta=1000.0, num_local_experts=6, num_experts_per_tok=2, sliding_window=None),
+        "variants": {
+            **COMMON,
+            "num_experts_per_tok": {"num_experts_per_tok": 3},
+            "sliding_window": {"sliding_window": 24},
+        },
+    },
+    "gemma3": {
+        "config": decoder("Gemma3ForCausalLM", "gemma3_text", rope_theta=10000.0, rope_local_base_freq=500.0, sliding_window=24, sliding_window_pattern=3,
+                          head_dim=24, hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=16, tie_word_embeddings=True,
+                          rope_scaling={"rope_type": "linear", "factor": 8.0}),
+        "norm_base": 0.0,
+        "scales": [("q_norm", 0.8, 0.5), ("k_norm", 0.8, 0.5)],
+        "variants": {
+            "rope_theta": {"rope_theta": 500.0},
+            "rope_local_base_freq": {"rope_local_base_freq": 50.0},
+            "rms_norm_eps": {"rms_norm_eps": 0.3},
+            "num_key_value_heads": {"num_key_value_heads": 1},
+            "sliding_window": {"sliding_window": 20},
+            "sliding_window_pattern": {"sliding_window_pattern": 2},
+            "layer_types": {"layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]},
+            "query_pre_attn_scalar": {"query_pre_attn_scalar": 24},
+            "final_logit_softcapping": {"final_logit_softcapping": 5.0},
+            "rope_scaling": {"rope_scaling": None},
+            "rope_parameters of transformers 5": {
+                "rope_scaling": None,
+                "rope_parameters": {
+                    "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 9000.0},
+                    "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                },
+            },
+        },
+    },
+    "glm4": {
+        "config": decoder("Glm4ForCausalLM", "glm4", rope_theta=1000.0, head_dim=16, partial_rotary_factor=0.5, attention_bias=False),
+        "variants": {
+            **COMMON,
+            "partial_rotary_factor": {"partial_rotary_factor": 1.0},
+            "attention_bias": {"attention_bias": True},
+            "rope yarn": {"rope_scaling": YARN},
+        },
+    },
+    "glm": {
+        "config": decoder("GlmForCausalLM", "glm", rope_theta=1000.0, head_dim=16, partial_rotary_factor=0.5, attention_bias=True),
+        "variants": {
+            **COMMON,
+            "partial_rotary_factor": {"partial_rotary_factor": 1.0},
+            "attention_bias": {"attention_bias": False},
+        },
+    },
+    "seed_oss": {
+        "config": decoder("SeedOssForCausalLM", "seed_oss", rope_theta=1000.0, head_dim=24, attention_bias=True, attention_out_bias=False, mlp_bias=False),
+        "variants": {
+            **COMMON,
+            "attention_bias": {"attention_bias": False},
+            "attention_out_bias": {"attention_out_bias": True},
+            "mlp_bias": {"mlp_bias": True},
+        },
+    },
+    "hunyuan": {
+        "config": decoder("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", rope_theta=1000.0, head_dim=24, attention_bias=False,
+                          rope_scaling={"type": "dynamic", "alpha": 50.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}),
+        "scales": [("query_layernorm", 1.8, 0.5), ("key_layernorm", 1.8, 0.5)],
+        "variants": {
+            **COMMON,
+            "rope default": {"rope_scaling": None},
+            "alpha": {"rope_scaling": {"type": "dynamic", "alpha": 5.0, "factor": 1.0}},
+            "attention_bias": {"attention_bias": True},
+        },
+    },
+    "glm4_moe": {
+        "config": decoder("Glm4MoeForCausalLM", "glm4_moe", rope_theta=1000.0, head_dim=16, partial_rotary_factor=0.5, attention_bias=True,
+                          n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=32, n_shared_experts=1, first_k_dense_replace=1,
+                          n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=1.5, use_qk_norm=True, num_nextn_predict_layers=0),
+        "scales": [("q_norm", 1.8, 0.5), ("k_norm", 1.8, 0.5), ("e_score_correction_bias", 0.0, 0.4)],
+        "variants": {
+            **COMMON,
+            "partial_rotary_factor": {"partial_rotary_factor": 1.0},
+            "attention_bias": {"attention_bias": False},
+            "use_qk_norm": {"use_qk_norm": False},
+            "num_experts_per_tok": {"num_experts_per_tok": 3},
+            "n_shared_experts": {"n_shared_experts": 2},
+            "first_k_dense_replace": {"first_k_dense_replace": 2},
+            "n_group": {"n_group": 3, "topk_group": 1},
+            "norm_topk_prob": {"norm_topk_prob": False},
+            "routed_scaling_factor": {"routed_scaling_factor": 1.0},
+        },
+    },
+}

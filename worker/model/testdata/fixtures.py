@@ -1,0 +1,166 @@
+"""Makes the golden files of this folder: what transformers computes.
+
+    python fixtures.py [NAME...]
+
+needs torch, transformers, safetensors and numpy; the version of transformers
+that was used stands in each file. Go alone runs the tests.
+
+No weights are kept. Each number of a weight is a hash of the tensor's name and
+of its index, made alike here and in fixture_test.go, and scaled so that the
+logits have a standard deviation above 1 and attention is peaked: with the usual
+initialisation, a wrong rope_theta moves the logits by a thousandth and a
+missing soft cap by nothing.
+
+A file holds the configuration, the tensors' names and scales, the token ids,
+and the logits of all positions. Beside them stand variants: the configuration
+with one setting changed, the logits of the last positions, and how far they
+are from those of the configuration unchanged. That must be at least 100 times
+the tolerance of the test, or the test would not see the setting at all.
+"""
+
+import base64
+import copy
+import json
+import os
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from families import FAMILIES
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOKENS = 80  # beyond every window, three pages of 16, and YaRN's original length
+LAST = 3  # positions of a variant that are kept
+TOLERANCE = 1e-4
+
+
+def uniform(name, count):
+    """count numbers in [-1, 1), exact in float32: splitmix64 over FNV-1a."""
+    h = 0xCBF29CE484222325
+    for b in name.encode():
+        h = (h ^ b) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    with np.errstate(over="ignore"):
+        z = np.uint64(h) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-23) - np.float32(1)
+
+
+def scale_of(name, shape, family):
+    """The base and the scale of a tensor's numbers: base + scale * uniform."""
+    for part, base, scale in family.get("scales", []):
+        if part in name:
+            return base, scale
+    if name.endswith("bias") or len(shape) == 1 and "norm" not in name.lower():
+        return 0.0, 0.5
+    if len(shape) == 1:
+        return family.get("norm_base", 1.0), 0.3
+    if "embed" in name:
+        return 0.0, 1.0
+    # The columns are the last dimension, but for stacked experts of gpt-oss.
+    columns = shape[-2] if family.get("transposed_experts") and ".experts." in name else shape[-1]
+    gain = 2.0
+    if "q_proj" in name or "k_proj" in name or ".query." in name or ".key." in name:
+        gain = family.get("qk_gain", 3.0)
+    if "lm_head" in name or "gate.weight" in name or "router" in name:
+        gain = 3.0
+    return 0.0, round(gain / columns**0.5, 4)
+
+
+def tensors_of(config, family):
+    """Names and shapes as a checkpoint of this configuration has them."""
+    with tempfile.TemporaryDirectory() as tmp:
+        write_config(config, tmp)
+        cls = getattr(transformers, family.get("auto", "AutoModelForCausalLM"))
+        model = cls.from_config(transformers.AutoConfig.from_pretrained(tmp))
+        model.save_pretrained(os.path.join(tmp, "saved"))
+        out = []
+        for file in sorted(os.listdir(os.path.join(tmp, "saved"))):
+            if file.endswith(".safetensors"):
+                with safe_open(os.path.join(tmp, "saved", file), "np") as f:
+                    for name in f.keys():
+                        shape = list(f.get_slice(name).get_shape())
+                        out.append([name, shape, *scale_of(name, shape, family)])
+        return sorted(out)
+
+
+def write_config(config, folder):
+    with open(os.path.join(folder, "config.json"), "w") as f:
+        json.dump(config, f)
+
+
+def run(config, tensors, ids, family):
+    """The output of transformers for these weights, in float32."""
+    with tempfile.TemporaryDirectory() as tmp:
+        write_config(config, tmp)
+        weights = {}
+        for name, shape, base, scale in tensors:
+            count = int(np.prod(shape))
+            weights[name] = (np.float32(base) + np.float32(scale) * uniform(name, count)).reshape(shape)
+        save_file(weights, os.path.join(tmp, "model.safetensors"), {"format": "pt"})
+        cls = getattr(transformers, family.get("auto", "AutoModelForCausalLM"))
+        model, info = cls.from_pretrained(tmp, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+        assert not info["missing_keys"], info["missing_keys"]
+        model.eval()
+        with torch.no_grad():
+            out = model(torch.tensor([ids]), use_cache=False, output_attentions=family.get("attentions", True))
+        peak = 0.0
+        if family.get("attentions", True):
+            peak = float(np.mean([a[:, :, 16:, :].max(-1).values.mean() for a in out.attentions if a is not None]))
+        return out.logits[0].float().numpy(), peak
+
+
+def encode(a):
+    return base64.b64encode(np.ascontiguousarray(a, dtype="<f4").tobytes()).decode()
+
+
+def make(name, family):
+    config = family["config"]
+    ids = [int(v) for v in (uniform("ids", TOKENS) * 0.5 + 0.5) * config["vocab_size"]]
+    tensors = tensors_of(config, family)
+    logits, peak = run(config, tensors, ids, family)
+    greatest = float(np.abs(logits).max())
+    print(f"{name}: {len(tensors)} tensors, std {logits.std():.2f}, greatest {greatest:.2f}, attention peak {peak:.2f}")
+    assert logits.std() >= 1, "the logits are too flat to tell anything"
+    assert peak >= 0.3 or not family.get("attentions", True), "attention is too flat to tell anything"
+    variants = []
+    for title, patch in family["variants"].items():
+        changed = copy.deepcopy(config)
+        changed.update(patch)
+        wanted = tensors_of(changed, family)
+        extra = [t for t in wanted if t not in tensors]
+        without = sorted({t[0] for t in tensors} - {t[0] for t in wanted})
+        other, _ = run(changed, wanted, ids, family)
+        far = float(np.abs(other - logits).max() / greatest)
+        print(f"    {title}: differs by {far:.3g} of the greatest")
+        assert far >= 100 * TOLERANCE, f"{title} makes too little difference"
+        variants.append({"name": title, "patch": patch, "tensors": extra, "without": without, "last": encode(other[-LAST:]), "difference": round(far, 4)})
+    fixture = {
+        "transformers": transformers.__version__,
+        "config": config,
+        "tensors": tensors,
+        "ids": ids,
+        "logits": encode(logits),
+        "variants": variants,
+    }
+    path = os.path.join(HERE, name + ".json")
+    with open(path, "w") as f:
+        json.dump(fixture, f, separators=(",", ":"))
+        f.write("\n")
+    size = os.path.getsize(path)
+    assert size <= 64 * 1024, f"{name}: {size} bytes; at most 64 KiB"
+
+
+if __name__ == "__main__":
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    for name in sys.argv[1:] or FAMILIES:
+        make(name, FAMILIES[name])
