@@ -53,7 +53,14 @@ func labelled(kind, label string) string { return fmt.Sprintf("%s %q", kind, lab
 // describe turns a path into the words of a message.
 func describe(path string) string { return strings.ReplaceAll(path, "/", " ") }
 
+// maxDiagnostics is how many faults of one file are told. Who has more has
+// given the wrong file.
+const maxDiagnostics = 100
+
 func (d *decoder) errorAt(r hcl.Range, format string, args ...any) {
+	if len(d.diags) >= maxDiagnostics {
+		return
+	}
 	d.diags = append(d.diags, diagnose(d.file, d.src, r, fmt.Sprintf(format, args...)))
 }
 

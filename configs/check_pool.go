@@ -23,7 +23,9 @@ func (d *decoder) checkPool(c *Config, p *Pool) {
 	if !goodName.MatchString(p.Name) {
 		d.failf(path, "pool %q: a name is up to 63 letters, digits, dots, dashes and underscores", p.Name)
 	}
-	d.checkPolicy(c, sub(path, "policy"), p.Policy)
+	if d.written(sub(path, "policy")) { // else it is the door's, checked there
+		d.checkPolicy(c, sub(path, "policy"), p.Policy)
+	}
 	d.checkNamed(c, sub(path, "driver"), p.Driver, "driver", drivers)
 	d.checkDriver(path, p)
 	for i := range p.Workers {

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
@@ -18,7 +19,7 @@ type Diagnostic struct {
 	Message string `json:"message"` // what is wrong and what to do
 	Source  string `json:"source"`  // the line, without its secrets
 
-	width int // characters that the marks below the source line span
+	width int // characters of the source line to mark; 0: the line is not as it stands in the file
 }
 
 // String returns the diagnostic with its source line, over several lines.
@@ -27,8 +28,11 @@ func (d Diagnostic) String() string {
 		return d.File + ": " + d.Message
 	}
 	number := fmt.Sprintf("%5d | ", d.Line)
-	mark := strings.Repeat(" ", len(number)+d.Column-1) + strings.Repeat("^", max(d.width, 1))
-	return fmt.Sprintf("%s:%d:%d: %s\n%s%s\n%s", d.File, d.Line, d.Column, d.Message, number, d.Source, mark)
+	text := fmt.Sprintf("%s:%d:%d: %s\n%s%s", d.File, d.Line, d.Column, d.Message, number, d.Source)
+	if d.width > 0 {
+		text += "\n" + strings.Repeat(" ", len(number)+d.Column-1) + strings.Repeat("^", d.width)
+	}
+	return text
 }
 
 // Diagnostics is all that is wrong with a file, in the order of its lines.
@@ -46,7 +50,7 @@ func (ds Diagnostics) Error() string {
 
 // secretAssignment finds a value that a source line must not show: one given
 // to a name that sounds like a secret, or that follows such a flag.
-var secretAssignment = regexp.MustCompile(`(?i)([a-z0-9_-]*(?:token|key|secret|passw)[a-z0-9_-]*"?\s*[=:,]\s*)(".*|<<.*)`)
+var secretAssignment = regexp.MustCompile(`(?i)([a-z0-9_-]*(?:token|key|secret|passw)[a-z0-9_-]*"?\s*[=:,]\s*)(\[?\s*".*|<<.*)`)
 
 // maxSource bounds the part of a line that is shown.
 const maxSource = 160
@@ -55,30 +59,27 @@ const maxSource = 160
 func diagnose(file string, src []byte, r hcl.Range, message string) Diagnostic {
 	d := Diagnostic{File: file, Line: r.Start.Line, Column: r.Start.Column, Message: message, width: 1}
 	if r.End.Line == r.Start.Line {
-		d.width = r.End.Column - r.Start.Column
+		d.width = max(r.End.Column-r.Start.Column, 1)
 	}
-	line := printable(sourceLine(src, d.Line))
-	if shown := secretAssignment.ReplaceAllString(line, `$1"`+hiddenText+`"`); shown != line {
-		line = shown
-		d.width = 1
+	line := printable(lineAt(src, r.Start.Byte))
+	shown := secretAssignment.ReplaceAllString(line, `$1"`+hiddenText+`"`)
+	if chars := []rune(shown); len(chars) > maxSource {
+		shown = string(chars[:maxSource]) + " …"
 	}
-	if chars := []rune(line); len(chars) > maxSource {
-		line = string(chars[:maxSource]) + " …"
+	d.width = min(d.width, utf8.RuneCountInString(shown)-d.Column+1)
+	if !strings.HasPrefix(line, strings.TrimSuffix(shown, " …")) || d.width < 0 {
+		d.width = 0
 	}
-	d.Column = max(min(d.Column, maxSource), 1)
-	d.width = max(min(d.width, utf8.RuneCountInString(line)-d.Column+1), 1)
-	d.Source = line
+	d.Source = shown
 	return d
 }
 
-// sourceLine returns line n of src, without its end.
-func sourceLine(src []byte, n int) string {
-	for i, line := range strings.SplitAfterN(string(src), "\n", n+1) {
-		if i == n-1 {
-			return strings.TrimRight(line, "\r\n")
-		}
-	}
-	return ""
+// lineAt returns the line that byte i of src lies in, without its end.
+func lineAt(src []byte, i int) string {
+	i = max(min(i, len(src)), 0)
+	start := 1 + bytes.LastIndexByte(src[:i], '\n')
+	line, _, _ := bytes.Cut(src[start:], []byte{'\n'})
+	return strings.TrimRight(string(line), "\r")
 }
 
 // printable replaces what would move a terminal's cursor. A tab becomes one
@@ -98,7 +99,7 @@ func printable(s string) string {
 // nearest returns the known name that is closest to name, or "" where none is
 // close enough to be meant.
 func nearest(name string, known []string) string {
-	best, least := "", 1+len(name)/3
+	best, least := "", (len(name)+1)/3
 	for _, k := range known {
 		if d := distance(strings.ToLower(name), k); d <= least && (best == "" || d < least) {
 			best, least = k, d

@@ -31,7 +31,7 @@ func scan(file string, src []byte) *Diagnostic {
 	if i := invalidUTF8(src); i >= 0 {
 		line := 1 + bytes.Count(src[:i], []byte{'\n'})
 		column := 1 + utf8.RuneCount(src[1+bytes.LastIndexByte(src[:i], '\n'):i])
-		pos := hcl.Pos{Line: line, Column: column}
+		pos := hcl.Pos{Line: line, Column: column, Byte: i}
 		return at(hcl.Range{Start: pos, End: pos}, "byte %#02x is not UTF-8; save the file as UTF-8", src[i])
 	}
 
