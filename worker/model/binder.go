@@ -171,6 +171,7 @@ func (b *binder) find(p part) *weights.Tensor {
 func (b *binder) load(format kernels.Format, out, in int, parts []part, tensors []*weights.Tensor) (kernels.Weight, error) {
 	names := make([]string, len(parts))
 	var data []byte
+	dtype, _ := storedType(tensors[0].Type)
 	for i, p := range parts {
 		names[i] = p.name
 		all, err := tensors[i].Data()
@@ -179,13 +180,15 @@ func (b *binder) load(format kernels.Format, out, in int, parts []part, tensors 
 		}
 		row := in * tensors[i].Type.Bits() / 8
 		rows := all[p.first*row : (p.first+p.count)*row]
+		if n := finite(rows, dtype); n >= 0 {
+			return nil, fmt.Errorf("%s: %s: element %d is not a finite number; the file is damaged or was never whole", tensors[i].File(), p.name, p.first*in+n)
+		}
 		if len(parts) == 1 {
 			data = rows
 		} else {
 			data = append(data, rows...)
 		}
 	}
-	dtype, _ := storedType(tensors[0].Type)
 	return b.be.Weight(kernels.Source{Name: strings.Join(names, " + "), Out: out, In: in, Type: dtype, Data: data}, format)
 }
 

@@ -18,7 +18,8 @@ type Model struct {
 	config   Config
 	set      *weights.Set
 	groups   []group
-	read     int64 // bytes of files that Build reads
+	values   []kernels.Value // of the program
+	read     int64           // bytes of files that Build reads
 }
 
 // Open reads a model's folder, and maps its weight files. It fails if the
@@ -52,7 +53,7 @@ func open(fsys fs.FS, openWeights func() (*weights.Set, error)) (*Model, error) 
 	b := m.count(kernels.FormatBF16)
 	g := newGraph(s, b, m.groups, nil)
 	arch.record(g)
-	m.read = b.read
+	m.read, m.values = b.read, g.prog.Values
 	if err := openFaults(g); err != nil {
 		_ = m.set.Close() // the faults matter more
 		return nil, err

@@ -1,0 +1,45 @@
+package model
+
+import (
+	"encoding/binary"
+
+	"roundhouse/kernels"
+)
+
+// finite returns the index of the first element that is NaN or infinite, and
+// -1 if there is none. A number is one of these exactly if all bits of its
+// exponent are set, so that adding one to the exponent carries into the sign's
+// place; that looks at eight bytes at once.
+func finite(data []byte, t kernels.DType) int {
+	var exponent, one uint64
+	switch t {
+	case kernels.F32:
+		exponent, one = 0x7f800000_7f800000, 0x00800000_00800000
+	case kernels.BF16:
+		exponent, one = 0x7f80_7f80_7f80_7f80, 0x0080_0080_0080_0080
+	case kernels.F16:
+		exponent, one = 0x7c00_7c00_7c00_7c00, 0x0400_0400_0400_0400
+	default:
+		return -1
+	}
+	carry := ^uint64(0) / (1<<(8*t.Size()) - 1) << (8*t.Size() - 1) // the top bit of each element
+	size := t.Size()
+	for at := 0; at < len(data); at += 8 {
+		var word uint64
+		if at+8 <= len(data) {
+			word = binary.LittleEndian.Uint64(data[at:])
+		} else {
+			var last [8]byte
+			copy(last[:], data[at:])
+			word = binary.LittleEndian.Uint64(last[:])
+		}
+		if over := (word&exponent + one) & carry; over != 0 {
+			for i := 0; i < 8/size; i++ {
+				if over>>(8*size*i)&(1<<(8*size)-1) != 0 {
+					return at/size + i
+				}
+			}
+		}
+	}
+	return -1
+}

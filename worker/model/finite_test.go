@@ -1,0 +1,60 @@
+package model
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+
+	"roundhouse/kernels"
+	"roundhouse/kernels/ref"
+)
+
+func TestFinite(t *testing.T) {
+	f := func(typ kernels.DType, bits []uint32, want int) {
+		t.Helper()
+		var data []byte
+		for _, b := range bits {
+			if typ == kernels.F32 {
+				data = binary.LittleEndian.AppendUint32(data, b)
+			} else {
+				data = binary.LittleEndian.AppendUint16(data, uint16(b))
+			}
+		}
+		if got := finite(data, typ); got != want {
+			t.Errorf("%v %x: %d; want %d", typ, bits, got, want)
+		}
+	}
+	f(kernels.F32, nil, -1)
+	f(kernels.F32, []uint32{0, 0x80000000, 0x7f7fffff, 0xff7fffff, 1}, -1)
+	f(kernels.F32, []uint32{0, 0, 0x7f800000}, 2)
+	f(kernels.F32, []uint32{0, 0xffc00000, 0x7f800000, 0}, 1)
+	f(kernels.BF16, []uint32{0xffff & 0xff7f, 0x7f7f, 0x0001, 0x8000, 0x3f80}, -1)
+	f(kernels.BF16, []uint32{0, 0, 0, 0, 0, 0xff80}, 5)
+	f(kernels.BF16, []uint32{0, 0, 0, 0x7fc0}, 3)
+	f(kernels.F16, []uint32{0x7bff, 0xfbff, 0x0001, 0x8000, 0x3c00}, -1)
+	f(kernels.F16, []uint32{0x7c00}, 0)
+	f(kernels.F16, []uint32{0, 0, 0xfe00, 0}, 2)
+}
+
+// TestNotFinite is case 91: a weight that is NaN poisons every answer, so the
+// load ends with its name.
+func TestNotFinite(t *testing.T) {
+	base := readFixture(t, "llama")
+	tensors := append([]fixtureTensor(nil), base.Tensors...)
+	fsys := folder(t, base.Config, tensors)
+	data := fsys["model.safetensors"].Data
+	binary.LittleEndian.PutUint32(data[len(data)-4:], math.Float32bits(float32(math.NaN())))
+	m, err := OpenFS(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	specs := m.KVGroups(16, kernels.F32)
+	specs[0].Blocks = 1
+	_, err = m.Build(ref.New(), BuildOptions{Format: kernels.FormatF32, KV: specs})
+	last := base.Tensors[len(base.Tensors)-1]
+	if err == nil || !strings.Contains(err.Error(), last.name) || !strings.Contains(err.Error(), "model.safetensors") || !strings.Contains(err.Error(), "not a finite number") {
+		t.Fatalf("got %v; want %s and model.safetensors", err, last.name)
+	}
+}

@@ -1,0 +1,94 @@
+package model
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"roundhouse/kernels"
+)
+
+func planOptions(memory int64) PlanOptions {
+	return PlanOptions{Memory: memory, Utilisation: 1, Format: kernels.FormatBF16, KVType: kernels.BF16, BlockTokens: 16,
+		Limits: kernels.Limits{Tokens: 32, Seqs: 4, Rows: 4}}
+}
+
+func TestPlan(t *testing.T) {
+	base := readFixture(t, "llama")
+	m := openFixture(t, base.Config, base.Tensors)
+	// 4 layers, 2 heads, keys and values of 16 columns in 2 bytes.
+	const page = 4 * 16 * 2 * (16 + 16) * 2
+	o := planOptions(0)
+	empty, err := m.Plan(o)
+	if err == nil || !strings.Contains(err.Error(), "No available memory for the cache blocks") {
+		t.Fatalf("got %v; want: no available memory", err)
+	}
+	fixed := empty.Weights + empty.Activations
+
+	o.Memory = fixed + 40*page + page/2
+	p, err := m.Plan(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.KVTokens != 640 || p.KVSpecs[0].Blocks != 40 || p.Concurrency != 2.5 || p.Longest != 256 || p.MaxModelLen != 256 {
+		t.Errorf("plan %+v; want 40 blocks, 640 tokens, 2.5 sequences of 256", p)
+	}
+
+	o.Memory = fixed + 10*page
+	p, err = m.Plan(o)
+	if err == nil || !strings.Contains(err.Error(), "max seq len (256)") || !strings.Contains(err.Error(), "the estimated maximum model length is 160") {
+		t.Fatalf("got %v; want vLLM's words and 160", err)
+	}
+	o.MaxModelLen = p.Longest
+	if p, err = m.Plan(o); err != nil || p.Concurrency != 1 {
+		t.Fatalf("the length that the error names does not fit: %v, %+v", err, p)
+	}
+	o.MaxModelLen = 257
+	if _, err = m.Plan(o); err == nil || !strings.Contains(err.Error(), "max_model_len is 257; want 1 to 256") {
+		t.Fatalf("got %v; want: max_model_len", err)
+	}
+}
+
+// TestPlanBuilds: what is planned is what a backend then takes.
+func TestPlanBuilds(t *testing.T) {
+	for _, name := range []string{"llama", "gemma3", "glm4_moe"} {
+		base := readFixture(t, name)
+		m := openFixture(t, base.Config, base.Tensors)
+		for _, format := range []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatInt8, kernels.FormatInt4} {
+			o := planOptions(1 << 22)
+			o.Format = format
+			p, err := m.Plan(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kv int64
+			for _, s := range p.KVSpecs {
+				kv += s.PageBytes() * int64(s.Blocks)
+			}
+			if sum := p.Weights + p.Activations + kv; sum > o.Memory || sum < o.Memory*9/10 {
+				t.Errorf("%s as %v: %d of %d bytes are used", name, format, sum, o.Memory)
+			}
+		}
+	}
+}
+
+// TestPlanWindows: a group with a window gets what its window needs for each
+// sequence, and the rest goes to those that see all.
+func TestPlanWindows(t *testing.T) {
+	base := readFixture(t, "gemma3")
+	m := openFixture(t, base.Config, base.Tensors)
+	p, err := m.Plan(planOptions(1 << 23))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// (24 + 32 - 2) / 16 + 2 blocks for each of 4 sequences.
+	if window := p.KVSpecs[0].Blocks; window != 20 {
+		t.Errorf("%d blocks for windows; want 20", window)
+	}
+	if whole := p.KVSpecs[1].Blocks; whole*16 != p.KVTokens || whole < 100 {
+		t.Errorf("%d blocks that see all for %d tokens", whole, p.KVTokens)
+	}
+	if math.Abs(p.Concurrency-4) > 1e-9 {
+		t.Errorf("%g sequences at once; want the 4 that windows were planned for", p.Concurrency)
+	}
+}

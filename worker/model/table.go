@@ -1,0 +1,63 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Support is one architecture of the table.
+type Support struct {
+	Architecture string // as config.json has it
+	Families     string // what people know it by
+	Kind         Kind
+	Features     string // what its golden test covers
+	Tested       string // how
+}
+
+// Supported lists the architectures.
+func Supported() []Support {
+	var list []Support
+	for _, a := range architectures() {
+		list = append(list, Support{Architecture: a.name, Families: a.families, Kind: a.kind, Features: a.features,
+			Tested: "testdata/" + a.fixture + ".json"})
+	}
+	return list
+}
+
+// Table is docs/models.md, which a test holds to the code.
+func Table() string {
+	var b strings.Builder
+	b.WriteString(tableHead)
+	for _, s := range Supported() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Architecture, s.Families, s.Kind, s.Features, s.Tested)
+	}
+	b.WriteString(tableFoot)
+	return b.String()
+}
+
+const tableHead = `# Models
+
+What ` + "`roundhouse-worker`" + ` serves. This page is written by the code: ` + "`go test ./worker/model -run TestTable -update`" + `.
+
+An architecture is in the table if its logits, at every position of a sequence that passes its window and several pages, agree with
+Hugging Face transformers within 1e-4 of the greatest (float32, reference backend), and if each setting that is named moves them as it
+moves the reference. The golden files lie in ` + "`worker/model/testdata`" + `, with the program that made them. Anything else is refused at
+start, with the names of the nearest architectures.
+
+| architecture | models | kind | covered by the golden test | golden file |
+|---|---|---|---|---|
+`
+
+const tableFoot = `
+## Files
+
+- safetensors, one file or shards under an index; tensors in F32, F16 or BF16. Files are mapped, checked before a byte of them is used,
+  and refused if they change while they are read. A weight that is not finite is refused by name.
+- Pickled checkpoints (.bin, .pt, .pth, .ckpt) are never read.
+- ` + "`generation_config.json`" + ` gives end-of-sequence tokens and the sampling that a request leaves out.
+
+## Quantisation
+
+Weights can be kept as float32, bfloat16, float16, int8, sym_int4 (groups of 128) or fp8 (e4m3), quantised while they are read. Embeddings
+and the head keep 16 bits, routers and norms 32. A matrix whose columns are no multiple of 128 stays in 16 bits under sym_int4.
+`
