@@ -103,3 +103,35 @@ func withEvicted(s api.Status, gone map[string][]string) api.Status {
 	s.Doors = doors
 	return s
 }
+
+// WaitIdle waits until no request is under way. It says false when ctx ended
+// before.
+func (e *Engine) WaitIdle(ctx context.Context) bool {
+	tick := time.NewTicker(statusAtMost)
+	defer tick.Stop()
+	for {
+		idle := false
+		if !e.call(ctx, func() { idle = len(e.live) == 0 }) {
+			return e.isDone()
+		}
+		if idle {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-e.done:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (e *Engine) isDone() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,62 @@
+// Command roundhouse-worker is one engine: a model, its KV cache, and the HTTP
+// API of vLLM in front of them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"roundhouse/worker/api"
+	"roundhouse/worker/launch"
+)
+
+const help = `roundhouse-worker serves one model over vLLM's HTTP API.
+
+  roundhouse-worker serve [MODEL] [flags]   vLLM's flags; without a model, the built-in demonstration model
+  roundhouse-worker version                 what this build is
+
+Of its own: --device cpu, --cpus LIST, --mems LIST, --legacy-metrics, and --pace DURATION (for tests: the least time of a step).
+`
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is main with its streams; it returns the exit code: 0 done, 1 failed,
+// 2 usage.
+func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, help)
+		return 2
+	}
+	switch args[0] {
+	case "serve":
+		return serve(args[1:], stderr)
+	case "version", "--version":
+		fmt.Fprintln(stdout, "roundhouse-worker", api.Version)
+		return 0
+	case "help", "--help", "-h":
+		fmt.Fprint(stdout, help)
+		return 0
+	}
+	fmt.Fprintf(stderr, "roundhouse-worker: there is no command %q\n\n%s", args[0], help)
+	return 2
+}
+
+func serve(args []string, stderr io.Writer) int {
+	o, err := launch.ParseServe(args, os.Getenv)
+	if err != nil {
+		fmt.Fprintln(stderr, "roundhouse-worker:", err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := launch.Serve(ctx, o, slog.New(slog.NewTextHandler(stderr, nil))); err != nil {
+		fmt.Fprintln(stderr, "roundhouse-worker:", err)
+		return 1
+	}
+	return 0
+}

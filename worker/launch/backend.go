@@ -1,0 +1,72 @@
+package launch
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"roundhouse/kernels"
+	"roundhouse/kernels/cpu"
+	"roundhouse/worker/device"
+)
+
+// openBackend opens what --device names, and leaves the rest of the process a
+// thread of its own beside those that compute.
+func openBackend(o *Options) (kernels.Backend, error) {
+	if strings.HasPrefix(o.Device, "xpu") {
+		return nil, fmt.Errorf("--device %s: this build computes on the CPU only; use --device cpu", o.Device)
+	}
+	cpus, err := device.ParseList(o.CPUs)
+	if err != nil {
+		return nil, fmt.Errorf("--cpus %s: %w", o.CPUs, err)
+	}
+	threads := len(cpus)
+	if threads == 0 {
+		threads = runtime.NumCPU()
+	}
+	if runtime.GOMAXPROCS(0) < threads+1 {
+		runtime.GOMAXPROCS(threads + 1)
+	}
+	be, err := cpu.New(cpu.Options{Threads: threads, CPUs: cpus})
+	if err != nil {
+		return nil, fmt.Errorf("--device cpu: %w", err)
+	}
+	return be, nil
+}
+
+// format is how the linears' weights are kept.
+func format(o *Options) kernels.Format {
+	switch o.Quantization {
+	case "fp8":
+		return kernels.FormatFP8
+	case "sym_int4":
+		return kernels.FormatInt4
+	case "int8":
+		return kernels.FormatInt8
+	case "gptq":
+		return kernels.FormatGPTQ
+	case "awq":
+		return kernels.FormatAWQ
+	}
+	switch o.DType {
+	case "float", "float32":
+		return kernels.FormatF32
+	case "half", "float16":
+		return kernels.FormatF16
+	}
+	return kernels.FormatBF16
+}
+
+// kvType is how keys and values are kept.
+func kvType(o *Options) kernels.DType {
+	switch o.KVDType {
+	case "float32":
+		return kernels.F32
+	case "fp8", "fp8_e4m3":
+		return kernels.F8E4M3
+	}
+	if o.KVDType == "auto" && strings.HasPrefix(o.DType, "float") && o.DType != "float16" {
+		return kernels.F32
+	}
+	return kernels.BF16
+}

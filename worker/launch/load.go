@@ -1,0 +1,112 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"roundhouse/worker/template"
+	"roundhouse/worker/tokenizer"
+)
+
+// words are the text side of a model's folder.
+type words struct {
+	tokenizer *tokenizer.Tokenizer
+	template  func(map[string]any) ([]tokenizer.Segment, error) // nil: none
+	source    string                                            // of the template
+	bos, eos  string
+}
+
+// tokenizerConfig is what tokenizer_config.json says that matters here.
+type tokenizerConfig struct {
+	BOS      tokenName       `json:"bos_token"`
+	EOS      tokenName       `json:"eos_token"`
+	Template json.RawMessage `json:"chat_template"`
+}
+
+// tokenName is a token's spelling, in files either text or an object.
+type tokenName string
+
+// UnmarshalJSON takes either form, and null.
+func (t *tokenName) UnmarshalJSON(data []byte) error {
+	var o struct {
+		Content string `json:"content"`
+	}
+	if json.Unmarshal(data, (*string)(t)) == nil {
+		return nil
+	}
+	err := json.Unmarshal(data, &o)
+	*t = tokenName(o.Content)
+	return err
+}
+
+// loadWords reads tokenizer.json, tokenizer_config.json and the chat template.
+func loadWords(fsys fs.FS, name, override string) (words, error) {
+	var w words
+	data, err := fs.ReadFile(fsys, "tokenizer.json")
+	if err != nil {
+		return w, fmt.Errorf("%s: tokenizer.json cannot be read: %w", name, errors.Unwrap(err))
+	}
+	if w.tokenizer, err = tokenizer.Load(data); err != nil {
+		return w, fmt.Errorf("%s/tokenizer.json: %w", name, err)
+	}
+	var c tokenizerConfig
+	data, err = fs.ReadFile(fsys, "tokenizer_config.json")
+	if err == nil {
+		if err := json.Unmarshal(data, &c); err != nil {
+			return w, fmt.Errorf("%s/tokenizer_config.json: %w", name, err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return w, fmt.Errorf("%s: %w", name, err)
+	}
+	w.bos, w.eos = string(c.BOS), string(c.EOS)
+	if w.source, err = templateSource(fsys, c.Template, override); err != nil {
+		return w, fmt.Errorf("%s: %w", name, err)
+	}
+	if w.source == "" {
+		return w, nil
+	}
+	t, err := template.Parse(w.source)
+	if err != nil {
+		return w, fmt.Errorf("%s: %w", name, err)
+	}
+	w.template = func(vars map[string]any) ([]tokenizer.Segment, error) {
+		return t.Render(vars, template.Limits{Now: time.Now()})
+	}
+	return w, nil
+}
+
+// templateSource finds the chat template: --chat-template, a file of its own,
+// or the tokenizer's configuration, there perhaps one of several.
+func templateSource(fsys fs.FS, configured json.RawMessage, override string) (string, error) {
+	if override != "" {
+		data, err := os.ReadFile(override)
+		if err != nil {
+			return "", fmt.Errorf("--chat-template: %w", err)
+		}
+		return string(data), nil
+	}
+	if data, err := fs.ReadFile(fsys, "chat_template.jinja"); err == nil {
+		return string(data), nil
+	}
+	if len(configured) == 0 || string(configured) == "null" {
+		return "", nil
+	}
+	var one string
+	if json.Unmarshal(configured, &one) == nil {
+		return one, nil
+	}
+	var many []struct{ Name, Template string }
+	if err := json.Unmarshal(configured, &many); err != nil {
+		return "", fmt.Errorf("tokenizer_config.json: chat_template is neither text nor a list of named ones")
+	}
+	for _, t := range many {
+		if t.Name == "default" {
+			return t.Template, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,267 @@
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Options are what a worker is started with. ParseServe fills them in.
+type Options struct {
+	Model            string // folder or Hugging Face name; "": the demonstration model
+	ServedNames      []string
+	Host             string
+	Port             int
+	Device           string
+	CPUs             string
+	Mems             string
+	Pace             time.Duration
+	DType            string
+	Quantization     string
+	KVDType          string
+	MaxModelLen      int // 0: what the model has and the cache holds; -1: as long as fits
+	BlockTokens      int
+	MaxSeqs          int
+	MaxBatched       int
+	KVBytes          int64
+	Blocks           int
+	PrefixCache      bool
+	ChatTemplate     string
+	GenerationConfig string
+	MaxLogprobs      int
+	APIKeys          []string
+	ShutdownTimeout  time.Duration
+	ToolParser       string
+	AutoTools        bool
+	ReasoningParser  string
+	Speculative      Speculative
+	PromptDetails    bool
+	ForceUsage       bool
+	RequestIDHeaders bool
+	LoadTracking     bool
+	LegacyMetrics    bool
+	DevMode          bool
+	BodyLimit        int64
+	Caches           []string // where models by name are looked for
+	Warnings         []string
+}
+
+// Speculative is --speculative-config.
+type Speculative struct {
+	Method string `json:"method"`
+	Tokens int    `json:"num_speculative_tokens"`
+	Max    int    `json:"prompt_lookup_max"`
+	Min    int    `json:"prompt_lookup_min"`
+}
+
+// ParseServe reads the arguments of `roundhouse-worker serve` and the
+// environment that vLLM reads.
+func ParseServe(args []string, getenv func(string) string) (Options, error) {
+	o := Options{
+		Host: "0.0.0.0", Port: 8000, Device: "cpu", DType: "auto", KVDType: "auto", MaxSeqs: 256, MaxBatched: 2048,
+		PrefixCache: true, GenerationConfig: "auto", MaxLogprobs: 20, BodyLimit: 64 << 20,
+	}
+	p, err := parseFlags(&o, serveFlags(), args)
+	if err != nil {
+		return o, err
+	}
+	o.Warnings = p.warnings
+	switch {
+	case len(p.positional) > 1:
+		return o, fmt.Errorf("one model is served by one worker; found %q", p.positional)
+	case len(p.positional) == 1 && o.Model != "":
+		return o, fmt.Errorf("the model is named twice: %q and --model %q", p.positional[0], o.Model)
+	case len(p.positional) == 1:
+		o.Model = p.positional[0]
+	}
+	if key := getenv("VLLM_API_KEY"); key != "" && len(o.APIKeys) == 0 {
+		o.APIKeys = []string{key}
+	}
+	if v := getenv("VLLM_CPU_KVCACHE_SPACE"); v != "" && o.KVBytes == 0 {
+		gib, err := strconv.ParseFloat(v, 64)
+		if err != nil || gib <= 0 {
+			return o, fmt.Errorf("VLLM_CPU_KVCACHE_SPACE is %q; want a number of GiB", v)
+		}
+		o.KVBytes = int64(gib * (1 << 30))
+	}
+	o.DevMode = getenv("VLLM_SERVER_DEV_MODE") == "1"
+	o.Caches = caches(getenv)
+	return o, o.check()
+}
+
+func (o *Options) check() error {
+	if o.MaxBatched < o.MaxSeqs {
+		return fmt.Errorf("--max-num-batched-tokens (%d) must be at least --max-num-seqs (%d)", o.MaxBatched, o.MaxSeqs)
+	}
+	if o.Device != "cpu" && !strings.HasPrefix(o.Device, "xpu") {
+		return fmt.Errorf("--device %s: want cpu or xpu", o.Device)
+	}
+	return nil
+}
+
+func text(at func(*Options) *string) func(*Options, string) error {
+	return func(o *Options, v string) error { *at(o) = v; return nil }
+}
+
+func oneOf(at func(*Options) *string, choices ...string) func(*Options, string) error {
+	return func(o *Options, v string) error {
+		if !slices.Contains(choices, v) {
+			return fmt.Errorf("%q is not supported; want one of %s", v, strings.Join(choices, ", "))
+		}
+		*at(o) = v
+		return nil
+	}
+}
+
+func list(at func(*Options) *[]string) func(*Options, string) error {
+	return func(o *Options, v string) error { *at(o) = append(*at(o), v); return nil }
+}
+
+func flag(at func(*Options) *bool) func(*Options, string) error {
+	return func(o *Options, v string) error { *at(o) = v == "true"; return nil }
+}
+
+func number(at func(*Options) *int, least int) func(*Options, string) error {
+	return func(o *Options, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < least {
+			return fmt.Errorf("%q; want a whole number of at least %d", v, least)
+		}
+		*at(o) = n
+		return nil
+	}
+}
+
+// onlyOne refuses parallelism that one worker does not have.
+func onlyOne(instead string) func(*Options, string) error {
+	return func(_ *Options, v string) error {
+		if v != "1" {
+			return fmt.Errorf("%s is not supported; %s", v, instead)
+		}
+		return nil
+	}
+}
+
+func refuse(sentence string) func(*Options, string) error {
+	return func(*Options, string) error { return fmt.Errorf("%s", sentence) }
+}
+
+// length reads a context length: a number, -1, auto, or with k, K, m, M as
+// vLLM's humans write it.
+func length(o *Options, v string) error {
+	if v == "auto" || v == "-1" {
+		o.MaxModelLen = -1
+		return nil
+	}
+	units := map[byte]float64{'k': 1e3, 'K': 1 << 10, 'm': 1e6, 'M': 1 << 20}
+	number, unit := v, 1.0
+	if v != "" && units[v[len(v)-1]] != 0 {
+		number, unit = v[:len(v)-1], units[v[len(v)-1]]
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || n*unit < 1 || n*unit > 1<<30 {
+		return fmt.Errorf("%q; want a number of tokens, -1 or auto", v)
+	}
+	o.MaxModelLen = int(n * unit)
+	return nil
+}
+
+func speculative(o *Options, v string) error {
+	s := Speculative{Max: 5, Min: 2}
+	if err := json.Unmarshal([]byte(v), &s); err != nil {
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	if s.Method != "ngram" && s.Method != "[ngram]" {
+		return fmt.Errorf("the method %q is not supported; want ngram", s.Method)
+	}
+	if s.Tokens < 1 || s.Tokens > 16 || s.Min < 1 || s.Max < s.Min {
+		return fmt.Errorf("want num_speculative_tokens from 1 to 16 and prompt_lookup_min ≤ prompt_lookup_max")
+	}
+	o.Speculative = s
+	return nil
+}
+
+// serveFlags is the table of flags: those that do something, then those that
+// are taken for compatibility's sake.
+func serveFlags() []flagSpec {
+	flags := []flagSpec{
+		{"model", flagValue, text(func(o *Options) *string { return &o.Model })},
+		{"served-model-name", flagList, list(func(o *Options) *[]string { return &o.ServedNames })},
+		{"host", flagValue, text(func(o *Options) *string { return &o.Host })},
+		{"port", flagValue, number(func(o *Options) *int { return &o.Port }, 0)},
+		{"device", flagValue, text(func(o *Options) *string { return &o.Device })},
+		{"cpus", flagValue, text(func(o *Options) *string { return &o.CPUs })},
+		{"mems", flagValue, text(func(o *Options) *string { return &o.Mems })},
+		{"pace", flagValue, func(o *Options, v string) (err error) { o.Pace, err = time.ParseDuration(v); return err }},
+		{"dtype", flagValue, oneOf(func(o *Options) *string { return &o.DType }, "auto", "bfloat16", "half", "float16", "float", "float32")},
+		{"quantization", flagValue, oneOf(func(o *Options) *string { return &o.Quantization }, "auto", "none", "None", "fp8", "sym_int4", "int8", "gptq", "awq")},
+		{"kv-cache-dtype", flagValue, oneOf(func(o *Options) *string { return &o.KVDType }, "auto", "bfloat16", "float32", "fp8", "fp8_e4m3")},
+		{"max-model-len", flagValue, length},
+		{"block-size", flagValue, number(func(o *Options) *int { return &o.BlockTokens }, 1)},
+		{"max-num-seqs", flagValue, number(func(o *Options) *int { return &o.MaxSeqs }, 1)},
+		{"max-num-batched-tokens", flagValue, number(func(o *Options) *int { return &o.MaxBatched }, 1)},
+		{"num-gpu-blocks-override", flagValue, number(func(o *Options) *int { return &o.Blocks }, 1)},
+		{"kv-cache-memory-bytes", flagValue, func(o *Options, v string) (err error) { o.KVBytes, err = strconv.ParseInt(v, 10, 64); return err }},
+		{"enable-prefix-caching", flagSwitch, flag(func(o *Options) *bool { return &o.PrefixCache })},
+		{"chat-template", flagValue, text(func(o *Options) *string { return &o.ChatTemplate })},
+		{"generation-config", flagValue, oneOf(func(o *Options) *string { return &o.GenerationConfig }, "auto", "vllm")},
+		{"max-logprobs", flagValue, func(o *Options, v string) error {
+			if err := number(func(o *Options) *int { return &o.MaxLogprobs }, 0)(o, v); err != nil || o.MaxLogprobs > 64 {
+				return fmt.Errorf("%q; want a number from 0 to 64", v)
+			}
+			return nil
+		}},
+		{"api-key", flagList, list(func(o *Options) *[]string { return &o.APIKeys })},
+		{"shutdown-timeout", flagValue, func(o *Options, v string) error {
+			n := 0
+			if err := number(func(*Options) *int { return &n }, 0)(o, v); err != nil {
+				return err
+			}
+			o.ShutdownTimeout = time.Duration(n) * time.Second
+			return nil
+		}},
+		{"tool-call-parser", flagValue, text(func(o *Options) *string { return &o.ToolParser })},
+		{"enable-auto-tool-choice", flagSwitch, flag(func(o *Options) *bool { return &o.AutoTools })},
+		{"reasoning-parser", flagValue, text(func(o *Options) *string { return &o.ReasoningParser })},
+		{"speculative-config", flagValue, speculative},
+		{"enable-prompt-tokens-details", flagSwitch, flag(func(o *Options) *bool { return &o.PromptDetails })},
+		{"enable-force-include-usage", flagSwitch, flag(func(o *Options) *bool { return &o.ForceUsage })},
+		{"enable-request-id-headers", flagSwitch, flag(func(o *Options) *bool { return &o.RequestIDHeaders })},
+		{"enable-server-load-tracking", flagSwitch, flag(func(o *Options) *bool { return &o.LoadTracking })},
+		{"legacy-metrics", flagSwitch, flag(func(o *Options) *bool { return &o.LegacyMetrics })},
+	}
+	flags = append(flags, refusedFlags()...)
+	for _, name := range []string{
+		"gpu-memory-utilization", "swap-space", "tokenizer-mode", "tokenizer", "download-dir", "load-format", "seed", "uvicorn-log-level",
+		"revision", "max-seq-len-to-capture", "scheduling-policy", "distributed-executor-backend", "allowed-local-media-path",
+		"chat-template-content-format", "max-parallel-loading-workers", "cpu-offload-gb", "root-path", "prefix-caching-hash-algo",
+		"response-role", "max-log-len", "long-prefill-token-threshold", "compilation-config", "stream-interval", "limit-mm-per-prompt",
+	} {
+		flags = append(flags, flagSpec{name, flagIgnored, nil})
+	}
+	for _, name := range []string{
+		"enforce-eager", "trust-remote-code", "disable-sliding-window", "disable-log-requests", "disable-log-stats",
+		"enable-log-requests", "enable-chunked-prefill", "disable-uvicorn-access-log", "disable-frontend-multiprocessing",
+		"use-v2-block-manager", "async-scheduling", "disable-custom-all-reduce", "return-tokens-as-token-ids", "disable-fastapi-docs",
+	} {
+		flags = append(flags, flagSpec{name, flagIgnoredSwitch, nil})
+	}
+	return flags
+}
+
+// refusedFlags ask for what a worker does not have; the start stops, with the
+// alternative.
+func refusedFlags() []flagSpec {
+	more := "start more workers instead: the door spreads the load over them"
+	lora := refuse("adapters are not supported; merge the adapter into the model and serve the result")
+	return []flagSpec{
+		{"tensor-parallel-size", flagValue, onlyOne(more)}, {"tp", flagValue, onlyOne(more)},
+		{"pipeline-parallel-size", flagValue, onlyOne(more)}, {"pp", flagValue, onlyOne(more)},
+		{"data-parallel-size", flagValue, onlyOne(more)}, {"dp", flagValue, onlyOne(more)},
+		{"enable-lora", flagSwitch, lora}, {"lora-modules", flagList, lora},
+		{"q", flagValue, oneOf(func(o *Options) *string { return &o.Quantization }, "fp8", "sym_int4", "int8", "gptq", "awq")},
+	}
+}

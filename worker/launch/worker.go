@@ -1,0 +1,200 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"roundhouse/kernels"
+	"roundhouse/worker"
+	"roundhouse/worker/api"
+	"roundhouse/worker/demo"
+	"roundhouse/worker/kv"
+	"roundhouse/worker/metrics"
+	"roundhouse/worker/model"
+	"roundhouse/worker/server"
+)
+
+// Worker is a model that can answer: an engine and its HTTP handler, not yet
+// running.
+type Worker struct {
+	Engine *worker.Engine
+	Server *server.Server
+
+	backend kernels.Backend
+}
+
+// Open loads the model that o names. Nothing is left behind when it fails.
+func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
+	began := time.Now()
+	name, folder, m, err := openModel(&o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }() // Build has what it needs
+	w, err := loadWords(folder, name, o.ChatTemplate)
+	if err != nil {
+		return nil, err
+	}
+	cfg := m.Config()
+	if cfg.Kind != model.Generate {
+		return nil, fmt.Errorf("%s is a model of kind %s; this engine serves models that generate", name, cfg.Kind)
+	}
+	p, err := cachePlan(&o, m)
+	if err != nil {
+		return nil, err
+	}
+	be, err := openBackend(&o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = be.Close()
+		}
+	}()
+	built, err := m.Build(be, model.BuildOptions{Format: format(&o), KV: p.specs})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	limits := worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}
+	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: limits.Tokens, Seqs: limits.Seqs, Rows: limits.Rows})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	log.Info("model loaded", "model", name, "architecture", cfg.Architecture, "backend", be.Name(), "weights", format(&o).String(), "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
+	log.Info(fmt.Sprintf("GPU KV cache size: %s tokens, Maximum concurrency for %s tokens per request: %.2fx", commas(p.tokens), commas(p.maxModelLen), float64(p.tokens)/float64(p.maxModelLen)))
+	return assemble(&o, name, cfg, p, w, exec, be, log), nil
+}
+
+// openModel finds the model: the demonstration model when none is named.
+func openModel(o *Options) (name string, folder fs.FS, m *model.Model, err error) {
+	if o.Model == "" {
+		m, err = model.OpenFS(demo.FS)
+		return demo.Name, demo.FS, m, err
+	}
+	dir, err := findModel(o.Model, o.Caches)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	m, err = model.Open(dir)
+	return o.Model, os.DirFS(dir), m, err
+}
+
+func cachePlan(o *Options, m *model.Model) (plan, error) {
+	if o.BlockTokens == 0 {
+		o.BlockTokens = cpuBlockTokens
+	}
+	bytes := o.KVBytes
+	if bytes == 0 {
+		bytes = min(mostCPUBytes, availableBytes()/4)
+		if o.Model == "" {
+			bytes = min(bytes, demoBytes)
+		}
+	}
+	cfg := m.Config()
+	return planCache(o, m.KVGroups(o.BlockTokens, kvType(o)), cfg.Windows, bytes, cfg.MaxPositions)
+}
+
+// assemble puts engine and server together.
+func assemble(o *Options, name string, cfg model.Config, p plan, w words, exec kernels.Executable, be kernels.Backend, log *slog.Logger) *Worker {
+	names := o.ServedNames
+	if len(names) == 0 {
+		names = []string{name}
+	}
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	e := worker.NewEngine(worker.Config{
+		Exec: exec, Groups: p.groups, PrefixCache: o.PrefixCache, HashSeed: binary.LittleEndian.Uint64(seed[:]),
+		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}, MaxModelLen: p.maxModelLen,
+		Vocab: cfg.Vocab, EOS: cfg.EOS, Models: names, Generation: generation(), Pace: o.Pace,
+		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
+	})
+	s := server.New(server.Config{
+		Engine: e, Tokenizer: w.tokenizer, Template: w.template, Models: names, Root: name, Version: api.Version,
+		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
+		MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
+		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
+		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: log,
+	})
+	return &Worker{Engine: e, Server: s, backend: be}
+}
+
+// defaults are the model's own, unless --generation-config vllm.
+func defaults(o *Options, cfg model.Config) server.Defaults {
+	if o.GenerationConfig == "vllm" {
+		return server.Defaults{}
+	}
+	d := cfg.Sampling
+	return server.Defaults{Temperature: d.Temperature, TopP: d.TopP, TopK: d.TopK, MinP: d.MinP, Repetition: d.RepetitionPenalty}
+}
+
+// cacheLabels are those of vllm:cache_config_info.
+func cacheLabels(o *Options, p plan) []metrics.Label {
+	full := p.groups[0]
+	for _, g := range p.groups {
+		if g.Window == 0 && !g.State {
+			full = g
+		}
+	}
+	return []metrics.Label{
+		{Name: "block_size", Value: strconv.Itoa(full.BlockTokens)},
+		{Name: "cache_dtype", Value: o.KVDType},
+		{Name: "enable_prefix_caching", Value: pythonBool(o.PrefixCache)},
+		{Name: "gpu_memory_utilization", Value: "0.92"},
+		{Name: "is_attention_free", Value: "False"},
+		{Name: "kv_cache_max_concurrency", Value: fmt.Sprintf("%.4f", float64(p.tokens)/float64(p.maxModelLen))},
+		{Name: "kv_cache_memory_bytes", Value: strconv.FormatInt(p.bytes, 10)},
+		{Name: "kv_cache_size_tokens", Value: strconv.Itoa(p.tokens)},
+		{Name: "num_cpu_blocks", Value: "None"},
+		{Name: "num_gpu_blocks", Value: strconv.Itoa(full.Blocks)},
+		{Name: "num_gpu_blocks_override", Value: noneOr(o.Blocks)},
+		{Name: "prefix_caching_hash_algo", Value: "xxhash"},
+		{Name: "sliding_window", Value: noneOr(window(p.groups))},
+		{Name: "swap_space_bytes", Value: "0"},
+		{Name: "user_specified_block_size", Value: pythonBool(o.BlockTokens != cpuBlockTokens)},
+	}
+}
+
+func window(groups []kv.Group) int {
+	for _, g := range groups {
+		if g.Window > 0 {
+			return g.Window
+		}
+	}
+	return 0
+}
+
+func pythonBool(b bool) string {
+	if b {
+		return "True"
+	}
+	return "False"
+}
+
+func noneOr(n int) string {
+	if n == 0 {
+		return "None"
+	}
+	return strconv.Itoa(n)
+}
+
+func generation() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Close gives the backend's memory back, after the engine has ended.
+func (w *Worker) Close() error { return w.backend.Close() }
+
+// Run runs the engine until ctx ends or the backend fails.
+func (w *Worker) Run(ctx context.Context) error { return w.Engine.Run(ctx) }

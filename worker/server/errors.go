@@ -1,0 +1,70 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// apiError is an answer that is not one, in vLLM's shape.
+type apiError struct {
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	Param   any    `json:"param"`
+	Code    int    `json:"code"`
+}
+
+func (e *apiError) Error() string { return e.Message }
+
+// badValue is a field whose value makes no sense.
+func badValue(param, format string, args ...any) *apiError {
+	e := &apiError{Message: fmt.Sprintf(format, args...), Type: "BadRequestError", Code: http.StatusBadRequest}
+	if param != "" {
+		e.Param = param
+	}
+	return e
+}
+
+// badShape is a body that is not what the route takes, as pydantic says it.
+func badShape(kind, field, message string) *apiError {
+	return &apiError{
+		Message: fmt.Sprintf("1 validation error:\n  {'type': '%s', 'loc': ('body', '%s'), 'msg': '%s'}", kind, field, message),
+		Type:    "Bad Request", Param: field, Code: http.StatusBadRequest,
+	}
+}
+
+func notFound(param, format string, args ...any) *apiError {
+	e := &apiError{Message: fmt.Sprintf(format, args...), Type: "NotFoundError", Code: http.StatusNotFound}
+	if param != "" {
+		e.Param = param
+	}
+	return e
+}
+
+func notImplemented(format string, args ...any) *apiError {
+	return &apiError{Message: fmt.Sprintf(format, args...), Type: "NotImplementedError", Code: http.StatusNotImplemented}
+}
+
+func unavailable(message string) *apiError {
+	return &apiError{Message: message, Type: "ServiceUnavailableError", Code: http.StatusServiceUnavailable}
+}
+
+func internal(message string) *apiError {
+	return &apiError{Message: message, Type: "InternalServerError", Code: http.StatusInternalServerError}
+}
+
+// writeError answers with e.
+func writeError(w http.ResponseWriter, e *apiError) {
+	writeJSON(w, e.Code, map[string]*apiError{"error": e})
+}
+
+// writeJSON answers with v as JSON.
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: an answer cannot be written as JSON: %v", err))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(data) // a client that has left is seen by its context
+}

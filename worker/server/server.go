@@ -1,0 +1,193 @@
+package server
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"roundhouse/worker"
+	"roundhouse/worker/api"
+	"roundhouse/worker/metrics"
+	"roundhouse/worker/tokenizer"
+)
+
+// Config is what a server is made from.
+type Config struct {
+	Engine    *worker.Engine
+	Tokenizer *tokenizer.Tokenizer
+	// Template renders a chat into the parts of a prompt; nil: the model has none.
+	Template func(vars map[string]any) ([]tokenizer.Segment, error)
+
+	Models              []string // as clients call it; the first is the metrics' model_name
+	Root                string   // the model's folder, as /v1/models tells it
+	Version             string
+	MaxModelLen         int
+	Vocab               int
+	BOSToken            string
+	EOSToken            string
+	Defaults            Defaults
+	MaxLogprobs         int
+	BodyLimit           int64
+	APIKeys             []string
+	CacheConfig         []metrics.Label // of vllm:cache_config_info
+	LegacyMetrics       bool            // without vllm:num_requests_waiting_by_reason, which old scripts stumble over
+	PromptTokensDetails bool
+	ForceUsage          bool
+	RequestIDHeaders    bool
+	LoadTracking        bool
+	DevMode             bool // the routes that operate the engine
+	Log                 *slog.Logger
+}
+
+// Defaults are what a request that leaves them out is sampled with.
+type Defaults struct {
+	Temperature, TopP, MinP, Repetition *float64
+	TopK                                *int
+}
+
+// Server answers HTTP requests.
+type Server struct {
+	cfg     Config
+	longest int // bytes of the longest token
+	mux     *http.ServeMux
+	keys    [][sha256.Size]byte
+	load    atomic.Int64 // requests that generate
+	http    *httpStats
+	created int64
+}
+
+// New makes a server.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), http: newHTTPStats(), created: time.Now().Unix(), longest: 1}
+	for id := range cfg.Tokenizer.Size() {
+		s.longest = max(s.longest, len(cfg.Tokenizer.TokenBytes(int32(id))))
+	}
+	for _, k := range cfg.APIKeys {
+		s.keys = append(s.keys, sha256.Sum256([]byte(k)))
+	}
+	s.routes()
+	return s
+}
+
+func (s *Server) routes() {
+	s.mux.HandleFunc("GET /health", s.health)
+	s.mux.HandleFunc("GET /ping", s.health)
+	s.mux.HandleFunc("POST /ping", s.health)
+	s.mux.HandleFunc("GET /version", s.version)
+	s.mux.HandleFunc("GET /load", s.serverLoad)
+	s.mux.HandleFunc("GET /metrics", s.metrics)
+	s.mux.HandleFunc("GET /v1/models", s.models)
+	s.mux.HandleFunc("GET /v1/models/{id...}", s.oneModel)
+	s.mux.HandleFunc("GET "+api.StatusPath, s.status)
+	s.mux.HandleFunc("POST /v1/chat/completions", s.generating(s.chat))
+	s.mux.HandleFunc("POST /v1/completions", s.generating(s.completions))
+}
+
+// generating counts a request that generates and notes that it has arrived.
+func (s *Server) generating(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if door := r.Header.Get(api.HeaderDoor); safeID.MatchString(door) {
+			if seq, err := strconv.ParseUint(r.Header.Get(api.HeaderSeq), 10, 64); err == nil {
+				s.cfg.Engine.Arrived(door, seq)
+			}
+		}
+		s.load.Add(1)
+		defer s.load.Add(-1)
+		h(w, r)
+	}
+}
+
+// ServeHTTP implements http.Handler. A panic in a handler ends its request and
+// nothing else.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rec := &recorder{ResponseWriter: w, began: time.Now()}
+	defer s.http.observe(rec, r)
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if text := fmt.Sprint(p); strings.HasPrefix(text, "BUG:") || p == http.ErrAbortHandler {
+			panic(p)
+		}
+		s.cfg.Log.Error("a request failed", "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		if rec.code == 0 {
+			writeError(rec, internal("the request could not be served"))
+			return
+		}
+		panic(http.ErrAbortHandler) // the client sees that the answer is cut
+	}()
+	if s.cfg.RequestIDHeaders {
+		if id := r.Header.Get(api.HeaderRequestID); safeID.MatchString(id) {
+			rec.Header().Set(api.HeaderRequestID, id)
+		}
+	}
+	if !s.allowed(r) {
+		writeJSON(rec, http.StatusUnauthorized, map[string]string{"error": "Unauthorized"})
+		return
+	}
+	if _, pattern := s.mux.Handler(r); pattern == "" {
+		s.unknown(rec, r)
+		return
+	}
+	s.mux.ServeHTTP(rec, r)
+}
+
+// unknown answers for a route that is not there, as FastAPI does.
+func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
+	probe := r.Clone(r.Context())
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		probe.Method = method
+		if _, pattern := s.mux.Handler(probe); pattern != "" {
+			w.Header().Set("Allow", method)
+			writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"detail": "Method Not Allowed"})
+			return
+		}
+	}
+	writeJSON(w, http.StatusNotFound, map[string]string{"detail": "Not Found"})
+}
+
+// allowed checks the key on the paths that vLLM guards. Keys are compared by
+// digest, which takes the same time whatever they are.
+func (s *Server) allowed(r *http.Request) bool {
+	if len(s.keys) == 0 || r.Method == http.MethodOptions {
+		return true
+	}
+	guarded := false
+	for _, prefix := range []string{"/v1", "/v2", "/inference", "/cohere"} {
+		guarded = guarded || strings.HasPrefix(r.URL.Path, prefix)
+	}
+	if !guarded {
+		return true
+	}
+	token := ""
+	if list := r.Header.Values("Authorization"); len(list) == 1 {
+		scheme, rest, _ := strings.Cut(list[0], " ")
+		if strings.EqualFold(scheme, "bearer") {
+			token = rest
+		}
+	}
+	if key := r.Header.Get("X-Api-Key"); token == "" && strings.HasPrefix(r.URL.Path, "/v1/messages") {
+		token = key // as Anthropic's clients send it
+	}
+	sum, ok := sha256.Sum256([]byte(token)), 0
+	for _, k := range s.keys {
+		ok |= subtle.ConstantTimeCompare(k[:], sum[:])
+	}
+	return ok == 1
+}
+
+func randomID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

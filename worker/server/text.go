@@ -1,0 +1,109 @@
+package server
+
+import (
+	"strings"
+
+	"roundhouse/worker"
+	"roundhouse/worker/tokenizer"
+)
+
+// textOptions say how tokens become text.
+type textOptions struct {
+	stops       []string
+	includeStop bool
+	skipSpecial bool
+	minTokens   int
+}
+
+// assembler turns one choice's tokens into text and looks for its stop
+// strings. Whatever it says depends on the tokens alone, so replaying them
+// brings it to the same place.
+type assembler struct {
+	o       textOptions
+	dec     *tokenizer.Decoder
+	held    string // decoded, not said: it may be the beginning of a stop string
+	tokens  int
+	pending int32           // the last token that was sent before; -1: none
+	text    strings.Builder // all that was said
+	finish  worker.Finish
+	stopped any // the stop string or token id that ended the choice; nil: none
+}
+
+func newAssembler(t *tokenizer.Tokenizer, o textOptions) *assembler {
+	return &assembler{o: o, dec: t.NewDecoder(o.skipSpecial), pending: -1}
+}
+
+// add takes one event's token and returns the text that it releases.
+func (a *assembler) add(token int32, finish worker.Finish, stopID int32) string {
+	if a.finish != "" {
+		return ""
+	}
+	fresh := ""
+	if token >= 0 {
+		a.tokens++
+		// The token that ends the text is not part of it, unless asked for.
+		if finish != worker.FinishStop || a.o.includeStop {
+			fresh = a.dec.Add(token)
+		}
+	}
+	if finish != "" {
+		fresh += a.dec.Flush()
+		a.finish = finish
+		if stopID >= 0 {
+			a.stopped = stopID
+		}
+	}
+	return a.release(fresh)
+}
+
+// release says what can be said now that fresh text has come.
+func (a *assembler) release(fresh string) string {
+	text := a.held + fresh
+	a.held = ""
+	if a.tokens > a.o.minTokens || a.o.minTokens == 0 {
+		if at, stop := a.find(text); at >= 0 {
+			a.finish, a.stopped = worker.FinishStop, stop
+			if a.o.includeStop {
+				at += len(stop)
+			}
+			return a.say(text[:at])
+		}
+	}
+	if a.finish != "" {
+		return a.say(text)
+	}
+	keep := a.beginnings(text)
+	a.held = text[len(text)-keep:]
+	return a.say(text[:len(text)-keep])
+}
+
+func (a *assembler) say(s string) string {
+	a.text.WriteString(s)
+	return s
+}
+
+// find returns where the first stop string begins; of several that begin
+// there, the one named first.
+func (a *assembler) find(text string) (at int, stop string) {
+	at = -1
+	for _, s := range a.o.stops {
+		if i := strings.Index(text, s); i >= 0 && (at < 0 || i < at) {
+			at, stop = i, s
+		}
+	}
+	return at, stop
+}
+
+// beginnings is the length of the longest end of text that begins a stop
+// string.
+func (a *assembler) beginnings(text string) int {
+	longest := 0
+	for _, s := range a.o.stops {
+		for n := min(len(s)-1, len(text)); n > longest; n-- {
+			if strings.HasSuffix(text, s[:n]) {
+				longest = n
+			}
+		}
+	}
+	return longest
+}
