@@ -174,6 +174,9 @@ func (c *checker) norm(op *Norm) {
 func (c *checker) linear(op *Linear) {
 	in := c.reads(op.In, "In", 1)
 	total := 0
+	if op.In == op.Out {
+		c.fail("In and Out are the same value")
+	}
 	if len(op.Weights) == 0 {
 		c.fail("Weights is empty")
 	}
@@ -232,6 +235,9 @@ func (c *checker) attention(op *Attention) {
 		c.reads(op.V, "V", op.VFirst+op.KVHeads*op.ValueDim)
 	}
 	c.weight(op.Sinks, "Sinks", op.Heads, 1, true)
+	if op.Out == op.Q || op.Out == op.K || op.Out == op.V {
+		c.fail("Out is one of the operands")
+	}
 	c.writes(op.Out, "Out", Tokens, op.Heads*op.ValueDim)
 }
 

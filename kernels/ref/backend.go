@@ -3,6 +3,7 @@ package ref
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/num"
@@ -135,6 +136,9 @@ func (w *weight) fp8(src kernels.Source) {
 
 // at is the value of element (o, k).
 func (w *weight) at(o, k int) float64 {
+	if w.order != nil {
+		k = slices.Index(w.order, int32(k))
+	}
 	if w.values != nil {
 		return w.values[o*w.in+k]
 	}

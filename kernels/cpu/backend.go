@@ -1,0 +1,162 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"roundhouse/kernels"
+)
+
+// Options are the choices of who runs the backend. The zero value takes all
+// processors that the process may use, and the best level.
+type Options struct {
+	// Threads that compute, the caller of Run among them. 0: one for each
+	// processor of CPUs, or else as many as GOMAXPROCS says.
+	//
+	// A process that does other work beside should set GOMAXPROCS to at least
+	// Threads+1, or its other goroutines wait while kernels run.
+	Threads int
+
+	// Level is "go", "avx2" or "avx512"; empty takes the best that the machine
+	// has.
+	Level string
+
+	// CPUs ties thread i to processor CPUs[i]; the caller of Run, thread 0,
+	// stays where its process may run. Empty: none is tied.
+	CPUs []int
+}
+
+// Backend computes on host processors.
+type Backend struct {
+	team    *team
+	level   *level
+	weights arena
+	pages   arena
+	plans   arena // buffers of executables
+	closed  bool
+}
+
+// New starts the threads.
+func New(o Options) (*Backend, error) {
+	l, err := findLevel(o.Level)
+	if err != nil {
+		return nil, err
+	}
+	threads := o.Threads
+	if threads == 0 {
+		threads = len(o.CPUs)
+	}
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	if threads < 0 || threads > 1024 {
+		return nil, fmt.Errorf("%d threads; want 1 to 1024", threads)
+	}
+	return &Backend{level: l, team: newTeam(threads, o.CPUs)}, nil
+}
+
+// Levels is the levels that this machine has, the best first.
+func Levels() []string {
+	var names []string
+	for _, l := range levels() {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+func findLevel(name string) (*level, error) {
+	all := levels()
+	i := slices.IndexFunc(all, func(l *level) bool { return name == "" || l.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("no kernel level %q here; this machine has %s", name, strings.Join(Levels(), ", "))
+	}
+	return all[i], nil
+}
+
+// Name implements kernels.Backend.
+func (b *Backend) Name() string {
+	plural := "s"
+	if b.team.threads == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("cpu %s, %d thread%s", b.level.name, b.team.threads, plural)
+}
+
+// Bytes is the memory that the backend keeps: weights, pages and buffers.
+func (b *Backend) Bytes() int64 { return b.weights.size + b.pages.size + b.plans.size }
+
+// Close implements kernels.Backend. Weights, pages and executables are gone
+// with it.
+func (b *Backend) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	b.team.close()
+	err := b.weights.close()
+	for _, a := range []*arena{&b.pages, &b.plans} {
+		if e := a.close(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// kv is the pages of a group of layers. A layer's page is, head by head, keys
+// with the tokens side by side, (KeyDim, stride), then values token by token,
+// (BlockTokens, ValueDim). The stride is BlockTokens rounded up to 16.
+type kv struct {
+	spec      kernels.KVSpec
+	stride    int // tokens from one row of keys to the next
+	elem      int // bytes of a number
+	keyBytes  int // of one head's keys
+	headBytes int // of one head's keys and values
+	pageBytes int
+	data      []byte    // (Layers, Blocks, pageBytes)
+	state     []float32 // (Layers, Blocks, StateBytes/4)
+}
+
+// KV implements kernels.Backend.
+func (b *Backend) KV(spec kernels.KVSpec) (kernels.KV, error) {
+	if spec.Layers < 1 || spec.Blocks < 1 {
+		return nil, fmt.Errorf("pages of %d layers and %d blocks", spec.Layers, spec.Blocks)
+	}
+	c := &kv{spec: spec}
+	var err error
+	if spec.StateBytes > 0 {
+		c.state, err = of[float32](&b.pages, spec.Layers*spec.Blocks*(spec.StateBytes/4))
+		return c, err
+	}
+	if spec.Type != kernels.F32 && spec.Type != kernels.BF16 && spec.Type != kernels.F8E4M3 {
+		return nil, fmt.Errorf("pages of %v; this backend has float32, bfloat16 and fp8_e4m3", spec.Type)
+	}
+	if spec.BlockTokens < 1 || spec.Heads < 1 || spec.KeyDim < 1 || spec.ValueDim < 0 {
+		return nil, fmt.Errorf("pages of %d tokens, %d heads, %d and %d columns", spec.BlockTokens, spec.Heads, spec.KeyDim, spec.ValueDim)
+	}
+	c = newKV(spec)
+	c.data, err = b.pages.bytes(spec.Layers * spec.Blocks * c.pageBytes)
+	if err != nil {
+		return nil, fmt.Errorf("KV cache of %d pages: %w", spec.Blocks, err)
+	}
+	return c, nil
+}
+
+// newKV lays pages out, without their memory.
+func newKV(spec kernels.KVSpec) *kv {
+	c := &kv{spec: spec, stride: (spec.BlockTokens + 15) &^ 15, elem: spec.Type.Size()}
+	c.keyBytes = c.stride * spec.KeyDim * c.elem
+	c.headBytes = (c.keyBytes + spec.BlockTokens*spec.ValueDim*c.elem + 63) &^ 63
+	c.pageBytes = c.headBytes * spec.Heads
+	return c
+}
+
+func (c *kv) Spec() kernels.KVSpec { return c.spec }
+func (c *kv) Bytes() int64         { return int64(len(c.data)) + 4*int64(len(c.state)) }
+
+// head is the keys and values of one head of a block.
+func (c *kv) head(layer int, block int32, head int) []byte {
+	at := (layer*c.spec.Blocks+int(block))*c.pageBytes + head*c.headBytes
+	return c.data[at : at+c.headBytes]
+}

@@ -1,0 +1,45 @@
+package cpu_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"roundhouse/kernels/cpu"
+	"roundhouse/kernels/kerneltest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open starts a backend that ends with the test.
+func open(t testing.TB, o cpu.Options) *cpu.Backend {
+	t.Helper()
+	b, err := cpu.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func TestLevels(t *testing.T) {
+	for _, level := range cpu.Levels() {
+		t.Run(level, func(t *testing.T) { kerneltest.Run(t, open(t, cpu.Options{Threads: 2, Level: level})) })
+	}
+}
+
+// Every level and every number of threads gives the bits of the portable level.
+func TestSameBits(t *testing.T) {
+	plain := open(t, cpu.Options{Threads: 1, Level: "go"})
+	kerneltest.Equal(t, open(t, cpu.Options{Threads: 3, Level: "go"}), plain)
+	for _, level := range cpu.Levels() {
+		if level != "go" {
+			kerneltest.Equal(t, open(t, cpu.Options{Threads: 1, Level: level}), plain)
+			kerneltest.Equal(t, open(t, cpu.Options{Threads: 2, Level: level, CPUs: []int{0, 1}}), plain)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"roundhouse/kernels"
+)
+
+// executable is a compiled program. Its memory is one stretch, laid out once;
+// Run allocates nothing.
+type executable struct {
+	b       *Backend
+	level   *level
+	p       *kernels.Program
+	limits  kernels.Limits
+	threads int
+	stages  []stage
+	buffers []buffer
+	places  []int
+	size    int
+	values  [][]float32 // by Tensor: (limit of rows, width)
+	placed  []func()    // run once, when memory is there
+	results []func()    // what Run brings back, on the caller's thread
+
+	step    *kernels.Step
+	out     *kernels.Result
+	counts  [3]int // rows of each kind in this step
+	job     func(thread int)
+	scratch []scratch
+	queues  []*queue // of stages whose work is shared out as it is done
+	choices []kernels.Choice
+	logits  [][]float32
+	outputs [][]float32
+}
+
+// errClosed is returned by Run after the backend was closed.
+var errClosed = errors.New("the backend is closed")
+
+// limit is the greatest number of rows of a kind.
+func (x *executable) limit(kind kernels.Rows) int {
+	switch kind {
+	case kernels.Sampled:
+		return x.limits.Rows
+	case kernels.Seqs:
+		return x.limits.Seqs
+	}
+	return x.limits.Tokens
+}
+
+// setAside takes the memory of a plan.
+func (x *executable) setAside(pl *plan) error {
+	memory, err := x.b.plans.bytes(x.size)
+	if err != nil {
+		return fmt.Errorf("buffers of a step of %d tokens: %w", x.limits.Tokens, err)
+	}
+	x.stages, x.buffers = pl.stages, pl.buffers
+	for i := range x.buffers {
+		if b := &x.buffers[i]; b.first >= 0 && !b.fixed {
+			b.memory = memory[x.places[i]:][:b.bytes:b.bytes]
+		}
+	}
+	x.values = make([][]float32, len(x.p.Values))
+	for i := range x.values {
+		x.values[i] = floats(x.buffers[i].memory)
+	}
+	x.scratch = make([]scratch, x.threads)
+	for i := range x.scratch {
+		if err := x.scratch[i].setAside(x); err != nil {
+			return err
+		}
+	}
+	for _, f := range x.placed {
+		f()
+	}
+	x.job = x.work
+	return nil
+}
+
+// floats sees memory as float32.
+func floats(b []byte) []float32 {
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), len(b)/4)
+}
+
+// Run implements kernels.Executable.
+func (x *executable) Run(step *kernels.Step, out *kernels.Result) error {
+	if x.b.closed {
+		return errClosed
+	}
+	if err := x.limits.CheckStep(step); err != nil {
+		return err
+	}
+	if err := x.checkStep(step); err != nil {
+		return err
+	}
+	x.step, x.out = step, out
+	x.counts = [3]int{kernels.Tokens: len(step.Tokens), kernels.Sampled: len(step.Rows), kernels.Seqs: len(step.Seqs)}
+	for _, q := range x.queues {
+		q.next.Store(0)
+	}
+	x.choices, x.logits, x.outputs = x.choices[:0], x.logits[:0], x.outputs[:0]
+	x.b.team.run(x.job)
+	for _, f := range x.results {
+		f()
+	}
+	out.Sampled, out.Logits, out.Output = x.choices, x.logits, x.outputs
+	x.step, x.out = nil, nil
+	return nil
+}
+
+// checkStep refuses ids and blocks that are out of range, since the stages do
+// not look again.
+func (x *executable) checkStep(step *kernels.Step) error {
+	for _, op := range x.p.Ops {
+		switch op := op.(type) {
+		case *kernels.Embed:
+			rows, _ := op.Table.Shape()
+			ids := x.ids(op.IDs, step)
+			for i, id := range ids {
+				if id < 0 || int(id) >= rows {
+					return fmt.Errorf("row %d of the step: id %d is not in a table of %d", i, id, rows)
+				}
+			}
+		case *kernels.Attention:
+			if op.KV != nil && op.Layer == 0 {
+				if err := checkBlocks(step, op); err != nil {
+					return err
+				}
+			}
+		case *kernels.Sample:
+			if err := checkSampling(step, x.p.Width(op.Logits)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkBlocks refuses block tables that are too short or name no page.
+func checkBlocks(step *kernels.Step, op *kernels.Attention) error {
+	spec := op.KV.Spec()
+	for i := range step.Seqs {
+		q := &step.Seqs[i]
+		if op.Group >= len(q.Blocks) {
+			return fmt.Errorf("sequence %d has %d block tables; the model needs table %d", i, len(q.Blocks), op.Group)
+		}
+		first := 0
+		if op.Window > 0 {
+			first = max(0, int(q.Context-q.Count)+1-op.Window) / spec.BlockTokens
+		}
+		table := q.Blocks[op.Group]
+		need := (int(q.Context) + spec.BlockTokens - 1) / spec.BlockTokens
+		if len(table) < need {
+			return fmt.Errorf("sequence %d has %d blocks in table %d; %d tokens need %d", i, len(table), op.Group, q.Context, need)
+		}
+		for k, b := range table[first:need] {
+			if b < 0 || int(b) >= spec.Blocks {
+				return fmt.Errorf("sequence %d: block %d of table %d is %d, of %d", i, first+k, op.Group, b, spec.Blocks)
+			}
+		}
+	}
+	return nil
+}
+
+func checkSampling(step *kernels.Step, vocab int) error {
+	for i := range step.Sampling {
+		s := &step.Sampling[i]
+		for _, e := range s.Edits {
+			if e.Token < 0 || int(e.Token) >= vocab {
+				return fmt.Errorf("sampled row %d edits token %d of %d", i, e.Token, vocab)
+			}
+		}
+		for _, p := range s.Probe {
+			if p < 0 || int(p) >= vocab {
+				return fmt.Errorf("sampled row %d asks for token %d of %d", i, p, vocab)
+			}
+		}
+		if s.Allowed != nil && len(s.Allowed) < (vocab+31)/32 {
+			return fmt.Errorf("sampled row %d has a mask of %d words; %d tokens need %d", i, len(s.Allowed), vocab, (vocab+31)/32)
+		}
+	}
+	return nil
+}
+
+// work is one thread's part of a step.
+func (x *executable) work(thread int) {
+	for i := range x.stages {
+		s := &x.stages[i]
+		if s.barrier {
+			x.b.team.barrier()
+		}
+		s.run(thread)
+	}
+}
+
+// share is the rows of a thread.
+func (x *executable) share(kind kernels.Rows, thread int) (first, last int) {
+	n := x.counts[kind]
+	return n * thread / x.threads, n * (thread + 1) / x.threads
+}
+
+// row is row i of t.
+func (x *executable) row(t kernels.Tensor, i int) []float32 {
+	w := x.p.Values[t].Width
+	return x.values[t][i*w : (i+1)*w : (i+1)*w]
+}
+
+// ids is the index that a step has for an Embed; nil is all zeros.
+func (x *executable) ids(kind kernels.IDs, step *kernels.Step) []int32 {
+	switch kind {
+	case kernels.PositionIDs:
+		return step.Positions
+	case kernels.TypeIDs:
+		return step.Types
+	}
+	return step.Tokens
+}
+
+// one is x, where 0 means 1.
+func one(x float32) float32 {
+	if x == 0 {
+		return 1
+	}
+	return x
+}

@@ -1,0 +1,83 @@
+package cpu
+
+import "unsafe"
+
+// A tile call multiplies rows of packed activations by neighbouring tiles of a
+// matrix. The assembly reads the fields by their offsets.
+type tile struct {
+	w         unsafe.Pointer // first tile
+	wStride   uintptr        // bytes from tile to tile
+	a         unsafe.Pointer // first row of activations
+	aStride   uintptr        // bytes from row to row
+	blocks    uintptr        // of 32 columns, or of 128
+	out       unsafe.Pointer // first row of results
+	outStride uintptr        // bytes from row to row
+	aux       unsafe.Pointer // scales of the activations: a float32 a group
+	auxStride uintptr        // bytes from row to row
+	sums      unsafe.Pointer // Σ of the activations: an int32 a group, strided as aux
+	scales    unsafe.Pointer // fp16 scales of the first tile: 16 a group
+	scaleTile uintptr        // bytes from tile to tile
+	zeros     unsafe.Pointer // zero points of the first tile: 16 a group
+	zeroTile  uintptr        // bytes from tile to tile
+}
+
+// multiply is one shape of a kernel: rows by tiles.
+type multiply struct {
+	rows, tiles int
+	run         func(*tile)
+}
+
+// level is the kernels of one set of instructions. All levels give the same
+// bits.
+type level struct {
+	name string
+
+	// Shapes of each kind of matrix, the largest first; the last is 1 by 1.
+	matrix [kinds][]multiply
+
+	sumSquares func(x []float32) float32
+	// normalise is y = x · scale · w; len(w) ≥ len(y).
+	normalise func(y, x, w []float32, scale float32)
+	add       func(y, x []float32) // y += x
+	operands  func(y, x []float32) // y = bf16 operands of x
+	quantise  func(q []int8, x []float32) (scale float32, sum int32)
+	greatest  func(x []float32) float32
+	// exponents is y = exp(scale · x - most), and returns the sum.
+	exponents func(y, x []float32, scale, most float32) float32
+	siluMul   func(y, gate, up []float32)
+
+	// scores is y[t] = Σ q[d] · k[d][t] over 16 tokens of a page; stride is the
+	// number of tokens that a page has room for.
+	scoresF32  func(y *[16]float32, q []float32, k unsafe.Pointer, stride int)
+	scoresBF16 func(y *[16]float32, q []float32, k unsafe.Pointer, stride int)
+	// weigh is y[d] += p[t] · v[t][d], token by token.
+	weighF32  func(y []float32, p []float32, v unsafe.Pointer, stride int)
+	weighBF16 func(y []float32, p []float32, v unsafe.Pointer, stride int)
+}
+
+// Kinds of matrix kernels.
+const (
+	kindF32 = iota
+	kindBF16
+	kindF16
+	kindFP8
+	kindInt8
+	kindInt4
+	kindInt4Zero // with zero points
+	kinds
+)
+
+// rowBytes is the size of one block of a tile, by kind.
+var blockBytes = [kinds]int{kindF32: 32 * 64, kindBF16: 16 * 64, kindF16: 32 * 32, kindFP8: 32 * 16,
+	kindInt8: 32 * 64, kindInt4: 16 * 64, kindInt4Zero: 16 * 64}
+
+// integer says whether a kind has integer activations, in groups of 128.
+func integer(kind int) bool { return kind >= kindInt8 }
+
+// blockColumns is the number of columns of a block.
+func blockColumns(kind int) int {
+	if integer(kind) {
+		return 128
+	}
+	return 32
+}

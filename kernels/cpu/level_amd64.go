@@ -1,0 +1,7 @@
+//go:build !purego
+
+package cpu
+
+// levels is the kernels that this machine can run, the best first.
+func levels() []*level { return []*level{portable()} }
+func pause()           {}

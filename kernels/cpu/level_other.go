@@ -1,0 +1,6 @@
+//go:build !amd64 || purego
+
+package cpu
+
+// levels is the kernels that this machine can run, the best first.
+func levels() []*level { return []*level{portable()} }

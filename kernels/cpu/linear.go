@@ -1,0 +1,271 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"roundhouse/kernels"
+	"roundhouse/kernels/num"
+)
+
+// packKey names activations that are packed alike: one packing serves all
+// linears that read the same value in the same way.
+type packKey struct {
+	value   int
+	version int // how often the value had been written
+	form    form
+	order   *int32 // act-order: packed in the order of this weight
+}
+
+// form is what a kind of matrix reads.
+type form uint8
+
+const (
+	formFloat   form = iota // float32, padded to 32 columns
+	formOperand             // bf16 operands as float32, padded to 32
+	formInteger             // int8 padded to 128, then scales, then sums
+)
+
+func formOf(kind int) form {
+	switch {
+	case integer(kind):
+		return formInteger
+	case kind == kindF32 || kind == kindF16:
+		return formFloat
+	}
+	return formOperand
+}
+
+// packing is the layout of packed rows of some width.
+type packing struct {
+	form   form
+	width  int // columns of a row
+	padded int // columns with padding
+	stride int // bytes from row to row
+	order  []int32
+}
+
+func packingOf(w *weight) packing {
+	p := packing{form: formOf(w.kind), width: w.in, padded: w.blocks * blockColumns(w.kind), order: w.order}
+	p.stride = 4 * p.padded
+	if p.form == formInteger {
+		p.stride = (p.padded + 8*w.blocks + 63) &^ 63
+	}
+	return p
+}
+
+// plain says whether the packed row is the row itself.
+func (p *packing) plain() bool { return p.form == formFloat && p.width == p.padded }
+
+// pack packs one row into dst.
+func (p *packing) pack(l *level, dst []byte, row []float32, sorted []float32) {
+	if p.order != nil {
+		for k, c := range p.order {
+			sorted[k] = row[c]
+		}
+		row = sorted[:p.width]
+	}
+	if p.form != formInteger {
+		out := floats(dst[:p.stride])
+		if p.form == formFloat {
+			copy(out, row)
+		} else {
+			l.operands(out[:p.width], row)
+		}
+		clear(out[p.width:])
+		return
+	}
+	groups := p.padded / num.Group
+	q := unsafe.Slice((*int8)(unsafe.Pointer(&dst[0])), p.padded)
+	scales := unsafe.Slice((*float32)(unsafe.Pointer(&dst[p.padded])), groups)
+	sums := unsafe.Slice((*int32)(unsafe.Pointer(&dst[p.padded+4*groups])), groups)
+	clear(q[p.width:])
+	for g := range groups {
+		first, last := g*num.Group, min((g+1)*num.Group, p.width)
+		scales[g], sums[g] = l.quantise(q[first:last], row[first:last])
+	}
+}
+
+// packed adds the stage that packs a value for a weight, unless it has been,
+// and returns the buffer.
+func (pl *plan) packed(in kernels.Tensor, w *weight) int {
+	x, p := pl.x, packingOf(w)
+	if p.plain() {
+		return int(in)
+	}
+	key := packKey{value: int(in), version: pl.written[in], form: p.form}
+	if w.order != nil {
+		key.order = &w.order[0]
+	}
+	if i, ok := pl.packs[key]; ok {
+		return i
+	}
+	rows := x.p.Values[in].Rows
+	i := pl.buffer(x.limit(rows) * p.stride)
+	pl.packs[key] = i
+	sorted := make([][]float32, x.threads)
+	if w.order != nil {
+		for t := range sorted {
+			sorted[t] = make([]float32, w.in)
+		}
+	}
+	pl.stage(stage{reads: operand(in), writes: []int{i}, rowwise: true, rows: rows, run: func(thread int) {
+		first, last := x.share(rows, thread)
+		memory := x.buffers[i].memory
+		for r := first; r < last; r++ {
+			p.pack(x.level, memory[r*p.stride:][:p.stride], x.row(in, r), sorted[thread])
+		}
+	}})
+	return i
+}
+
+// linear adds the stages of a Linear. Threads share the tiles of all its
+// matrices; each reads its own from memory once, whatever the number of rows.
+func (pl *plan) linear(op *kernels.Linear) {
+	x := pl.x
+	rows := x.p.Values[op.In].Rows
+	packs := make([]int, len(op.Weights))
+	tiles := 0
+	for i, w := range op.Weights {
+		packs[i] = pl.packed(op.In, w.(*weight))
+		tiles += w.(*weight).tiles
+	}
+	reads := append(packs[:len(packs):len(packs)], operand(op.Add)...)
+	writes, beside := operand(op.Out), -1
+	if op.Add == op.Out { // the sums must not overwrite what they are added to
+		beside = pl.buffer(x.limit(rows) * x.p.Width(op.Out) * 4)
+		writes = append(writes, beside)
+	}
+	pl.stage(stage{reads: reads, writes: writes, run: func(thread int) {
+		count := x.counts[rows]
+		first, last := tiles*thread/x.threads, tiles*(thread+1)/x.threads
+		column := 0
+		for i, m := range op.Weights {
+			w := m.(*weight)
+			if a, b := max(first, 0), min(last, w.tiles); a < b && count > 0 {
+				p := product{w: w, packing: packingOf(w), in: x.buffers[packs[i]].memory, rows: count,
+					out: x.values[op.Out], stride: x.p.Width(op.Out), column: column, scale: one(op.Scale)}
+				if len(op.Biases) > 0 && op.Biases[i] != nil {
+					p.bias = op.Biases[i].(*weight).vector
+				}
+				if beside >= 0 {
+					p.out, p.into = floats(x.buffers[beside].memory), p.out
+				} else if op.Add != kernels.None {
+					p.add = x.values[op.Add]
+				}
+				p.run(x.level, &x.scratch[thread], a, b)
+			}
+			first, last, column = first-w.tiles, last-w.tiles, column+w.out
+		}
+	}})
+}
+
+// product is rows of packed activations times tiles of a matrix.
+type product struct {
+	w       *weight
+	packing packing
+	in      []byte // (rows, packing.stride)
+	rows    int
+	out     []float32 // (rows, stride), results from column on
+	stride  int
+	column  int
+	scale   float32
+	bias    []float32 // (w.out) or nil
+	add     []float32 // (rows, stride) or nil
+	into    []float32 // (rows, stride) that out is added to in the end, or nil
+}
+
+// run multiplies by tiles first to last.
+func (p *product) run(l *level, s *scratch, first, last int) {
+	whole := last
+	if p.w.out%16 != 0 && last == p.w.tiles {
+		whole-- // the last tile has fewer outputs than lanes
+	}
+	for at := first; at < whole; {
+		at += p.tiles(l, s, at, whole-at, p.out[p.column+16*at:], p.stride)
+	}
+	if whole < last {
+		n := p.w.out - 16*whole
+		for r := 0; r < p.rows; r += len(s.tail) / 16 {
+			q := *p
+			q.in, q.rows = p.in[r*p.packing.stride:], min(p.rows-r, len(s.tail)/16)
+			q.tiles(l, s, whole, 1, s.tail[:], 16)
+			for i := range q.rows {
+				copy(p.out[(r+i)*p.stride+p.column+16*whole:][:n], s.tail[16*i:])
+			}
+		}
+	}
+	p.finish(l, 16*first, min(16*last, p.w.out))
+}
+
+// tiles multiplies all rows by up to most tiles from tile at on; it returns how
+// many.
+func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, stride int) int {
+	shapes := l.matrix[p.w.kind]
+	width := 0
+	t := &s.tile
+	for r := 0; r < p.rows; {
+		i := 0
+		for shapes[i].rows > p.rows-r || shapes[i].tiles > most || width > 0 && shapes[i].tiles != width {
+			i++
+		}
+		width = shapes[i].tiles
+		p.fill(t, at, r)
+		t.out = unsafe.Pointer(&out[r*stride])
+		t.outStride = uintptr(4 * stride)
+		shapes[i].run(t)
+		r += shapes[i].rows
+	}
+	return width
+}
+
+// fill points a tile call at a tile and a row.
+func (p *product) fill(t *tile, at, r int) {
+	w := p.w
+	bytes := w.blocks * blockBytes[w.kind]
+	row := p.in[r*p.packing.stride:]
+	t.w, t.wStride = unsafe.Pointer(&w.data[at*bytes]), uintptr(bytes)
+	t.a, t.aStride = unsafe.Pointer(&row[0]), uintptr(p.packing.stride)
+	t.blocks = uintptr(w.blocks)
+	if p.packing.form != formInteger {
+		return
+	}
+	t.aux, t.auxStride = unsafe.Pointer(&row[p.packing.padded]), uintptr(p.packing.stride)
+	t.sums = unsafe.Pointer(&row[p.packing.padded+4*w.blocks])
+	if w.halves != nil {
+		t.scales, t.scaleTile = unsafe.Pointer(&w.halves[at*w.blocks*32]), uintptr(w.blocks*32)
+	}
+	if w.zeros != nil {
+		t.zeros, t.zeroTile = unsafe.Pointer(&w.zeros[at*w.blocks*16]), uintptr(w.blocks*16)
+	}
+}
+
+// finish applies to outputs first to last what comes after the sums: the
+// scales of the outputs, the factor, the bias and the residual.
+func (p *product) finish(l *level, first, last int) {
+	if p.w.rows == nil && p.scale == 1 && p.bias == nil && p.add == nil && p.into == nil {
+		return
+	}
+	for r := range p.rows {
+		at := r*p.stride + p.column
+		y := p.out[at+first : at+last]
+		if p.w.rows != nil {
+			for k, s := range p.w.rows[first:last] {
+				y[k] *= s
+			}
+		}
+		if p.scale != 1 {
+			for k := range y {
+				y[k] *= p.scale
+			}
+		}
+		if p.bias != nil {
+			l.add(y, p.bias[first:last])
+		}
+		if p.add != nil {
+			l.add(y, p.add[at+first:at+last])
+		}
+		if p.into != nil {
+			l.add(p.into[at+first:at+last], y)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package cpu
+
+import (
+	"roundhouse/kernels"
+	"roundhouse/kernels/num"
+)
+
+// scratch is what one thread needs for itself.
+type scratch struct {
+	tile   tile
+	tail   [16 * 64]float32 // results of a tile that has fewer than 16 outputs
+	scores [split]float32
+	part   []float32 // a split's weighted values
+	wide   []float32 // fp8 pages as float32
+	picks  []kernels.Candidate
+	before []float32 // logits that a sampling has edited
+	_      [64]byte
+}
+
+// setAside makes room for the widest operation of the program.
+func (s *scratch) setAside(x *executable) error {
+	value, key, vocab := 0, 0, 0
+	for _, op := range x.p.Ops {
+		switch op := op.(type) {
+		case *kernels.Attention:
+			value, key = max(value, op.ValueDim), max(key, op.KeyDim)
+		case *kernels.Sample:
+			vocab = max(vocab, x.p.Width(op.Logits))
+		}
+	}
+	s.part = make([]float32, value)
+	s.wide = make([]float32, max(16*key, value))
+	s.picks = make([]kernels.Candidate, 0, vocab)
+	return nil
+}
+
+// widen reads rows of fp8 numbers, n of each, into wide.
+func (s *scratch) widen(b []byte, rows, n, stride int) {
+	for r := range rows {
+		out := s.wide[r*n:][:n]
+		for i, c := range b[r*stride:][:n] {
+			out[i] = num.FromE4M3(c)
+		}
+	}
+}

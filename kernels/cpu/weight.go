@@ -1,0 +1,241 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"roundhouse/kernels"
+	"roundhouse/kernels/num"
+)
+
+// weight is a matrix in tiles, or a vector.
+type weight struct {
+	format  kernels.Format
+	out, in int
+	vector  []float32 // of what has one column
+
+	kind   int
+	tiles  int
+	blocks int       // of 32 or 128 columns
+	data   []byte    // (tiles, blocks, blockBytes)
+	rows   []float32 // a scale for each output (tiles·16); nil: none
+	halves []byte    // fp16 scales (tiles, blocks, 16) of int4
+	zeros  []byte    // zero points (tiles, blocks, 16) of int4
+	order  []int32   // the input column of each column; nil: in order
+}
+
+func (w *weight) Shape() (out, in int) { return w.out, w.in }
+
+func (w *weight) Bytes() int64 {
+	return int64(len(w.data) + 4*len(w.vector) + 4*len(w.rows) + len(w.halves) + len(w.zeros) + 4*len(w.order))
+}
+
+// kindOf is the kind of matrix that each format is kept as.
+var kindOf = map[kernels.Format]int{kernels.FormatF32: kindF32, kernels.FormatBF16: kindBF16, kernels.FormatF16: kindF16,
+	kernels.FormatFP8: kindFP8, kernels.FormatInt8: kindInt8, kernels.FormatInt4: kindInt4,
+	kernels.FormatGPTQ: kindInt4Zero, kernels.FormatAWQ: kindInt4Zero, kernels.FormatMXFP4: kindBF16}
+
+// Weight implements kernels.Backend. The threads of the backend pack it.
+func (b *Backend) Weight(src kernels.Source, format kernels.Format) (kernels.Weight, error) {
+	if err := num.Check(src, format); err != nil {
+		return nil, err
+	}
+	w := &weight{format: format, out: src.Out, in: src.In}
+	var err error
+	if src.In == 1 {
+		if w.vector, err = of[float32](&b.weights, src.Out); err == nil {
+			num.Decode(w.vector, src.Type, src.Data, 0)
+		}
+		if err != nil || format == kernels.FormatVector {
+			return w, err
+		}
+	}
+	w.kind = kindOf[format]
+	columns := blockColumns(w.kind)
+	w.tiles, w.blocks = (w.out+15)/16, (w.in+columns-1)/columns
+	if err := b.room(w); err != nil {
+		return nil, fmt.Errorf("weight %s: %w", src.Name, err)
+	}
+	if w.kind == kindInt4 || w.kind == kindInt4Zero {
+		return w, w.packInt4(src, format)
+	}
+	if w.kind == kindFP8 && src.Type == kernels.F8E4M3 && src.Group != 0 && src.Group < src.In {
+		return nil, fmt.Errorf("weight %s as %v: scales of blocks of %d columns: %w", src.Name, format, src.Group, errors.ErrUnsupported)
+	}
+	var mu sync.Mutex
+	b.team.run(func(thread int) {
+		if e := w.packRows(src, thread, b.team.threads); e != nil {
+			mu.Lock()
+			err = e
+			mu.Unlock()
+		}
+	})
+	return w, err
+}
+
+// room sets memory aside for a matrix.
+func (b *Backend) room(w *weight) (err error) {
+	if w.data, err = b.weights.bytes(w.tiles * w.blocks * blockBytes[w.kind]); err != nil {
+		return err
+	}
+	switch w.kind {
+	case kindInt8:
+		for i := range w.data { // padding is the code of zero
+			w.data[i] = 0x80
+		}
+		fallthrough
+	case kindFP8:
+		w.rows, err = of[float32](&b.weights, 16*w.tiles)
+	case kindInt4Zero:
+		if w.zeros, err = b.weights.bytes(16 * w.tiles * w.blocks); err != nil {
+			return err
+		}
+		fallthrough
+	case kindInt4:
+		w.halves, err = b.weights.bytes(32 * w.tiles * w.blocks)
+	}
+	return err
+}
+
+// packRows packs this thread's share of the tiles.
+func (w *weight) packRows(src kernels.Source, thread, threads int) error {
+	row, codes := make([]float32, w.in), make([]byte, w.in)
+	signed := make([]int8, w.in)
+	for o := w.tiles * thread / threads * 16; o < min(w.tiles*(thread+1)/threads*16, w.out); o++ {
+		switch {
+		case w.format == kernels.FormatMXFP4:
+			for k := range row {
+				i := o*w.in + k
+				row[k] = num.FromE2M1(src.Data[i/2]>>(i%2*4)) * num.FromE8M0(src.Scales[i/32])
+			}
+		case w.kind == kindFP8 && src.Type == kernels.F8E4M3:
+			copy(codes, src.Data[o*w.in:])
+			num.ScaleRow(w.rows[o:o+1], src, o)
+		default:
+			num.Row(row, src, o)
+		}
+		switch w.kind {
+		case kindInt8:
+			w.rows[o] = num.Int8Row(signed, row)
+		case kindFP8:
+			if src.Type != kernels.F8E4M3 {
+				w.rows[o] = num.FP8Row(codes, row)
+			}
+			w.rows[o] *= 256
+			for k, c := range codes {
+				if c&0x7f == 0x7f {
+					return fmt.Errorf("weight %s as %v: element (%d, %d) is not a number", src.Name, w.format, o, k)
+				}
+			}
+		}
+		w.packRow(o, row, codes, signed)
+	}
+	return nil
+}
+
+// packRow puts one output's row into its lane of its tile.
+func (w *weight) packRow(o int, row []float32, codes []byte, signed []int8) {
+	tile := w.data[o/16*w.blocks*blockBytes[w.kind]:]
+	lane := o % 16
+	switch w.kind {
+	case kindF32:
+		for k, v := range row {
+			binary.LittleEndian.PutUint32(tile[64*k+4*lane:], math.Float32bits(v))
+		}
+	case kindBF16:
+		for k, v := range row {
+			binary.LittleEndian.PutUint16(tile[64*(k/2)+4*lane+2*(k&1):], num.BF16(num.Operand(v)))
+		}
+	case kindF16:
+		for k, v := range row {
+			binary.LittleEndian.PutUint16(tile[32*k+2*lane:], num.F16(v))
+		}
+	case kindFP8:
+		for k, c := range codes {
+			tile[16*k+lane] = c
+		}
+	case kindInt8:
+		for k, c := range signed {
+			tile[64*(k/4)+4*lane+k%4] = uint8(c) ^ 0x80
+		}
+	}
+}
+
+// packInt4 packs four-bit codes with their scales and zero points. Groups of
+// more than 128 columns repeat theirs.
+func (w *weight) packInt4(src kernels.Source, format kernels.Format) error {
+	q, err := num.Quantise(src, format)
+	if err != nil {
+		return err
+	}
+	w.order = q.Order
+	groups, each := w.in/q.Group, q.Group/num.Group
+	for o := range w.out {
+		tile := w.data[o/16*w.blocks*1024:]
+		lane := 4 * (o % 16)
+		for k, c := range q.Codes[o*w.in : (o+1)*w.in] {
+			g, i := k/128, k%128
+			tile[1024*g+64*(i%64/4)+lane+i%4] |= c << (i / 64 * 4)
+		}
+		for b := range w.blocks {
+			s := q.Scales[o*groups+b/each]
+			half := num.F16(s)
+			if num.FromF16(half) != s {
+				return fmt.Errorf("weight %s as %v: scale %v of row %d is not a half-precision number", src.Name, format, s, o)
+			}
+			at := o/16*w.blocks*16 + b*16 + o%16
+			binary.LittleEndian.PutUint16(w.halves[2*at:], half)
+			if q.Zeros != nil {
+				w.zeros[at] = q.Zeros[o*groups+b/each]
+			}
+		}
+	}
+	return nil
+}
+
+// read is row o of a table.
+func (w *weight) read(row []float32, o int) {
+	if w.kind != kindBF16 {
+		for k := range row {
+			row[k] = w.at(o, k)
+		}
+		return
+	}
+	lane := o/16*w.blocks*1024 + o%16*4
+	for k := range row {
+		row[k] = num.FromBF16(binary.LittleEndian.Uint16(w.data[lane+64*(k/2)+2*(k&1):]))
+	}
+}
+
+// at is the value of element (o, k), for tables that are read by row.
+func (w *weight) at(o, k int) float32 {
+	tile := w.data[o/16*w.blocks*blockBytes[w.kind]:]
+	lane := o % 16
+	switch w.kind {
+	case kindF32:
+		return math.Float32frombits(binary.LittleEndian.Uint32(tile[64*k+4*lane:]))
+	case kindBF16:
+		return num.FromBF16(binary.LittleEndian.Uint16(tile[64*(k/2)+4*lane+2*(k&1):]))
+	case kindF16:
+		return num.FromF16(binary.LittleEndian.Uint16(tile[32*k+2*lane:]))
+	case kindFP8:
+		return num.FromE4M3(tile[16*k+lane]) * (w.rows[o] / 256)
+	case kindInt8:
+		return float32(int8(tile[64*(k/4)+4*lane+k%4]^0x80)) * w.rows[o]
+	}
+	if w.order != nil {
+		k = slices.Index(w.order, int32(k))
+	}
+	g, i := k/128, k%128
+	code := tile[1024*g+64*(i%64/4)+4*lane+i%4] >> (i / 64 * 4) & 15
+	at := (o/16*w.blocks+g)*16 + lane
+	zero := 8
+	if w.zeros != nil {
+		zero = int(w.zeros[at])
+	}
+	return float32(int(code)-zero) * num.FromF16(binary.LittleEndian.Uint16(w.halves[2*at:]))
+}
