@@ -10,9 +10,10 @@ import (
 type architecture struct {
 	name     string // as "architectures" of config.json has it
 	kind     Kind
-	families string // what people know it by
-	features string // what the golden test covers, for docs/models.md
-	fixture  string // testdata/<fixture>.json holds its golden test
+	families string   // what people know it by
+	features string   // what the golden test covers, for docs/models.md
+	quants   []string // quant_method of checkpoints that it reads
+	fixture  string   // testdata/<fixture>.json holds its golden test
 
 	defaults func(*settings) // before config.json is read
 	finish   func(*settings) // after; nil: nothing
@@ -52,6 +53,9 @@ func architectures() []architecture {
 		{name: "Glm4MoeForCausalLM", kind: Generate, fixture: "glm4_moe", defaults: glm4MoEDefaults, record: glm4MoE,
 			families: "GLM-4.5, GLM-4.5-Air, GLM-4.6",
 			features: "GQA, biases, partial RoPE, QK norms, experts by biased sigmoid in groups, shared expert"},
+		{name: "GptOssForCausalLM", kind: Generate, fixture: "gpt_oss", defaults: gptOSSDefaults, finish: gptOSSWindows, record: gptOSS,
+			families: "gpt-oss-20b, gpt-oss-120b", quants: []string{"mxfp4"},
+			features: "GQA, biases, attention sinks, windows in turns, YaRN untruncated, experts with clamped gates, MXFP4"},
 		{name: "SeedOssForCausalLM", kind: Generate, fixture: "seed_oss", defaults: seedOSSDefaults, record: seedOSS,
 			families: "Seed-OSS-36B",
 			features: "GQA, biases"},

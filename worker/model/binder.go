@@ -34,45 +34,31 @@ type counted struct {
 func (w counted) Shape() (out, in int) { return w.out, w.in }
 func (w counted) Bytes() int64         { return w.bytes }
 
-// part is a slice of one tensor of a file: Count rows from First on. The
-// tensor has Rows rows of In columns, whatever its shape in the file.
-type part struct {
-	name  string
-	shape []int // as it should be in the file
-	first int
-	count int
-}
-
 // matrix binds an (out, in) matrix of a linear.
 func (b *binder) matrix(name string, out, in int) kernels.Weight {
-	return b.bind(b.linearFormat(in), in, part{name, []int{out, in}, 0, out})
+	return b.bind(wanted{format: b.linearFormat(in), out: out, in: in, pieces: []piece{whole(name, out, in)}})
 }
 
-// rows binds count rows of an (out, in) matrix from first on.
-func (b *binder) rows(name string, out, in, first, count int) kernels.Weight {
-	return b.bind(b.linearFormat(in), in, part{name, []int{out, in}, first, count})
-}
-
-// stack binds two (out, in) matrices one below the other.
+// stack binds two (out, in) matrices of a linear one below the other.
 func (b *binder) stack(upper, lower string, out, in int) kernels.Weight {
-	return b.bind(b.linearFormat(in), in, part{upper, []int{out, in}, 0, out}, part{lower, []int{out, in}, 0, out})
+	return b.bind(wanted{format: b.linearFormat(in), out: 2 * out, in: in, pieces: []piece{whole(upper, out, in), whole(lower, out, in)}})
 }
 
 // table binds an embedding or an output head. These keep at least 16 bits,
 // since they are most of what a small model knows of rare tokens.
 func (b *binder) table(name string, out, in int) kernels.Weight {
-	return b.bind(wideFormat(b.format), in, part{name, []int{out, in}, 0, out})
+	return b.bind(wanted{format: wideFormat(b.format), out: out, in: in, pieces: []piece{whole(name, out, in)}})
 }
 
 // router binds the matrix that scores experts, which stays float32: a near tie
 // that falls the other way is another expert.
 func (b *binder) router(name string, out, in int) kernels.Weight {
-	return b.bind(kernels.FormatF32, in, part{name, []int{out, in}, 0, out})
+	return b.bind(wanted{format: kernels.FormatF32, out: out, in: in, pieces: []piece{whole(name, out, in)}})
 }
 
 // vector binds a bias, or the weight of a norm.
 func (b *binder) vector(name string, n int) kernels.Weight {
-	return b.bind(kernels.FormatVector, 1, part{name, []int{n}, 0, n})
+	return b.bind(wanted{format: kernels.FormatVector, out: n, in: 1, pieces: []piece{whole(name, n)}})
 }
 
 // optional binds a vector where yes, and is nil otherwise.
@@ -105,41 +91,71 @@ func (b *binder) linearFormat(in int) kernels.Format {
 	return b.format
 }
 
-// bind makes one weight of in columns from the rows of parts. The same
-// request gives the same weight, so that tied embeddings are kept once.
-func (b *binder) bind(format kernels.Format, in int, parts ...part) kernels.Weight {
-	key := fmt.Sprint(format, parts)
-	if w, ok := b.bound[key]; ok {
-		return w
-	}
-	w := b.make(format, in, parts)
-	b.bound[key] = w
-	return w
+// wanted is a weight that a program wants, and how to get it out of the files.
+type wanted struct {
+	format  kernels.Format
+	out, in int
+	pieces  []piece
+
+	// make puts the weight together from the bytes of the pieces; nil puts the
+	// pieces one below the other.
+	make func(data [][]byte) kernels.Source
 }
 
-func (b *binder) make(format kernels.Format, in int, parts []part) kernels.Weight {
-	out := 0
-	for _, p := range parts {
-		out += p.count
+// piece is count slices of a tensor's first dimension, from first on.
+type piece struct {
+	name  string
+	shape []int           // as it should be in the file
+	types []weights.DType // that it may have; nil: floats
+	first int
+	count int
+}
+
+// whole is all of a tensor of floats.
+func whole(name string, shape ...int) piece {
+	return piece{name: name, shape: shape, count: shape[0]}
+}
+
+// elements is how many numbers a slice of the first dimension has.
+func (p piece) elements() int64 {
+	n := int64(1)
+	for _, d := range p.shape[1:] {
+		n *= int64(d)
 	}
-	plan := counted{out, in, formatBytes(format, out, in)}
-	tensors := make([]*weights.Tensor, len(parts))
-	for i, p := range parts {
+	return n
+}
+
+// bind makes one weight. The same request gives the same weight, so that tied
+// embeddings are kept once.
+func (b *binder) bind(w wanted) kernels.Weight {
+	key := fmt.Sprint(w.format, w.out, w.in, w.pieces)
+	if have, ok := b.bound[key]; ok {
+		return have
+	}
+	made := b.make(w)
+	b.bound[key] = made
+	return made
+}
+
+func (b *binder) make(w wanted) kernels.Weight {
+	plan := counted{w.out, w.in, formatBytes(w.format, w.out, w.in)}
+	tensors := make([]*weights.Tensor, len(w.pieces))
+	for i, p := range w.pieces {
 		tensors[i] = b.find(p)
 		if tensors[i] == nil {
 			return plan
 		}
-		if tensors[i].Type != tensors[0].Type {
-			b.missing = append(b.missing, fmt.Sprintf("%s is %s, but %s is %s", p.name, tensors[i].Type, parts[0].name, tensors[0].Type))
+		if w.make == nil && tensors[i].Type != tensors[0].Type {
+			b.missing = append(b.missing, fmt.Sprintf("%s is %s, but %s is %s", p.name, tensors[i].Type, w.pieces[0].name, tensors[0].Type))
 			return plan
 		}
-		b.read += int64(p.count) * int64(in) * int64(tensors[i].Type.Bits()) / 8
+		b.read += int64(p.count) * p.elements() * int64(tensors[i].Type.Bits()) / 8
 	}
 	b.bytes += plan.bytes
 	if b.be == nil || b.err != nil {
 		return plan
 	}
-	w, err := b.load(format, out, in, parts, tensors)
+	loaded, err := b.load(w, tensors)
 	if err != nil {
 		b.err = err
 		return plan
@@ -147,11 +163,11 @@ func (b *binder) make(format kernels.Format, in int, parts []part) kernels.Weigh
 	if b.progress != nil {
 		b.progress(b.read, b.total)
 	}
-	return w
+	return loaded
 }
 
-// find looks a part's tensor up and checks its shape and type.
-func (b *binder) find(p part) *weights.Tensor {
+// find looks a piece's tensor up and checks its shape and type.
+func (b *binder) find(p piece) *weights.Tensor {
 	t := b.set.Lookup(p.name)
 	if t == nil {
 		b.missing = append(b.missing, p.name+" is missing")
@@ -161,48 +177,66 @@ func (b *binder) find(p part) *weights.Tensor {
 		b.missing = append(b.missing, fmt.Sprintf("%s has shape %v; want %v", p.name, t.Shape, p.shape))
 		return nil
 	}
-	if _, ok := storedType(t.Type); !ok {
-		b.missing = append(b.missing, fmt.Sprintf("%s is stored as %s; want F32, F16 or BF16", p.name, t.Type))
+	types := p.types
+	if types == nil {
+		types = floats
+	}
+	if !slices.Contains(types, t.Type) {
+		b.missing = append(b.missing, fmt.Sprintf("%s is stored as %s; want %v", p.name, t.Type, types))
 		return nil
 	}
 	return t
 }
 
-func (b *binder) load(format kernels.Format, out, in int, parts []part, tensors []*weights.Tensor) (kernels.Weight, error) {
-	names := make([]string, len(parts))
-	var data []byte
-	dtype, _ := storedType(tensors[0].Type)
-	for i, p := range parts {
+// floats are the types of weights that are not quantised.
+var floats = []weights.DType{weights.F32, weights.F16, weights.BF16}
+
+func (b *binder) load(w wanted, tensors []*weights.Tensor) (kernels.Weight, error) {
+	names, data := make([]string, len(w.pieces)), make([][]byte, len(w.pieces))
+	for i, p := range w.pieces {
 		names[i] = p.name
 		all, err := tensors[i].Data()
 		if err != nil {
 			return nil, err
 		}
-		row := in * tensors[i].Type.Bits() / 8
-		rows := all[p.first*row : (p.first+p.count)*row]
-		if n := finite(rows, dtype); n >= 0 {
-			return nil, fmt.Errorf("%s: %s: element %d is not a finite number; the file is damaged or was never whole", tensors[i].File(), p.name, p.first*in+n)
-		}
-		if len(parts) == 1 {
-			data = rows
-		} else {
-			data = append(data, rows...)
+		size := p.elements() * int64(tensors[i].Type.Bits()) / 8
+		data[i] = all[int64(p.first)*size : int64(p.first+p.count)*size]
+		if n := finite(data[i], storedType(tensors[i].Type)); n >= 0 {
+			return nil, fmt.Errorf("%s: %s: element %d is not a finite number; the file is damaged or was never whole", tensors[i].File(), p.name, int64(p.first)*p.elements()+int64(n))
 		}
 	}
-	return b.be.Weight(kernels.Source{Name: strings.Join(names, " + "), Out: out, In: in, Type: dtype, Data: data}, format)
+	var src kernels.Source
+	switch {
+	case w.make != nil:
+		src = w.make(data)
+	case len(data) == 1:
+		src.Data = data[0]
+	default:
+		src.Data = slices.Concat(data...)
+	}
+	if w.make == nil {
+		src.Type = storedType(tensors[0].Type)
+	}
+	src.Name, src.Out, src.In = strings.Join(names, " + "), w.out, w.in
+	return b.be.Weight(src, w.format)
 }
 
-// storedType is the type of a tensor as kernels name it.
-func storedType(t weights.DType) (kernels.DType, bool) {
+// storedType is the type of a tensor as kernels name it. Types that no weight
+// may have are bytes to us.
+func storedType(t weights.DType) kernels.DType {
 	switch t {
 	case weights.F32:
-		return kernels.F32, true
+		return kernels.F32
 	case weights.F16:
-		return kernels.F16, true
+		return kernels.F16
 	case weights.BF16:
-		return kernels.BF16, true
+		return kernels.BF16
+	case weights.F8E4M3:
+		return kernels.F8E4M3
+	case weights.I8:
+		return kernels.Int8
 	}
-	return 0, false
+	return kernels.UInt8
 }
 
 // formatBytes is what a weight takes in a format.

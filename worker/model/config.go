@@ -87,8 +87,10 @@ func readSettings(fsys fs.FS) (*settings, architecture, error) {
 		arch.finish(s)
 	}
 	faults := s.complete()
-	if !isNull(s.Quantization) {
-		faults = append(faults, "quantization_config: checkpoints that are quantised already are not supported; use the model's 16-bit files and let the worker quantise them")
+	if s.quant, err = s.readQuant(); err != nil {
+		faults = append(faults, err.Error())
+	} else if s.quant != nil && !slices.Contains(arch.quants, s.quant.method) {
+		faults = append(faults, fmt.Sprintf("quantization_config: quant_method %q is not supported for %s", s.quant.method, arch.name))
 	}
 	if len(faults) > 0 {
 		return nil, arch, fmt.Errorf("config.json: %s", strings.Join(faults, "; "))

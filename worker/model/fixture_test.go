@@ -31,15 +31,17 @@ type fixture struct {
 	}
 }
 
-// fixtureTensor is [name, shape, base, scale].
+// fixtureTensor is [name, shape, base, scale] or [name, shape, base, scale, type].
 type fixtureTensor struct {
 	name        string
 	shape       []int
 	base, scale float32
+	dtype       string // F32 or U8
 }
 
 func (f *fixtureTensor) UnmarshalJSON(data []byte) error {
-	return json.Unmarshal(data, &[]any{&f.name, &f.shape, &f.base, &f.scale})
+	f.dtype = "F32"
+	return json.Unmarshal(data, &[]any{&f.name, &f.shape, &f.base, &f.scale, &f.dtype})
 }
 
 func readFixture(t *testing.T, name string) *fixture {
@@ -73,6 +75,10 @@ func (f *fixtureTensor) fill() []byte {
 		z = (z ^ z>>27) * 0x94d049bb133111eb
 		z ^= z >> 31
 		u := float32(z>>40)*float32(1.0/(1<<23)) - 1
+		if f.dtype == "U8" {
+			data = append(data, byte(f.base+float32(math.Floor(float64((u*0.5+0.5)*f.scale)))))
+			continue
+		}
 		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f.base+float32(f.scale*u)))
 	}
 	return data
@@ -84,7 +90,7 @@ func safetensors(tensors []fixtureTensor) []byte {
 	for _, t := range tensors {
 		begin := data.Len()
 		data.Write(t.fill())
-		header[t.name] = map[string]any{"dtype": "F32", "shape": t.shape, "data_offsets": []int{begin, data.Len()}}
+		header[t.name] = map[string]any{"dtype": t.dtype, "shape": t.shape, "data_offsets": []int{begin, data.Len()}}
 	}
 	head, err := json.Marshal(header)
 	if err != nil {
@@ -191,7 +197,7 @@ const fixtureProbe = "3cfb18bf38f71d3f"
 
 // TestFixtureTensors holds the numbers that the golden files were made with.
 func TestFixtureTensors(t *testing.T) {
-	f := fixtureTensor{name: "x", shape: []int{2}, scale: 1}
+	f := fixtureTensor{name: "x", shape: []int{2}, scale: 1, dtype: "F32"}
 	if got := fmt.Sprintf("%x", f.fill()); got != fixtureProbe {
 		t.Fatalf("the tensor x begins with %s; in fixtures.py with %s", got, fixtureProbe)
 	}

@@ -19,9 +19,7 @@ type experts struct {
 
 // bindExperts fills in the weights of a mixture and checks its bounds.
 func (g *graph) bindExperts(op *kernels.MoE, e experts) *kernels.MoE {
-	if e.Count < 1 || e.Count > 4096 || e.Inner < 1 || e.Inner > 1<<20 || op.Top < 1 || op.Top > e.Count {
-		g.faults = append(g.faults, fmt.Sprintf("%d of %d experts with %d columns; want 1 to 4096 experts, and no more chosen than there are", op.Top, e.Count, e.Inner))
-		e.Count = 0
+	if !g.checkExperts(e.Count, e.Inner, op.Top) {
 		return op
 	}
 	op.Router = g.router(e.Router, e.Count, g.Hidden)
@@ -34,4 +32,11 @@ func (g *graph) bindExperts(op *kernels.MoE, e experts) *kernels.MoE {
 		op.Down = append(op.Down, g.matrix(p+e.Down, g.Hidden, e.Inner))
 	}
 	return op
+}
+
+// checkExperts notes a fault unless a mixture's numbers make sense.
+func (g *graph) checkExperts(count, inner, top int) bool {
+	ok := count >= 1 && count <= 4096 && inner >= 1 && inner <= 1<<20 && top >= 1 && top <= count
+	g.want(ok, "%d of %d experts with %d columns; want 1 to 4096 experts, and no more chosen than there are", top, count, inner)
+	return ok
 }

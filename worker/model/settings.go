@@ -73,6 +73,7 @@ type settings struct {
 	BothWays         *bool    `json:"use_bidirectional_attention"`
 
 	Quantization json.RawMessage `json:"quantization_config"`
+	quant        *quant
 }
 
 // ids are token ids, in files either one number or a list.

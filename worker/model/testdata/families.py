@@ -32,6 +32,21 @@ def decoder(architecture, model_type, **more):
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 
+
+
+def mxfp4(config, tensors):
+    """The tensors of gpt-oss with experts of 4 bits: blocks of 32 columns and their scales."""
+    out = []
+    for name, shape, base, scale in tensors:
+        if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            count, columns, rows = shape  # stored the other way round
+            out.append([name + "_blocks", [count, rows, columns // 32, 16], 0, 256, "U8"])
+            out.append([name + "_scales", [count, rows, columns // 32], 121, 4, "U8"])
+        else:
+            out.append([name, shape, base, scale])
+    return sorted(out)
+
+
 # Settings that all decoders of Llama's shape read.
 COMMON = {
     "rope_theta": {"rope_theta": 500.0},
@@ -189,6 +204,25 @@ FAMILIES = {
             "n_group": {"n_group": 3, "topk_group": 1},
             "norm_topk_prob": {"norm_topk_prob": False},
             "routed_scaling_factor": {"routed_scaling_factor": 1.0},
+        },
+    },
+    "gpt_oss": {
+        "config": decoder("GptOssForCausalLM", "gpt_oss", rope_theta=1000.0, head_dim=24, num_local_experts=6, num_experts_per_tok=2, attention_bias=True,
+                          sliding_window=24, swiglu_limit=7.0, layer_types=["sliding_attention", "full_attention"] * 2,
+                          rope_scaling={"rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
+                                        "original_max_position_embeddings": 32}),
+        "transposed_experts": True,
+        "scales": [("sinks", 1.0, 2.0), ("router.bias", 0.0, 0.5), ("proj_bias", 0.0, 0.5)],
+        "stored": mxfp4,
+        "variants": {
+            **COMMON,
+            "mxfp4": {"quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}},
+            "swiglu_limit": {"swiglu_limit": 1.0},
+            "num_experts_per_tok": {"num_experts_per_tok": 3},
+            "sliding_window": {"sliding_window": 20},
+            "layer_types": {"layer_types": ["full_attention", "sliding_attention"] * 2},
+            "truncate": {"rope_scaling": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 32}},
+            "attention_bias": {"attention_bias": False},
         },
     },
 }

@@ -52,6 +52,14 @@ def uniform(name, count):
     return (z >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-23) - np.float32(1)
 
 
+def numbers(name, shape, base, scale, dtype="F32"):
+    """The numbers of a tensor; those of U8 are base to base + scale - 1."""
+    u = uniform(name, int(np.prod(shape))).reshape(shape)
+    if dtype == "U8":
+        return (base + np.floor((u * np.float32(0.5) + np.float32(0.5)) * scale)).astype(np.uint8)
+    return np.float32(base) + np.float32(scale) * u
+
+
 def scale_of(name, shape, family):
     """The base and the scale of a tensor's numbers: base + scale * uniform."""
     for part, base, scale in family.get("scales", []):
@@ -99,10 +107,7 @@ def run(config, tensors, ids, family):
     """The output of transformers for these weights, in float32."""
     with tempfile.TemporaryDirectory() as tmp:
         write_config(config, tmp)
-        weights = {}
-        for name, shape, base, scale in tensors:
-            count = int(np.prod(shape))
-            weights[name] = (np.float32(base) + np.float32(scale) * uniform(name, count)).reshape(shape)
+        weights = {t[0]: numbers(*t) for t in tensors}
         save_file(weights, os.path.join(tmp, "model.safetensors"), {"format": "pt"})
         cls = getattr(transformers, family.get("auto", "AutoModelForCausalLM"))
         model, info = cls.from_pretrained(tmp, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
@@ -133,7 +138,7 @@ def make(name, family):
     for title, patch in family["variants"].items():
         changed = copy.deepcopy(config)
         changed.update(patch)
-        wanted = tensors_of(changed, family)
+        wanted = family["stored"](changed, tensors) if "quantization_config" in patch else tensors_of(changed, family)
         extra = [t for t in wanted if t not in tensors]
         without = sorted({t[0] for t in tensors} - {t[0] for t in wanted})
         other, _ = run(changed, wanted, ids, family)
