@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"unicode/utf8"
 
 	"roundhouse/kernels"
 	"roundhouse/worker"
@@ -310,10 +311,16 @@ func (c *completion) stream(w http.ResponseWriter, r *http.Request) {
 	offsets := make([]int, c.choices())
 	first := make([]bool, c.choices())
 	for i := range first {
-		first[i] = !c.resumed
+		first[i] = len(c.reqs[i/n].Resume) == 0
 	}
 	err := c.run(r.Context(), func(u update) error {
 		if u.replay {
+			if c.f.Echo && offsets[u.index] == 0 {
+				l := textLogprobs{}
+				c.echoLogprobs(&l, 0)
+				offsets[u.index] = l.next
+			}
+			offsets[u.index] += utf8.RuneCountInString(c.s.tokenText(u.token, false))
 			return nil
 		}
 		text, p := u.text, u.index/n

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"roundhouse/kernels"
 	"roundhouse/worker"
@@ -84,7 +85,7 @@ func (l *textLogprobs) add(s *Server, id int32, c *kernels.Choice, probes []int3
 	name := s.tokenText(id, asID)
 	l.Offsets = append(l.Offsets, l.next)
 	l.Tokens = append(l.Tokens, name)
-	l.next += len([]rune(s.tokenText(id, false)))
+	l.next += utf8.RuneCountInString(s.tokenText(id, false))
 	if c == nil {
 		l.Values, l.Top = append(l.Values, nil), append(l.Top, nil)
 		return
