@@ -100,6 +100,13 @@ func (c *console) printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// printLine writes v as one line of JSON.
+func printLine(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
 // load reads a configuration; whatever is wrong with it is of code 2.
 func (c *console) load(path string) (*configs.Config, error) {
 	cfg, err := configs.Load(path, c.env)

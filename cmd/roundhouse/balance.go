@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"roundhouse/balancer"
+	"roundhouse/balancer/control"
+	"roundhouse/configs"
+	"roundhouse/worker/api"
+)
+
+// balanceFlags are what `balance` takes: a file, or what a supervisor gives
+// its child.
+type balanceFlags struct {
+	file     string
+	fd       int
+	socket   string
+	id       string
+	stateDir string
+}
+
+// balanceCommand runs a door alone.
+func balanceCommand(c *console) *cobra.Command {
+	var f balanceFlags
+	cmd := &cobra.Command{
+		Use:   "balance",
+		Short: "Run the door alone, in front of workers that run elsewhere",
+		Long: `Run the door alone, in front of the static workers of a configuration, or of
+what a supervisor (roundhouse supervise) says over the private socket.`,
+		GroupID: groupRun,
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.balance(cmd.Context(), f) },
+	}
+	cmd.Flags().StringVarP(&f.file, "config", "c", "", "the configuration file")
+	cmd.Flags().StringVar(&f.socket, "socket", "", "the private socket, for a supervisor")
+	cmd.Flags().StringVar(&f.stateDir, "state-dir", "", "keep the worker set here")
+	cmd.Flags().IntVar(&f.fd, "listener-fd", -1, "serve on this inherited listener")
+	cmd.Flags().StringVar(&f.id, "id", "", "the door's id")
+	for _, hidden := range []string{"listener-fd", "id"} {
+		if err := cmd.Flags().MarkHidden(hidden); err != nil {
+			panic("BUG: " + err.Error())
+		}
+	}
+	return cmd
+}
+
+// balance runs a door until it is told to end: at the first signal once its
+// streams have ended, at the second at once.
+func (c *console) balance(ctx context.Context, f balanceFlags) error {
+	o := balancer.Options{ID: f.id, Socket: f.socket, StateDir: f.stateDir, Build: api.Version}
+	cfg := &configs.Config{}
+	if f.file != "" {
+		var err error
+		if cfg, err = c.load(f.file); err != nil {
+			return err
+		}
+		set := staticSet(cfg)
+		o.Set = &set
+		if o.Socket == "" && f.stateDir == "" && f.fd < 0 {
+			o.StateDir = ""
+		}
+	} else if f.socket == "" {
+		return usageError("-c FILE is missing: which configuration? Or --socket PATH, for a supervisor")
+	}
+	o.Log = logger(c.err, cfg.Log)
+	var err error
+	if o.Listener, err = openListener(f.fd, cfg.Door.Listen); err != nil {
+		return err
+	}
+	if f.socket != "" {
+		if err := os.MkdirAll(filepath.Dir(f.socket), 0o700); err != nil {
+			return err
+		}
+	}
+	d, err := balancer.New(o)
+	if err != nil {
+		return err
+	}
+	if f.file != "" {
+		fmt.Fprintf(c.out, "The door listens at http://%s\n", d.Listen())
+	}
+	return runDoor(ctx, d)
+}
+
+func runDoor(ctx context.Context, d *balancer.Door) error {
+	soft, drain := context.WithCancel(ctx)
+	hard, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer drain()
+	defer stop()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		select {
+		case <-signals:
+			drain()
+		case <-hard.Done():
+			return
+		}
+		select {
+		case <-signals:
+			stop()
+		case <-hard.Done():
+		}
+	}()
+	return d.Run(soft, hard)
+}
+
+// openListener takes the inherited listener, or binds the address.
+func openListener(fd int, address string) (net.Listener, error) {
+	if fd < 0 {
+		if address == "" {
+			address = ":8000"
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return nil, fmt.Errorf("door.listen: %w", err)
+		}
+		return l, nil
+	}
+	file := os.NewFile(uintptr(fd), "listener")
+	defer file.Close()
+	l, err := net.FileListener(file)
+	if err != nil {
+		return nil, fmt.Errorf("--listener-fd %d is not a listener: %w", fd, err)
+	}
+	return l, nil
+}
+
+// staticSet is the worker set of a configuration's static pools.
+func staticSet(cfg *configs.Config) control.WorkerSet {
+	set := control.WorkerSet{Schema: 1, Version: 1, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes, Plugins: cfg.Plugins}
+	for _, p := range cfg.Pools {
+		if p.Driver != "static" {
+			continue
+		}
+		pool := control.Pool{Name: p.Name, Policy: p.Policy, Models: p.Engine.ServedModelName, ReasoningEnd: p.ReasoningEnd, Scrape: p.Scrape}
+		for _, w := range p.Workers {
+			pool.Workers = append(pool.Workers, control.Worker{
+				Name: w.Name, URL: w.URL, APIKey: string(w.APIKey), Generation: 1, Kind: "vllm", KVTokens: w.KVTokens, State: "ready",
+			})
+		}
+		set.Pools = append(set.Pools, pool)
+	}
+	return set
+}

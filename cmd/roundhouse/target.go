@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// target is what an operator names: a pool, or one worker of it.
+type target struct {
+	pool string
+	name string // empty: the whole pool
+}
+
+func (t target) String() string {
+	if t.name == "" {
+		return t.pool
+	}
+	return t.pool + "/" + t.name
+}
+
+// resolve finds what arg means: a pool, pool/name, or a worker's name that
+// only one pool has. A pool goes before a worker of the same name.
+func resolve(arg string, workers []workerAnswer) (target, error) {
+	var pools, found []string
+	for _, w := range workers {
+		if !slices.Contains(pools, w.Pool) {
+			pools = append(pools, w.Pool)
+		}
+		if w.ID == arg {
+			return target{w.Pool, w.Name}, nil
+		}
+		if w.Name == arg {
+			found = append(found, w.ID)
+		}
+	}
+	switch {
+	case slices.Contains(pools, arg):
+		return target{pool: arg}, nil
+	case len(found) == 1:
+		pool, name, _ := strings.Cut(found[0], "/")
+		return target{pool, name}, nil
+	case len(found) > 1:
+		return target{}, usageError("%q is the name of several workers: %s", arg, strings.Join(found, ", "))
+	}
+	return target{}, usageError("there is no pool or worker %q; there are the pools %s", arg, strings.Join(pools, ", "))
+}
+
+// resolve asks for the workers and finds what arg means.
+func (a *client) resolve(ctx context.Context, arg string) (target, []workerAnswer, error) {
+	all, err := a.workers(ctx)
+	if err != nil {
+		return target{}, nil, err
+	}
+	t, err := resolve(arg, all.Workers)
+	if err != nil {
+		return target{}, nil, err
+	}
+	return t, slices.DeleteFunc(all.Workers, func(w workerAnswer) bool {
+		return w.Pool != t.pool || t.name != "" && w.Name != t.name
+	}), nil
+}
+
+// describe says in a few words how a worker is.
+func (w workerAnswer) describe() string {
+	text := w.State
+	if w.Drain != nil {
+		text += fmt.Sprintf(", %s in flight", count(w.Requests.InFlight, "request"))
+		if w.Drain.Deadline != nil {
+			text += ", until " + w.Drain.Deadline.Format("15:04:05") + " UTC at most"
+		}
+	}
+	if w.Reason != nil {
+		text += " (" + *w.Reason + ")"
+	}
+	return text
+}
