@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +24,8 @@ type console struct {
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) (string, bool)
+
+	ran bool // a command has begun, so that what fails is not its usage
 }
 
 // codedError is an error that ends the program with a code of its own.
@@ -54,6 +55,7 @@ func (c *console) run(root *cobra.Command, args []string) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
+	c.watch(root)
 	cmd, err := root.ExecuteC()
 	if err == nil {
 		return exitDone
@@ -74,12 +76,26 @@ func (c *console) run(root *cobra.Command, args []string) int {
 			fmt.Fprintf(c.err, "see: %s --help\n", cmd.CommandPath())
 		}
 		return coded.code
-	case strings.HasPrefix(err.Error(), "unknown command"):
-		fmt.Fprintf(c.err, "roundhouse: %v\n", err)
-		return exitUsage
 	}
 	fmt.Fprintf(c.err, "roundhouse: %v\n", err)
+	if !c.ran {
+		return exitUsage
+	}
 	return exitFailed
+}
+
+// watch notes when a command begins. What cobra refuses before, such as a
+// missing flag, has no error type of its own.
+func (c *console) watch(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			c.ran = true
+			return run(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		c.watch(sub)
+	}
 }
 
 // usage makes cobra's check of the arguments end with the code for usage.

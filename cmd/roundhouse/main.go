@@ -44,7 +44,11 @@ const (
 
 // commands are all there are. One that does not work is not here.
 func commands(c *console) []*cobra.Command {
-	return []*cobra.Command{
-		validateCommand(c), fmtCommand(c), keyCommand(c), versionCommand(c),
+	all := []*cobra.Command{
+		upCommand(c), balanceCommand(c), superviseCommand(c),
+		validateCommand(c), fmtCommand(c), keyCommand(c),
+		psCommand(c), logsCommand(c), eventsCommand(c), explainCommand(c), versionCommand(c),
+		rotateCommand(c), scheduleCommand(c), scaleCommand(c), reloadCommand(c),
 	}
+	return append(all, workerCommands(c)...)
 }

@@ -33,14 +33,23 @@ func psCommand(c *console) *cobra.Command {
 				return err
 			}
 			if f.json {
-				return c.printJSON(map[string]any{"schema": 1, "at": workers.At, "door": top.Door,
-					"supervisor": top.Supervisor, "pools": top.Pools, "workers": workers.Raw})
+				return c.printJSON(psAnswer{1, workers.At, top.Door, top.Supervisor, top.Pools, workers.Raw})
 			}
 			return c.printPS(top, pools, workers)
 		},
 	}
 	f.add(cmd)
 	return cmd
+}
+
+// psAnswer is what `ps --json` prints.
+type psAnswer struct {
+	Schema     int             `json:"schema"`
+	At         time.Time       `json:"at"`
+	Door       json.RawMessage `json:"door"`
+	Supervisor json.RawMessage `json:"supervisor"`
+	Pools      json.RawMessage `json:"pools"`
+	Workers    json.RawMessage `json:"workers"`
 }
 
 func (c *console) printPS(top poolsAnswer, pools []poolAnswer, workers workersAnswer) error {
