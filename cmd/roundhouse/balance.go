@@ -64,9 +64,6 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		}
 		set := staticSet(cfg)
 		o.Set = &set
-		if o.Socket == "" && f.stateDir == "" && f.fd < 0 {
-			o.StateDir = ""
-		}
 	} else if f.socket == "" {
 		return usageError("-c FILE is missing: which configuration? Or --socket PATH, for a supervisor")
 	}

@@ -1,0 +1,399 @@
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/ledger"
+)
+
+// Options says what a door needs to stand.
+type Options struct {
+	ID       string       // [A-Za-z0-9_-]{1,64}; empty: drawn at random
+	Listener net.Listener // where clients come; the door closes it
+	Socket   string       // the private socket's path; empty: none
+	StateDir string       // where the worker set is kept; empty: nowhere
+	Build    string       // the version that /state shows
+	Set      *control.WorkerSet
+	Log      *slog.Logger // nil: slog.Default
+	// DrainTimeout bounds how long streams may go on after Run's context ends.
+	DrainTimeout time.Duration
+}
+
+// Door is one front door.
+type Door struct {
+	id      string
+	opts    Options
+	log     *slog.Logger
+	epoch   time.Time // the door's clock begins here
+	ctx     context.Context
+	end     context.CancelFunc
+	server  *fasthttp.Server
+	ledger  *ledger.Ledger
+	memory  budget
+	metrics *metrics
+	watcher *watcher
+	errands *http.Client // for what the door asks of workers on its own account
+	wg      sync.WaitGroup
+
+	draining atomic.Bool
+	shutdown chan struct{} // closed by POST /shutdown
+	once     sync.Once
+	view     atomic.Pointer[view]
+
+	mu    sync.Mutex // held while a worker set is applied
+	lease time.Time  // until then no other epoch than the current one is obeyed
+
+	connMu sync.Mutex
+	conns  map[*guard]struct{}
+
+	liveMu sync.Mutex
+	live   map[string]*exchange
+
+	why  decisions
+	held held
+}
+
+// New makes a door. Run starts it.
+func New(o Options) (*Door, error) {
+	if o.ID == "" {
+		o.ID = requestID(nil)[:12]
+	}
+	if !validID(o.ID) {
+		return nil, fmt.Errorf("the door's id %q must be 1 to 64 letters, digits, - or _", o.ID)
+	}
+	if o.Listener == nil {
+		return nil, errors.New("a door needs a listener")
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 10 * time.Minute
+	}
+	w, err := newWatcher()
+	if err != nil {
+		return nil, err
+	}
+	d := &Door{
+		id: o.ID, opts: o, log: o.Log, epoch: time.Now().Add(-time.Second), ledger: ledger.New(), watcher: w,
+		shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
+		errands: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: idleFor, DisableCompression: true}},
+	}
+	d.ctx, d.end = context.WithCancel(context.Background())
+	d.metrics = newMetrics(d)
+	d.ledger.OnEject = d.metrics.ejected
+	d.memory.limit.Store(4 << 30)
+	d.view.Store(&view{byName: map[string]*pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring{}, limits: limitsOf(&defaultDoor)})
+	d.server = d.newServer()
+	if err := d.firstSet(); err != nil {
+		d.end()
+		w.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// newServer makes the fasthttp server. The guard keeps the deadlines and
+// bounds, so fasthttp's are off or wider.
+func (d *Door) newServer() *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                       d.handle,
+		ErrorHandler:                  d.refuseHead,
+		NoDefaultServerHeader:         true,
+		ReadBufferSize:                80 << 10,
+		MaxRequestBodySize:            1 << 40,
+		ReduceMemoryUsage:             true,
+		KeepHijackedConns:             true,
+		DisablePreParseMultipartForm:  true,
+		SecureErrorLogMessage:         true,
+		Concurrency:                   1 << 20,
+		Logger:                        quiet{},
+		DisableHeaderNamesNormalizing: false,
+	}
+}
+
+// quiet swallows fasthttp's own log, which would hold parts of requests.
+type quiet struct{}
+
+// Printf implements fasthttp.Logger.
+func (quiet) Printf(string, ...any) {}
+
+// now is the door's clock: nanoseconds, monotonic, never 0.
+func (d *Door) now() int64 { return int64(time.Since(d.epoch)) }
+
+func (d *Door) current() *view { return d.view.Load() }
+
+// Run serves until ctx ends or POST /shutdown comes; then it drains: no new
+// connections, the streams that are there go on, at most for DrainTimeout. A
+// second cancel of hard ends it at once.
+func (d *Door) Run(ctx, hard context.Context) error {
+	go d.watcher.run()
+	private, err := d.openPrivate()
+	if err != nil {
+		d.stopAll()
+		return err
+	}
+	d.wg.Add(2)
+	go d.accept()
+	go d.keepHouse()
+	select {
+	case <-ctx.Done():
+	case <-d.shutdown:
+	case <-hard.Done():
+	}
+	d.draining.Store(true)
+	d.drain(hard)
+	d.opts.Listener.Close()
+	d.cutAll()
+	if private != nil {
+		private.Close()
+	}
+	d.stopAll()
+	return nil
+}
+
+// Listen returns the address that the door really has.
+func (d *Door) Listen() string { return d.opts.Listener.Addr().String() }
+
+// accept takes connections in until the listener is closed.
+func (d *Door) accept() {
+	defer d.wg.Done()
+	for {
+		c, err := d.opts.Listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded):
+			return
+		case err != nil:
+			d.log.Error("cannot accept a connection; trying again", "error", err.Error())
+			sleep(d.ctx, 50*time.Millisecond)
+			continue
+		}
+		if !d.room() {
+			c.Write([]byte("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n"))
+			c.Close()
+			continue
+		}
+		g := d.newGuard(c)
+		d.remember(g)
+		go d.server.ServeConn(g)
+	}
+}
+
+// room reports whether another connection fits.
+func (d *Door) room() bool {
+	limit := d.current().set.Door.Limits.Connections
+	d.connMu.Lock()
+	defer d.connMu.Unlock()
+	return limit <= 0 || len(d.conns) < limit
+}
+
+func (d *Door) remember(g *guard) {
+	d.connMu.Lock()
+	d.conns[g] = struct{}{}
+	d.connMu.Unlock()
+}
+
+func (d *Door) forget(g *guard) {
+	d.connMu.Lock()
+	delete(d.conns, g)
+	d.connMu.Unlock()
+}
+
+// drain waits until the last request has ended. Connections that come
+// meanwhile are still served, so that none is refused while readiness spreads.
+func (d *Door) drain(hard context.Context) {
+	deadline := time.NewTimer(d.opts.DrainTimeout)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	if l, ok := d.opts.Listener.(interface{ SetDeadline(time.Time) error }); ok {
+		l.SetDeadline(time.Now())
+	}
+	for d.inFlight() > 0 {
+		select {
+		case <-hard.Done():
+			return
+		case <-deadline.C:
+			d.log.Warn("the drain's time is over; what is left is cut", "requests", d.inFlight())
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// cutAll tells what is left that the door ends, and closes the connections.
+func (d *Door) cutAll() {
+	d.liveMu.Lock()
+	left := make([]*exchange, 0, len(d.live))
+	for _, x := range d.live {
+		left = append(left, x)
+	}
+	d.liveMu.Unlock()
+	for _, x := range left {
+		x.cancel(causeStop)
+	}
+	for range 100 {
+		if d.inFlight() == 0 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	d.connMu.Lock()
+	conns := make([]*guard, 0, len(d.conns))
+	for g := range d.conns {
+		conns = append(conns, g)
+	}
+	d.connMu.Unlock()
+	for _, g := range conns {
+		g.Conn.Close()
+	}
+}
+
+// stopAll ends the door's goroutines.
+func (d *Door) stopAll() {
+	d.end()
+	d.opts.Listener.Close()
+	d.watcher.end()
+	d.mu.Lock()
+	workers := d.current().workers
+	d.mu.Unlock()
+	for _, w := range workers {
+		w.mu.Lock()
+		done := w.done
+		w.stopReader()
+		w.mu.Unlock()
+		if done != nil {
+			<-done
+		}
+		w.up.Load().retire()
+	}
+	d.wg.Wait()
+	d.errands.CloseIdleConnections()
+}
+
+// keepHouse does what is due by time alone.
+func (d *Door) keepHouse() {
+	defer d.wg.Done()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		v := d.current()
+		for _, p := range v.pools {
+			p.pump(d)
+		}
+		if n%10 == 0 {
+			d.everySecond(v)
+		}
+	}
+}
+
+func (d *Door) everySecond(v *view) {
+	now := time.Now()
+	for _, w := range v.workers {
+		w.up.Load().sweep(now)
+		d.watchDrain(w, now)
+		d.watchProgress(w)
+	}
+}
+
+// watchDrain moves what is left at a worker whose drain is over.
+func (d *Door) watchDrain(w *worker, now time.Time) {
+	w.mu.Lock()
+	due := w.cfg.State == "draining" && w.cfg.Deadline != nil && now.After(*w.cfg.Deadline) && !w.forced
+	if due {
+		w.forced = true
+	}
+	w.mu.Unlock()
+	if due {
+		d.moveAway(w, causeDrain)
+	}
+}
+
+// hungAfter is how long a worker may compute nothing while it says that it
+// runs requests.
+const hungAfter = 30 * time.Second
+
+// watchProgress finds a worker that accepts and answers its health check while
+// no token comes.
+func (d *Door) watchProgress(w *worker) {
+	now := d.now()
+	v := d.ledger.View(w.acct, now)
+	if v.InFlight == 0 || v.Running <= 0 || v.ReportAge < 0 || v.ReportAge > int64(5*time.Second) || v.OldestSent == 0 {
+		return
+	}
+	since := max(v.ProgressAt, v.OldestSent)
+	if now-since < int64(hungAfter) {
+		return
+	}
+	d.log.Warn("a worker makes no progress; its requests go on elsewhere", "worker", w.id, "silent_seconds", (now-since)/1e9)
+	d.ledger.Eject(w.acct, "no_progress", now)
+	d.moveAway(w, causeHung)
+}
+
+// moveAway makes all requests at a worker go on elsewhere.
+func (d *Door) moveAway(w *worker, why cause) {
+	d.liveMu.Lock()
+	var there []*exchange
+	for _, x := range d.live {
+		if x.worker.Load() == w && x.state.Load() != phaseQueued {
+			there = append(there, x)
+		}
+	}
+	d.liveMu.Unlock()
+	for _, x := range there {
+		x.cancel(why)
+	}
+}
+
+// suspect takes a worker out that refuses connections: it is dead, and the
+// next answer of its lets it in again.
+func (d *Door) suspect(w *worker, err error) {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		w.mu.Lock()
+		w.reached = false
+		w.update(d)
+		w.mu.Unlock()
+	}
+}
+
+// enlist and delist keep the list of what is in flight.
+func (d *Door) enlist(x *exchange) {
+	d.liveMu.Lock()
+	for d.live[x.id] != nil {
+		x.id = requestID(nil) // a client gave one id twice
+	}
+	d.live[x.id] = x
+	d.liveMu.Unlock()
+}
+
+func (d *Door) delist(x *exchange) {
+	d.liveMu.Lock()
+	if d.live[x.id] == x {
+		delete(d.live, x.id)
+	}
+	d.liveMu.Unlock()
+}
+
+func (d *Door) inFlight() int {
+	d.liveMu.Lock()
+	defer d.liveMu.Unlock()
+	return len(d.live)
+}

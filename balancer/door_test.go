@@ -1,0 +1,231 @@
+package balancer_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"roundhouse/balancer"
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/sim"
+	"roundhouse/configs"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
+}
+
+// rig is a door in front of simulated workers.
+type rig struct {
+	t       *testing.T
+	door    *balancer.Door
+	url     string
+	addr    string
+	set     control.WorkerSet
+	workers []*sim.Worker
+	client  *http.Client
+	log     *bytes.Buffer
+}
+
+// newRig starts a door and its workers; change may alter the worker set first.
+func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)) *rig {
+	t.Helper()
+	r := &rig{t: t, workers: workers, log: &bytes.Buffer{}}
+	pool := control.Pool{Name: "p", Policy: "least_kv", ReasoningEnd: "</think>"}
+	for i, w := range workers {
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		kind := "vllm"
+		if w.Own {
+			kind = "roundhouse"
+		}
+		pool.Workers = append(pool.Workers, control.Worker{Name: fmt.Sprint(i + 1), URL: w.URL, Generation: 1, Kind: kind, State: "ready"})
+	}
+	r.set = control.WorkerSet{Schema: 1, Epoch: 1, Version: 1, Pools: []control.Pool{pool}}
+	r.set.Door.Resume.Enabled = true
+	r.set.Door.Retry = configs.Retry{Attempts: 2, Budget: 0.2}
+	r.set.Door.Queue.MaxWait = configs.Duration(5 * time.Second)
+	if change != nil {
+		change(&r.set)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, err := balancer.New(balancer.Options{ID: "door-1", Listener: ln, Set: &r.set, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), DrainTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.door, r.addr, r.url = door, ln.Addr().String(), "http://"+ln.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- door.Run(ctx, context.Background()) }()
+	r.client = &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		r.client.CloseIdleConnections()
+		cancel()
+		for _, w := range workers {
+			w.Stop()
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	r.until("all workers are reached", func() bool {
+		for _, w := range door.State().Workers {
+			if !w.Reached {
+				return false
+			}
+		}
+		return true
+	})
+	return r
+}
+
+// until waits for something that must come true.
+func (r *rig) until(what string, ok func() bool) {
+	r.t.Helper()
+	for range 1000 {
+		if ok() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	r.t.Fatalf("it never came true that %s", what)
+}
+
+// post sends a request and returns the answer with its body read.
+func (r *rig) post(path, body string, header ...string) (*http.Response, string) {
+	r.t.Helper()
+	req, err := http.NewRequest("POST", r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b = append(b, "\nREAD: "+err.Error()...)
+	}
+	return resp, string(b)
+}
+
+const chatBody = `{"model":"sim","stream":%v,"messages":[{"role":"user","content":"count"}]%s}`
+
+// said is what a client made of a stream.
+type said struct {
+	text, reasoning string
+	ids             map[string]bool
+	raw             string
+	done, failed    bool
+	usage           string
+}
+
+// hear reads a stream as a strict client does.
+func hear(t *testing.T, raw string) said {
+	t.Helper()
+	s := said{ids: map[string]bool{}, raw: raw}
+	sc := bufio.NewScanner(strings.NewReader(raw))
+	sc.Buffer(nil, 1<<20)
+	for sc.Scan() {
+		data, ok := strings.CutPrefix(sc.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if data == "[DONE]" {
+			s.done = true
+			continue
+		}
+		var e struct {
+			ID      string `json:"id"`
+			Choices []struct {
+				Text  string `json:"text"`
+				Delta struct {
+					Content   string `json:"content"`
+					Reasoning string `json:"reasoning_content"`
+				} `json:"delta"`
+			} `json:"choices"`
+			Usage json.RawMessage `json:"usage"`
+			Error json.RawMessage `json:"error"`
+		}
+		if err := json.Unmarshal([]byte(data), &e); err != nil {
+			t.Fatalf("an event is not JSON: %v\n%s", err, data)
+		}
+		if e.Error != nil {
+			s.failed = true
+			continue
+		}
+		s.ids[e.ID] = true
+		for _, c := range e.Choices {
+			s.text += c.Delta.Content + c.Text
+			s.reasoning += c.Delta.Reasoning
+		}
+		if e.Usage != nil {
+			s.usage = string(e.Usage)
+		}
+	}
+	return s
+}
+
+// words is the text of a whole answer.
+func words(from, until int) string {
+	var b strings.Builder
+	for i := from; i < until; i++ {
+		fmt.Fprintf(&b, "%d ", i)
+	}
+	return b.String()
+}
+
+func TestAnswers(t *testing.T) {
+	f := func(name string, own, chat, stream bool) {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, []*sim.Worker{{Own: own}, {Own: own}}, nil)
+			path, body := "/v1/chat/completions", fmt.Sprintf(chatBody, stream, "")
+			if !chat {
+				path, body = "/v1/completions", fmt.Sprintf(`{"model":"sim","prompt":"count","max_tokens":20,"stream":%v}`, stream)
+			}
+			resp, got := r.post(path, body)
+			if resp.StatusCode != 200 || resp.Header.Get("x-request-id") == "" || !strings.HasPrefix(resp.Header.Get("x-roundhouse-worker"), "p/") || resp.Header.Get("x-roundhouse-queue-ms") != "0" {
+				t.Fatalf("status %d, headers %v, body %s", resp.StatusCode, resp.Header, got)
+			}
+			if strings.Contains(got, "token_ids") || stream && strings.Contains(got, "usage") {
+				t.Fatalf("the client sees what it did not ask for:\n%s", got)
+			}
+			if !stream {
+				if !strings.Contains(got, words(0, 20)) {
+					t.Fatalf("got %s", got)
+				}
+				return
+			}
+			if s := hear(t, got); s.text != words(0, 20) || !s.done || s.failed || len(s.ids) != 1 {
+				t.Fatalf("got %+v", s)
+			}
+		})
+	}
+	f("our worker, chat", true, true, false)
+	f("our worker, chat stream", true, true, true)
+	f("our worker, completion stream", true, false, true)
+	f("vLLM, chat", false, true, false)
+	f("vLLM, chat stream", false, true, true)
+	f("vLLM, completion", false, false, false)
+}

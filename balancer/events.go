@@ -1,0 +1,219 @@
+package balancer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"roundhouse/balancer/wire"
+)
+
+// maxEvent bounds one event of a stream.
+const maxEvent = 4 << 20
+
+// pass relays the whole events among the bytes that a worker has sent, many in
+// one write, and keeps what is not whole yet.
+func (s *stream) pass(b []byte) error {
+	if len(s.partial) > 0 {
+		s.partial = append(s.partial, b...)
+		b = s.partial
+	}
+	o := newOut()
+	defer o.free()
+	n := 0
+	for {
+		end := wire.NextEvent(b)
+		if end == 0 || s.broken != nil {
+			break
+		}
+		at := len(o.b)
+		o.b = append(o.b, b[:end]...)
+		b = b[end:]
+		if s.event(o, at) {
+			n++
+		} else {
+			o.b = o.b[:at]
+		}
+	}
+	switch {
+	case len(b) > maxEvent:
+		return fmt.Errorf("the worker sent an event of more than %d MiB", maxEvent>>20)
+	case len(b) > 0:
+		s.partial = append(s.partial[:0], b...)
+	case cap(s.partial) > 0:
+		s.partial = nil // an idle stream holds no buffer
+	}
+	if n > 0 {
+		s.batch(n)
+	}
+	return s.flush(o)
+}
+
+// batch books the time of a write with n events.
+func (s *stream) batch(n int) {
+	x := s.x
+	now := x.d.now()
+	if s.last == 0 {
+		x.first = now
+		x.d.ledger.First(&x.charge, now)
+		x.d.metrics.firstEvent(x, now)
+	} else {
+		x.d.metrics.gap(x, float64(now-s.last)/1e9/float64(n), n)
+	}
+	s.last = now
+}
+
+// event looks at the event at the end of o, cuts out of it what the client
+// did not ask for, and reports whether it is to be relayed.
+func (s *stream) event(o *outBuf, at int) bool {
+	data, ok := wire.EventData(o.b[at:])
+	if !ok {
+		s.named(o.b[at:])
+		return s.skip == nil
+	}
+	if string(data) == "[DONE]" {
+		if s.skip != nil && !s.skip.over() {
+			s.broken = errDiffers
+			return false
+		}
+		again := s.done
+		s.done = true
+		return !again
+	}
+	if bytes.HasPrefix(data, []byte(`{"error"`)) {
+		return s.workerError(data)
+	}
+	s.named(o.b[at:])
+	ids := 0
+	if s.ids {
+		var drop bool
+		if ids, drop = s.cut(o, at); drop {
+			return false
+		}
+		data, _ = wire.EventData(o.b[at:])
+	} else if bytes.Contains(data, []byte(`"usage":{`)) {
+		s.x.usage.read(data)
+	}
+	if s.skip != nil {
+		return s.skip.event(o, at, data)
+	}
+	switch {
+	case s.alt != nil && s.resumed && !s.x.worker.Load().own:
+		if !s.translate(o, at) {
+			return false
+		}
+		data, _ = wire.EventData(o.b[at:])
+	case s.renamed:
+		s.rename(o, at)
+		data, _ = wire.EventData(o.b[at:])
+	}
+	s.note(data, ids)
+	return true
+}
+
+// note keeps what an event says that is relayed.
+func (s *stream) note(data []byte, ids int) {
+	if s.id == "" && s.x.kind != kindGen {
+		s.identify(data)
+	}
+	if s.events++; s.events == 1 {
+		s.x.keepHeld(data)
+	}
+	if bytes.Contains(data, []byte(`"finish_reason":"`)) {
+		s.ended = true
+	}
+	s.answering = s.answering || bytes.Contains(data, []byte(`"content":"`)) && !bytes.Contains(data, []byte(`"content":""`))
+	if s.keepText() {
+		s.text = appendText(s.text, data)
+	}
+	if ids == 0 {
+		ids = 1
+	}
+	s.x.d.ledger.Grow(&s.x.charge, int64(ids))
+	s.x.generated.Add(int64(ids))
+}
+
+// identify keeps the id and the date that the client knows the answer by.
+func (s *stream) identify(data []byte) {
+	if v, ok := wire.Field(data, `"id"`); ok && len(v) > 2 && v[0] == '"' {
+		s.id = string(v[1 : len(v)-1])
+	}
+	if v, ok := wire.Field(data, `"created"`); ok {
+		s.created, _ = strconv.ParseInt(string(v), 10, 64)
+	}
+}
+
+// named looks for the events by which the responses and messages APIs end.
+func (s *stream) named(event []byte) {
+	if s.x.kind != kindGen {
+		return
+	}
+	for _, end := range [...]string{"event: response.completed", "event: response.failed", "event: response.incomplete", "event: message_stop"} {
+		if bytes.HasPrefix(event, []byte(end)) {
+			s.ended = true
+		}
+	}
+}
+
+// cut takes the token ids and the usage that the door asked for out of an
+// event. It returns how many ids there were and whether nothing is left that
+// the client asked for.
+func (s *stream) cut(o *outBuf, at int) (ids int, drop bool) {
+	ev := o.b[at:]
+	p := &s.x.peek
+	if !p.WantsTokenIDs {
+		before := len(s.tokens)
+		for {
+			var found bool
+			if ev, found = wire.CutField(ev, `"token_ids"`, func(v []byte) { s.tokens = wire.Ints(s.tokens, v) }); !found {
+				break
+			}
+		}
+		ids = len(s.tokens) - before
+		if len(s.prompt) == 0 || s.resumed {
+			ev, _ = wire.CutField(ev, `"prompt_token_ids"`, func(v []byte) {
+				if !s.resumed && !s.x.worker.Load().own {
+					s.prompt = wire.Ints(s.prompt[:0], v)
+				}
+			})
+		}
+	} else if v, ok := wire.Field(ev, `"token_ids"`); ok {
+		before := len(s.tokens)
+		s.tokens = wire.Ints(s.tokens, v)
+		ids = len(s.tokens) - before
+	}
+	if bytes.Contains(ev, []byte(`"usage"`)) {
+		ev, drop = s.cutUsage(ev)
+	}
+	o.b = o.b[:at+len(ev)]
+	return ids, drop
+}
+
+func (s *stream) cutUsage(ev []byte) (left []byte, drop bool) {
+	if v, ok := wire.Field(ev, `"usage"`); ok && v[0] == '{' {
+		s.x.usage.read(v)
+		if !s.x.peek.IncludeUsage && bytes.Contains(ev, []byte(`"choices":[]`)) {
+			return ev, true
+		}
+	}
+	if !s.x.peek.IncludeUsage {
+		ev, _ = wire.CutField(ev, `"usage"`, nil)
+	}
+	return ev, false
+}
+
+// errWorkerEvent says that the worker itself gave up, inside its stream.
+var errWorkerEvent = errors.New("the worker ended the stream with an error event")
+
+// workerError deals with an error event of the worker's: a client's own
+// mistake is passed on, a fault of the worker's breaks the stream.
+func (s *stream) workerError(data []byte) bool {
+	if v, ok := wire.Field(data, `"code"`); ok && len(v) == 3 && v[0] == '4' {
+		s.ended = true
+		s.x.outcome = "client_error"
+		return true
+	}
+	s.broken = errWorkerEvent
+	return false
+}

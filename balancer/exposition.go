@@ -1,0 +1,147 @@
+package balancer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/valyala/fasthttp"
+)
+
+const metricsType = "text/plain; version=0.0.4; charset=utf-8"
+
+// serveMetrics answers GET /metrics on the door's listener.
+func (d *Door) serveMetrics(ctx *fasthttp.RequestCtx, v *view) {
+	if v.set.Door.Metrics != "listen" && v.set.Door.Metrics != "" {
+		d.fail(ctx, notFound("/metrics is not served here"))
+		return
+	}
+	var b bytes.Buffer
+	d.metrics.write(&b, d, true)
+	ctx.SetContentType(metricsType)
+	ctx.SetBody(b.Bytes())
+}
+
+// write writes the door's metrics and, where asked, those of all workers with
+// a label that names each.
+func (m *metrics) write(w io.Writer, d *Door, workers bool) {
+	families, err := m.registry.Gather()
+	if err != nil {
+		d.log.Error("cannot gather metrics", "error", err.Error())
+	}
+	for _, f := range families {
+		expfmt.MetricFamilyToText(w, f)
+	}
+	if workers {
+		d.fleet(w)
+	}
+}
+
+// fleetWithin bounds how long a scrape waits for the slowest worker.
+const fleetWithin = 2 * time.Second
+
+// fleet merges the vllm: metrics of all workers, so that a dashboard made for
+// one engine shows them all.
+func (d *Door) fleet(w io.Writer) {
+	ctx, cancel := context.WithTimeout(d.ctx, fleetWithin)
+	defer cancel()
+	workers := d.current().workers
+	texts := make([][]byte, len(workers))
+	var wg sync.WaitGroup
+	for i, wk := range workers {
+		wg.Go(func() {
+			resp, err := wk.ask(ctx, d, "/metrics")
+			if err != nil {
+				return
+			}
+			defer resp.Body.Close()
+			if b, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20)); err == nil {
+				texts[i] = b
+			}
+		})
+	}
+	wg.Wait()
+	merged := newMerge()
+	for i, t := range texts {
+		merged.add(t, workers[i].id)
+	}
+	merged.write(w)
+}
+
+// merge gathers the families of several expositions.
+type merge struct {
+	order    []string
+	families map[string]*family
+}
+
+type family struct {
+	head    []string // HELP and TYPE
+	samples bytes.Buffer
+}
+
+func newMerge() *merge { return &merge{families: map[string]*family{}} }
+
+// add takes the vllm: families of one worker's exposition.
+func (m *merge) add(text []byte, worker string) {
+	var f *family
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\r\n")
+		if rest, ok := strings.CutPrefix(line, "# "); ok {
+			f = m.comment(f, rest, line)
+			continue
+		}
+		if f == nil || !strings.HasPrefix(line, "vllm:") {
+			continue
+		}
+		name, labels, _, ok := sample([]byte(line))
+		if !ok {
+			continue
+		}
+		value := strings.TrimSpace(line[len(name):])
+		if end := strings.LastIndexByte(line, '}'); end >= 0 {
+			value = strings.TrimSpace(line[end+1:])
+		}
+		sep := ""
+		if len(labels) > 0 {
+			sep = ","
+		}
+		fmt.Fprintf(&f.samples, "%s{worker=%q%s%s} %s\n", name, worker, sep, bytes.TrimSuffix(labels, []byte(",")), value)
+	}
+}
+
+// comment takes a HELP or TYPE line and returns the family that it opens.
+func (m *merge) comment(f *family, rest, line string) *family {
+	parts := strings.SplitN(rest, " ", 3)
+	if len(parts) < 2 || parts[0] != "HELP" && parts[0] != "TYPE" {
+		return f
+	}
+	name := parts[1]
+	if !strings.HasPrefix(name, "vllm:") {
+		return nil
+	}
+	f = m.families[name]
+	if f == nil {
+		f = &family{}
+		m.families[name] = f
+		m.order = append(m.order, name)
+	}
+	if len(f.head) < 2 && (len(f.head) == 0 || f.head[0][:6] != line[:6]) {
+		f.head = append(f.head, line)
+	}
+	return f
+}
+
+func (m *merge) write(w io.Writer) {
+	for _, name := range m.order {
+		f := m.families[name]
+		for _, h := range f.head {
+			fmt.Fprintln(w, h)
+		}
+		w.Write(f.samples.Bytes())
+	}
+}

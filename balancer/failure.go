@@ -1,0 +1,69 @@
+package balancer
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// failure is what a client is told when a request cannot be served, in
+// OpenAI's shape.
+type failure struct {
+	status     int
+	typ        string // invalid_request_error, authentication_error, rate_limit_error, api_error …
+	code       string
+	param      string
+	message    string
+	reason     string // of roundhouse_refused_total; "" where it is no refusal
+	retryAfter int    // seconds; 0: not said
+}
+
+// Error implements error.
+func (f *failure) Error() string { return fmt.Sprintf("%d %s: %s", f.status, f.code, f.message) }
+
+// body is the JSON of the failure.
+func (f *failure) body() []byte {
+	type inner struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	in := inner{Message: f.message, Type: f.typ}
+	if f.param != "" {
+		in.Param = &f.param
+	}
+	if f.code != "" {
+		in.Code = &f.code
+	}
+	b, err := json.Marshal(struct {
+		Error inner `json:"error"`
+	}{in})
+	if err != nil {
+		panic("BUG: an error's strings cannot be encoded: " + err.Error())
+	}
+	return b
+}
+
+func badRequest(param, format string, args ...any) *failure {
+	return &failure{status: 400, typ: "invalid_request_error", code: "invalid_request", param: param,
+		message: fmt.Sprintf(format, args...), reason: "bad_request"}
+}
+
+func notFound(format string, args ...any) *failure {
+	return &failure{status: 404, typ: "invalid_request_error", code: "not_found", message: fmt.Sprintf(format, args...)}
+}
+
+func unknownModel(name string) *failure {
+	return &failure{status: 404, typ: "invalid_request_error", code: "model_not_found", param: "model", reason: "bad_request",
+		message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", name)}
+}
+
+func noWorker(pool string) *failure {
+	return &failure{status: 503, typ: "service_unavailable", code: "no_worker", reason: "no_worker", retryAfter: 2,
+		message: fmt.Sprintf("no worker of pool %q can take the request now", pool)}
+}
+
+func workerFailed(pool string) *failure {
+	return &failure{status: 502, typ: "api_error", code: "worker_failed",
+		message: fmt.Sprintf("the workers of pool %q that were asked failed", pool)}
+}

@@ -1,0 +1,313 @@
+package balancer
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"roundhouse/balancer/wire"
+)
+
+// guard stands between a client's connection and fasthttp. It checks the head
+// and the framing of every request before fasthttp sees a byte of it, charges
+// bodies to the door's memory, keeps the deadlines of reading, and learns at
+// once when the client leaves.
+type guard struct {
+	sock
+	d    *Door
+	gen  int32 // tells this connection from the next one with its descriptor
+	fd   int
+	gone atomic.Bool // the client has left
+
+	mu   sync.Mutex
+	x    *exchange // whom to tell when the client leaves
+	held *[bufSize]byte
+	from int // of held, what was not handed on yet
+	ok   int // of held, what has been checked
+	to   int
+
+	// Of the request that is being read.
+	head    []byte // its head so far, where it came in pieces
+	inBody  bool
+	left    int64 // bytes of the body still to come
+	chunks  *wire.Chunks
+	payload int64 // of a chunked body
+	began   time.Time
+	booked  int64 // memory booked for its body
+	served  bool  // a request was answered on this connection
+	err     error
+	limits  *limits
+}
+
+// limits is what of the configuration a guard needs.
+type limits struct {
+	body       int64
+	headers    int
+	headerRead time.Duration
+	bodyIdle   time.Duration
+	keepAlive  time.Duration
+}
+
+// Read implements net.Conn. What it returns has been checked, and never
+// reaches past the end of a request: the next one is looked at when fasthttp
+// comes for it.
+func (g *guard) Read(p []byte) (int, error) {
+	for {
+		if g.ok > g.from {
+			n := copy(p, g.held[g.from:g.ok])
+			if g.from += n; g.from == g.to {
+				g.releaseHeld()
+			}
+			return n, nil
+		}
+		if g.err != nil {
+			return 0, g.err
+		}
+		if g.to > g.from {
+			g.check()
+			continue
+		}
+		g.releaseHeld()
+		if g.inBody && g.chunks == nil && len(p) >= bufSize {
+			return g.readBody(p)
+		}
+		g.arm()
+		buf, n, err := g.receive()
+		if err != nil {
+			return 0, g.readError(err)
+		}
+		g.held, g.from, g.ok, g.to = buf, 0, 0, n
+	}
+}
+
+// readBody reads a long body straight into fasthttp's buffer.
+func (g *guard) readBody(p []byte) (int, error) {
+	g.arm()
+	n, err := g.Conn.Read(p[:min(int64(len(p)), g.left)])
+	if err != nil {
+		return n, g.readError(err)
+	}
+	g.left -= int64(n)
+	if g.left == 0 {
+		g.endBody()
+	}
+	return n, nil
+}
+
+func (g *guard) releaseHeld() {
+	if g.held != nil {
+		drop(g.held)
+		g.held, g.from, g.ok, g.to = nil, 0, 0, 0
+	}
+}
+
+// pipelined reports whether the client has sent bytes of a next request.
+func (g *guard) pipelined() bool { return g.to > g.from }
+
+// arm sets the deadline of the next read: one for the whole head, one for each
+// read of a body, one for the idle time between requests.
+func (g *guard) arm() {
+	now := time.Now()
+	switch {
+	case g.inBody:
+		g.Conn.SetReadDeadline(now.Add(g.limits.bodyIdle))
+	case len(g.head) > 0:
+		g.Conn.SetReadDeadline(g.began.Add(g.limits.headerRead))
+	case !g.served:
+		g.Conn.SetReadDeadline(now.Add(g.limits.headerRead))
+	default:
+		g.Conn.SetReadDeadline(now.Add(g.limits.keepAlive))
+	}
+}
+
+// readError translates an error of the socket for fasthttp's error handler.
+func (g *guard) readError(err error) error {
+	midway := g.inBody || len(g.head) > 0
+	switch {
+	case !midway:
+		g.err = io.EOF // idle too long, or gone: nothing to answer
+	case timedOut(err):
+		g.err = &wire.HeadError{Status: 408, What: "the request did not arrive in time"}
+	case err == io.EOF:
+		g.err = &wire.HeadError{Status: 400, What: "the request ended before it was whole"}
+	default:
+		g.err = err
+	}
+	g.unbook()
+	return g.err
+}
+
+// check walks over held bytes up to the end of the request that they belong
+// to. What it refuses is never handed on.
+func (g *guard) check() {
+	for g.ok < g.to {
+		b := g.held[g.ok:g.to]
+		n := 0
+		switch {
+		case !g.inBody:
+			n = g.checkHead(b)
+		case g.chunks != nil:
+			n = g.checkChunks(b)
+		default:
+			n = int(min(int64(len(b)), g.left))
+			if g.left -= int64(n); g.left == 0 {
+				g.endBody()
+			}
+		}
+		if g.err != nil {
+			return
+		}
+		g.ok += n
+		if !g.inBody && len(g.head) == 0 {
+			return
+		}
+	}
+}
+
+// checkHead takes bytes of a head and returns how many belong to it.
+func (g *guard) checkHead(b []byte) int {
+	if len(g.head) == 0 {
+		if len(b) >= 2 && b[0] == '\r' && b[1] == '\n' {
+			return 2 // an empty line before a request is ignored, as RFC 9112 says
+		}
+		if end := wire.HeadEnd(b); end > 0 {
+			g.startBody(b[:end])
+			return end
+		}
+		if b[0] < ' ' && b[0] != '\r' {
+			g.err = io.EOF // TLS, or noise: nothing that an answer could help
+			return len(b)
+		}
+		g.began = time.Now()
+	}
+	was := len(g.head)
+	g.head = append(g.head, b...)
+	if end := wire.HeadEnd(g.head); end > 0 {
+		g.startBody(g.head[:end])
+		g.head = nil
+		return end - was
+	}
+	if err := wire.CheckPartial(g.head); err != nil {
+		g.err = err
+	} else if len(g.head) > g.limits.headers {
+		g.err = &wire.HeadError{Status: 431, What: "the head of the request is too long"}
+	}
+	return len(b)
+}
+
+// startBody checks a whole head and books its body.
+func (g *guard) startBody(head []byte) {
+	if err := wire.CheckPartial(head); err != nil {
+		g.err = err
+		return
+	}
+	if len(head) > g.limits.headers {
+		g.err = &wire.HeadError{Status: 431, What: "the head of the request is too long"}
+		return
+	}
+	h, err := wire.CheckHead(head)
+	switch {
+	case err != nil:
+		g.err = err
+	case h.Length > g.limits.body:
+		g.err = &wire.HeadError{Status: 413, What: "the body is longer than this door takes"}
+	case h.Chunked:
+		g.inBody, g.chunks, g.payload = true, &wire.Chunks{Trailer: wire.CheckTrailer}, 0
+	case h.Length > 0:
+		g.inBody, g.left = true, h.Length
+		g.book(h.Length)
+	}
+	g.served = g.served || g.err == nil
+}
+
+// checkChunks takes bytes of a chunked body, without changing them.
+func (g *guard) checkChunks(b []byte) int {
+	payload, used, err := g.chunks.Walk(b)
+	if err != nil {
+		g.err = &wire.HeadError{Status: 400, What: err.Error()}
+		return used
+	}
+	g.payload += int64(payload)
+	switch {
+	case g.payload > g.limits.body || g.chunks.Wire > g.limits.body+4096:
+		g.err = &wire.HeadError{Status: 413, What: "the body is longer than this door takes"}
+	case g.chunks.Done():
+		g.endBody()
+	default:
+		g.book(int64(payload))
+	}
+	return used
+}
+
+func (g *guard) endBody() { g.inBody, g.chunks, g.left = false, nil, 0 }
+
+// book charges bytes of a body to the door's memory.
+func (g *guard) book(n int64) {
+	if !g.d.memory.take(n) {
+		g.d.metrics.refused("", "memory")
+		g.err = &wire.HeadError{Status: 503, What: "the door holds as many request bodies as it may; try again"}
+		return
+	}
+	g.booked += n
+}
+
+// takeBooked hands the memory booked for the request just read to its
+// exchange.
+func (g *guard) takeBooked() int64 {
+	n := g.booked
+	g.booked = 0
+	return n
+}
+
+func (g *guard) unbook() {
+	g.d.memory.give(g.booked)
+	g.booked = 0
+}
+
+// serve names the exchange to tell when the client leaves, nil for none.
+func (g *guard) serve(x *exchange) {
+	g.mu.Lock()
+	g.x = x
+	g.mu.Unlock()
+	if x != nil && g.gone.Load() {
+		x.cancel(causeClient)
+	}
+}
+
+// hangup is called by the watcher when the client has closed its side.
+func (g *guard) hangup() {
+	g.gone.Store(true)
+	g.mu.Lock()
+	x := g.x
+	g.mu.Unlock()
+	if x != nil {
+		x.cancel(causeClient)
+	}
+}
+
+// Close implements net.Conn.
+func (g *guard) Close() error {
+	g.d.watcher.remove(g)
+	g.releaseHeld()
+	g.unbook()
+	g.d.forget(g)
+	return g.Conn.Close()
+}
+
+// newGuard takes a connection in.
+func (d *Door) newGuard(c net.Conn) *guard {
+	v := d.current()
+	g := &guard{d: d, limits: v.limits}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3})
+	}
+	if v.tls != nil {
+		c = tls.Server(c, v.tls)
+	}
+	g.sock.init(c)
+	d.watcher.add(g)
+	return g
+}

@@ -1,0 +1,258 @@
+package balancer
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"roundhouse/balancer/wire"
+)
+
+// handle takes one request from fasthttp. A panic ends its request alone.
+func (d *Door) handle(ctx *fasthttp.RequestCtx) {
+	defer func() {
+		if e := recover(); e != nil {
+			d.log.Error("a request panicked", "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
+			d.fail(ctx, &failure{status: 500, typ: "api_error", code: "internal", message: "the door failed on this request"})
+		}
+	}()
+	v := d.current()
+	d.cors(ctx, v)
+	path := string(ctx.URI().PathOriginal())
+	k := kindOf(path)
+	if string(ctx.Method()) == "OPTIONS" {
+		ctx.SetStatusCode(204)
+		return
+	}
+	switch k {
+	case kindNone:
+		d.fail(ctx, notFound("%s is not served here", strings.ToValidUTF8(path[:min(len(path), 200)], "?")))
+		return
+	case kindHealth:
+		d.health(ctx, v)
+		return
+	case kindMetrics:
+		d.serveMetrics(ctx, v)
+		return
+	}
+	key, f := d.admit(ctx, v)
+	if f != nil {
+		d.fail(ctx, f)
+		return
+	}
+	switch k {
+	case kindModels, kindModel:
+		d.listModels(ctx, v, key, path)
+		return
+	}
+	if f := d.exchange(ctx, v, key, k, path); f != nil {
+		d.fail(ctx, f)
+	}
+}
+
+// admit checks the key where keys are set.
+func (d *Door) admit(ctx *fasthttp.RequestCtx, v *view) (*key, *failure) {
+	if len(v.keys.keys) == 0 {
+		return nil, nil
+	}
+	k := v.keys.find(string(ctx.Request.Header.Peek("Authorization")), string(ctx.Request.Header.Peek("X-Api-Key")))
+	if k == nil {
+		return nil, &failure{status: 401, typ: "authentication_error", code: "invalid_api_key", reason: "auth",
+			message: "a valid API key is needed: Authorization: Bearer KEY"}
+	}
+	return k, nil
+}
+
+// exchange serves a request that goes to a worker.
+func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path string) *failure {
+	h := &ctx.Request.Header
+	method := string(h.Method())
+	if method != "POST" && kd != kindHeld {
+		return &failure{status: 405, typ: "invalid_request_error", code: "method_not_allowed", message: "this path takes POST"}
+	}
+	if d.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+	g := ctx.Conn().(*guard)
+	x := &exchange{d: d, v: v, g: g, wall: time.Now(), start: d.now(), method: method, path: path,
+		query: string(ctx.URI().QueryString()), kind: kd, key: k, ctype: "application/json", http10: !h.IsHTTP11(),
+		id: requestID(h.Peek("X-Request-Id")), priority: priorityNormal}
+	x.close = h.ConnectionClose() || d.draining.Load()
+	x.booked = g.takeBooked()
+	x.body = ctx.Request.SwapBody(nil)
+	if f := x.read(h, k); f != nil {
+		d.memory.give(x.booked)
+		return f
+	}
+	if k != nil {
+		if f := k.enter(x.wall); f != nil {
+			d.memory.give(x.booked)
+			return f
+		}
+		k.charge(x.estimate())
+	}
+	d.enlist(x)
+	g.serve(x)
+	x.pool.requests.Add(1)
+	if x.peek.Stream && (kd == kindChat || kd == kindText || kd == kindGen) {
+		x.hijack(ctx)
+		return nil
+	}
+	x.unary(ctx)
+	return nil
+}
+
+// read takes what must be known of a request out of its head and body.
+func (x *exchange) read(h *fasthttp.RequestHeader, k *key) *failure {
+	if enc := h.Peek("Content-Encoding"); len(enc) > 0 && string(enc) != "identity" {
+		return &failure{status: 415, typ: "invalid_request_error", code: "unsupported_encoding", reason: "bad_request",
+			message: "request bodies must come without Content-Encoding"}
+	}
+	if f := x.readPriority(string(h.Peek("X-Roundhouse-Priority")), k); f != nil {
+		return f
+	}
+	if a := h.Peek("Accept"); len(a) > 0 && len(a) < 200 {
+		x.accept = string(a)
+	}
+	switch x.kind {
+	case kindForm:
+		return x.readForm(h, k)
+	case kindHeld:
+		return x.readHeld()
+	}
+	if ct := string(h.ContentType()); ct != "" && !strings.HasPrefix(strings.ToLower(ct), "application/json") {
+		return badRequest("", "the content type must be application/json")
+	} else if strings.Contains(strings.ToLower(ct), "charset=utf-16") {
+		return badRequest("", "the body must be UTF-8")
+	}
+	if err := wire.PeekBody(x.body, &x.peek); err != nil {
+		var be *wire.BodyError
+		errors.As(err, &be)
+		return badRequest(be.Param, "%s", err.Error())
+	}
+	if x.peek.Resume {
+		return badRequest("roundhouse_resume", "the field \"roundhouse_resume\" is the door's own")
+	}
+	if f := x.find(x.v, string(h.Peek("X-Session-Id"))); f != nil {
+		return f
+	}
+	if x.peek.Session != "" && x.path == "/v1/responses" {
+		if f := x.goTo(x.peek.Session); f != nil {
+			return f
+		}
+	}
+	return x.permit(k)
+}
+
+// permit checks that the key may use what was asked for; the answer does not
+// tell a model that is hidden from one that is not there.
+func (x *exchange) permit(k *key) *failure {
+	if k == nil || k.allows(x.model) && x.route == nil || x.route != nil && (k.allows(x.route.cfg.Name) || k.allows(x.model)) {
+		return nil
+	}
+	return unknownModel(x.peek.Model)
+}
+
+func (x *exchange) readPriority(asked string, k *key) *failure {
+	if k != nil && k.cfg.Priority != "" {
+		x.priority, _ = priorityOf(k.cfg.Priority)
+	}
+	if asked == "" {
+		return nil
+	}
+	p, ok := priorityOf(asked)
+	if !ok {
+		return badRequest("x-roundhouse-priority", "x-roundhouse-priority must be high, normal or low")
+	}
+	x.priority = max(x.priority, p)
+	return nil
+}
+
+// estimate is the tokens that a request is charged with before its answer has
+// said.
+func (x *exchange) estimate() int64 {
+	prompt, expect := x.pool.learn(x.model).Estimate(x.peek.PromptBytes, x.peek.MaxTokens)
+	return prompt + expect
+}
+
+// requestID takes a client's id where it is a plain one, else makes one.
+func requestID(given []byte) string {
+	if s := string(given); validID(s) {
+		return s
+	}
+	var b [16]byte
+	for i := 0; i < 16; i += 8 {
+		v := rand.Uint64()
+		for j := range 8 {
+			b[i+j] = byte(v >> (8 * j))
+		}
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// fail answers with an error that needs no exchange.
+func (d *Door) fail(ctx *fasthttp.RequestCtx, f *failure) {
+	if f.reason != "" {
+		d.metrics.refused("", f.reason)
+	}
+	ctx.Response.Reset()
+	d.cors(ctx, d.current())
+	ctx.Response.Header.Set("x-request-id", requestID(ctx.Request.Header.Peek("X-Request-Id")))
+	if f.retryAfter > 0 {
+		ctx.Response.Header.Set("retry-after", strconv.Itoa(f.retryAfter))
+	}
+	if f.status == 401 {
+		ctx.Response.Header.Set("www-authenticate", "Bearer")
+	}
+	ctx.SetStatusCode(f.status)
+	ctx.SetContentType("application/json")
+	ctx.SetBody(f.body())
+}
+
+// refuseHead answers what the guard or fasthttp would not read; the connection
+// ends with it.
+func (d *Door) refuseHead(ctx *fasthttp.RequestCtx, err error) {
+	f := &failure{status: 400, typ: "invalid_request_error", code: "invalid_http", message: "this is not a valid HTTP request", reason: "bad_request"}
+	var he *wire.HeadError
+	switch {
+	case errors.As(err, &he):
+		f.status, f.message = he.Status, he.What
+		if he.Status == 503 {
+			f.typ, f.code, f.reason, f.retryAfter = "service_unavailable", "memory", "", 1
+		}
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		f.status, f.message = 413, "the body is longer than this door takes"
+	case timedOut(err):
+		f.status, f.message = 408, "the request did not arrive in time"
+	}
+	d.fail(ctx, f)
+	ctx.SetConnectionClose()
+}
+
+// cors answers to pages of the origins that are allowed.
+func (d *Door) cors(ctx *fasthttp.RequestCtx, v *view) {
+	allowed := v.set.Door.CORS.Origins
+	if len(allowed) == 0 {
+		return
+	}
+	origin := string(ctx.Request.Header.Peek("Origin"))
+	for _, o := range allowed {
+		if o == "*" || o == origin && origin != "" {
+			h := &ctx.Response.Header
+			h.Set("access-control-allow-origin", o)
+			h.Set("vary", "Origin")
+			h.Set("access-control-expose-headers", "x-request-id, x-roundhouse-worker, x-roundhouse-queue-ms, retry-after")
+			h.Set("access-control-allow-methods", "GET, POST, DELETE, OPTIONS")
+			h.Set("access-control-allow-headers", "authorization, content-type, x-api-key, x-request-id, x-session-id, x-roundhouse-priority")
+			h.Set("access-control-max-age", "600")
+			return
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package balancer
+
+import (
+	"strings"
+	"sync"
+
+	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/wire"
+)
+
+// maxHeld is how many stored responses the door knows the workers of.
+const maxHeld = 65536
+
+// held remembers which worker has stored which response.
+type held struct {
+	mu   sync.Mutex
+	at   map[string]ledger.Try
+	ring []string
+	next int
+}
+
+func (h *held) put(id string, t ledger.Try) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.at == nil {
+		h.at, h.ring = map[string]ledger.Try{}, make([]string, maxHeld)
+	}
+	if _, ok := h.at[id]; !ok {
+		delete(h.at, h.ring[h.next])
+		h.ring[h.next] = id
+		h.next = (h.next + 1) % maxHeld
+	}
+	h.at[id] = t
+}
+
+func (h *held) find(id string) (ledger.Try, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, ok := h.at[id]
+	return t, ok
+}
+
+// keepHeld notes the id of a response that the worker may have stored.
+func (x *exchange) keepHeld(data []byte) {
+	if x.path != "/v1/responses" {
+		return
+	}
+	if v, ok := wire.Field(data, `"id"`); ok && len(v) > 2 && strings.HasPrefix(string(v), `"resp_`) {
+		x.d.held.put(string(v[1:len(v)-1]), x.charge.Try())
+	}
+}
+
+// readHeld finds the worker that a stored response lies with.
+func (x *exchange) readHeld() *failure {
+	id, _, _ := strings.Cut(strings.TrimPrefix(x.path, responsePrefix), "/")
+	return x.goTo(id)
+}
+
+// goTo binds the exchange to the worker that has stored a response.
+func (x *exchange) goTo(id string) *failure {
+	gone := notFound("response %q is not held by any worker: it never was, or its worker has been restarted since", id)
+	t, ok := x.d.held.find(id)
+	if !ok || t.Worker.Generation(x.d.ledger) != t.Generation {
+		return gone
+	}
+	for _, w := range x.v.workers {
+		if w.acct == t.Worker {
+			x.pool, x.ask.Prefer = w.pool, w.acct
+			if x.model == "" {
+				if m := w.modelList(); len(m) > 0 {
+					x.model = m[0]
+				}
+			}
+			return nil
+		}
+	}
+	return gone
+}

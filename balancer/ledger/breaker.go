@@ -1,0 +1,83 @@
+package ledger
+
+// breaker takes a worker out after failures in a row, for a while; after that
+// one request at a time probes it.
+type breaker struct {
+	failures int
+	opens    int   // in a row, without a success between
+	until    int64 // open until then
+	probing  bool
+	busy     int64 // answered 429 or 503: not asked again until then
+	reason   string
+}
+
+// Breaker configures when workers are taken out.
+type Breaker struct {
+	Failures int   // in a row; 0: never
+	Open     int64 // nanoseconds; doubles up to 8 times
+}
+
+// judge enters how a request ended.
+func (w *Worker) judge(l *Ledger, how Outcome, now int64) {
+	b := &w.breaker
+	switch how {
+	case Served:
+		w.served++
+		*b = breaker{}
+	case Failed:
+		w.failed++
+		b.failures++
+		if l.breaker.Failures > 0 && (b.failures >= l.breaker.Failures || b.probing) {
+			w.eject(l, "failures", now)
+		}
+	case Busy:
+		b.busy = now + 250e6
+		b.probing = false
+	case Neutral:
+		b.probing = false
+	}
+}
+
+func (w *Worker) eject(l *Ledger, reason string, now int64) {
+	b := &w.breaker
+	b.until = now + l.breaker.Open<<min(b.opens, 3)
+	b.opens++
+	b.probing = false
+	b.reason = reason
+	if l.OnEject != nil {
+		l.OnEject(w, reason)
+	}
+}
+
+// Eject takes a worker out for a while, for a reason other than failed
+// requests: a dead connection, no progress.
+func (l *Ledger) Eject(w *Worker, reason string, now int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.breaker.until <= now {
+		w.eject(l, reason, now)
+	}
+}
+
+// Recover says that a worker has answered: one that was taken out is let in
+// again as a probe at once.
+func (l *Ledger) Recover(w *Worker, now int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.breaker.until > now {
+		w.breaker.until = now
+	}
+}
+
+// open reports why the breaker keeps a worker out, "" when it does not.
+func (b *breaker) open(now int64) string {
+	switch {
+	case b.until > now:
+		return "ejected: " + b.reason
+	case b.opens > 0 && b.probing:
+		return "ejected: one probe is under way"
+	case b.busy > now:
+		return "busy"
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"math"
+	"sync"
+)
+
+// Learned is what the door has learned of one model: how many bytes of a
+// request make a token, and how long answers are.
+type Learned struct {
+	mu     sync.Mutex
+	bytes  average // bytes a prompt token
+	output average
+}
+
+// The priors, until the first answers have told.
+const (
+	priorBytes  = 4
+	priorOutput = 256
+)
+
+// Estimate returns the tokens of a prompt of so many bytes, and of the answer
+// to expect, which maxTokens bounds; 0: unbounded.
+func (l *Learned) Estimate(promptBytes int, maxTokens int64) (prompt, expect int64) {
+	l.mu.Lock()
+	per, out := l.bytes.v, l.output.v
+	if l.bytes.n == 0 {
+		per = priorBytes
+	}
+	if l.output.n == 0 {
+		out = priorOutput
+	}
+	l.mu.Unlock()
+	prompt = int64(math.Ceil(float64(promptBytes)/math.Max(per, 0.25))) + 1
+	expect = int64(math.Ceil(out))
+	if maxTokens > 0 {
+		expect = min(expect, maxTokens)
+	}
+	return prompt, max(expect, 1)
+}
+
+// Learn takes what one answer said.
+func (l *Learned) Learn(promptBytes int, prompt, output int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if promptBytes >= 64 && prompt > 0 {
+		l.bytes.add(float64(promptBytes) / float64(prompt))
+	}
+	if output > 0 {
+		l.output.add(float64(output))
+	}
+}

@@ -1,0 +1,157 @@
+package ledger
+
+import "sync"
+
+// Ledger holds the accounts of all workers of one door.
+type Ledger struct {
+	mu        sync.Mutex
+	breaker   Breaker
+	slowStart int64
+
+	// OnEject is told, under the lock, that a worker is taken out.
+	OnEject func(w *Worker, reason string)
+}
+
+// Group is the workers that one choice is made among: a pool's.
+type Group struct {
+	Policy  Policy
+	workers []*Worker
+	turn    int // equals take turns from here
+}
+
+// New returns an empty ledger.
+func New() *Ledger { return &Ledger{} }
+
+// Configure sets the breaker and how long a worker that joins takes to its
+// full share, in nanoseconds.
+func (l *Ledger) Configure(b Breaker, slowStart int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.breaker, l.slowStart = b, slowStart
+}
+
+// SetGroup replaces the workers of a group. A worker that stays keeps its
+// account.
+func (l *Ledger) SetGroup(g *Group, p Policy, workers []*Worker) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g.Policy, g.workers = p, workers
+	for i, w := range workers {
+		w.index = i
+	}
+}
+
+// SetWorker says what the supervisor wants of a worker and which generation
+// it is. A new generation clears all that was learned of the old one.
+func (l *Ledger) SetWorker(w *Worker, generation uint64, ready bool, capacity int64, now int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if generation != w.generation {
+		w.generation = generation
+		w.kv, w.prefill, w.foreign, w.seq = 0, 0, 0, 0
+		w.reported, w.report = false, Report{}
+		w.rate, w.decode, w.ttft, w.limit = average{}, average{}, average{}, 0
+		w.breaker = breaker{}
+		w.served, w.failed, w.tokens = 0, 0, 0
+		w.capacity, w.maxLen = 0, 0
+		w.joined = 0
+	}
+	if capacity > 0 {
+		w.capacity = capacity
+	}
+	if ready && !w.ready && w.joined == 0 {
+		w.joined = now
+	}
+	w.ready = ready
+}
+
+// View is one worker's account at one instant.
+type View struct {
+	ID           string
+	Generation   uint64
+	Ready        bool
+	Ejected      string // why, "" when it is not
+	Capacity     int64
+	KV, Prefill  int64
+	Foreign      int64
+	Reported     int64 // -1: never said
+	ReportAge    int64 // nanoseconds; -1: no report
+	InFlight     int
+	Running      int
+	Waiting      int
+	PrefillTotal int64 // as the worker says; -1: not said
+	OldestSent   int64 // 0: none in flight
+	Served       int64
+	Failed       int64
+	Tokens       int64
+	TTFT         float64
+	Decode       float64
+	Rate         float64
+	ProgressAt   int64
+	MaxLen       int64
+
+	// Of the last choice that looked at it.
+	Fill, Wait float64
+	Hit        int64
+	Out        string
+}
+
+// View returns a worker's account.
+func (l *Ledger) View(w *Worker, now int64) View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return w.view(now)
+}
+
+// Views appends the accounts of a group's workers, all of one instant.
+func (l *Ledger) Views(dst []View, g *Group, now int64) []View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range g.workers {
+		dst = append(dst, w.view(now))
+	}
+	return dst
+}
+
+func (w *Worker) view(now int64) View {
+	v := View{
+		ID: w.ID, Generation: w.generation, Ready: w.ready, Ejected: w.breaker.open(now),
+		Capacity: w.capacity, KV: w.kv, Prefill: w.prefill, Foreign: w.foreignNow(now),
+		Reported: -1, ReportAge: -1, InFlight: w.inflight, Running: -1, Waiting: -1, PrefillTotal: -1,
+		Served: w.served, Failed: w.failed, Tokens: w.tokens, TTFT: w.ttft.v, Decode: w.decode.v, Rate: w.rate.v,
+		ProgressAt: w.progressAt, MaxLen: w.maxLen, Fill: w.fill, Wait: w.wait, Hit: w.hit, Out: w.out,
+	}
+	if w.reported {
+		v.Reported, v.ReportAge = w.report.Used, now-w.report.At
+		v.Running, v.Waiting = w.report.Running, w.report.Waiting
+		if w.report.HasPrefill {
+			v.PrefillTotal = w.report.PrefillTokens
+		}
+	}
+	for c := w.charges; c != nil; c = c.next {
+		if v.OldestSent == 0 || c.sent < v.OldestSent {
+			v.OldestSent = c.sent
+		}
+		if c.generation == w.generation {
+			v.Tokens += c.generated.Load()
+		}
+	}
+	return v
+}
+
+// Usable reports whether a worker may be chosen now, room aside.
+func (l *Ledger) Usable(w *Worker, now int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return w.ready && w.breaker.open(now) == ""
+}
+
+// Generation returns the worker's generation, 0 while it may not be used.
+func (w *Worker) Generation(l *Ledger) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !w.ready {
+		return 0
+	}
+	return w.generation
+}

@@ -1,0 +1,312 @@
+package ledger
+
+import "math"
+
+// Policy is how a worker is chosen.
+type Policy byte
+
+// The policies.
+const (
+	LeastKV Policy = iota
+	Fastest
+	LeastInflight
+	RoundRobin
+)
+
+// ParsePolicy reads a policy's name.
+func ParsePolicy(name string) (Policy, bool) {
+	for p, n := range policyNames {
+		if n == name {
+			return Policy(p), true
+		}
+	}
+	return LeastKV, false
+}
+
+var policyNames = [...]string{"least_kv", "fastest", "least_inflight", "round_robin"}
+
+// String returns the policy's name.
+func (p Policy) String() string { return policyNames[p] }
+
+// Ask is what a request needs.
+type Ask struct {
+	Prompt int64 // tokens
+	Expect int64 // tokens of output
+	// Hits are the prompt tokens believed to lie in a worker's cache, by the
+	// worker's index in the group; nil: none.
+	Hits []int32
+	// Tried are workers that are not to be asked again in that generation.
+	Tried []Try
+	// Prefer is the one worker that must take it, if it can; nil: any.
+	Prefer *Worker
+	// Force takes a worker even where none has room.
+	Force bool
+	Now   int64
+}
+
+// Try is a worker that has failed a request.
+type Try struct {
+	Worker     *Worker
+	Generation uint64
+}
+
+// Reason says how a choice came about.
+type Reason string
+
+// The reasons, as the metric roundhouse_decisions_total has them.
+const (
+	Least    Reason = "least"
+	Tie      Reason = "tie"
+	Prefix   Reason = "prefix"
+	Sticky   Reason = "sticky"
+	Only     Reason = "only"
+	NoReport Reason = "no_report"
+)
+
+// Verdict says what became of a Pick.
+type Verdict byte
+
+// The verdicts.
+const (
+	Picked  Verdict = iota
+	Full            // workers are there, and none has room
+	None            // no worker can be asked
+	TooLong         // no worker's context is long enough
+)
+
+// The fill below which KV has no resolution, and how near two fills are alike.
+const (
+	lowFill  = 0.5
+	nearFill = 0.05
+)
+
+// priorRate stands in for a prefill rate until one has been learned.
+const priorRate = 4000
+
+// Pick chooses a worker of the group and books the request there, in one step.
+func (l *Ledger) Pick(g *Group, a *Ask, c *Charge) (Verdict, Reason) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.live {
+		panic("BUG: a charge that is still booked was picked again")
+	}
+	n, verdict := l.survey(g, a)
+	if n == 0 {
+		return verdict, ""
+	}
+	best, reason := l.choose(g, a, n)
+	l.book(best, a, c)
+	g.turn = best.index + 1
+	return Picked, reason
+}
+
+// survey finds who can be asked, and leaves each one's fill and predicted time
+// to first token with it. It returns how many there are.
+func (l *Ledger) survey(g *Group, a *Ask) (n int, verdict Verdict) {
+	verdict = None
+	rate := g.meanRate()
+	long, some := 0, 0
+	for i, w := range g.workers {
+		w.out = ""
+		w.hit = 0
+		if a.Hits != nil {
+			w.hit = min(int64(a.Hits[i]), a.Prompt)
+		}
+		if w.out = w.excluded(a); w.out != "" {
+			continue
+		}
+		some++
+		if w.maxLen > 0 && a.Prompt >= w.maxLen {
+			w.out = "context too short"
+			long++
+			continue
+		}
+		if w.out = w.weigh(a, rate, l.slowStart); w.out != "" && !a.Force {
+			verdict = Full
+			continue
+		}
+		w.out = ""
+		n++
+	}
+	if some > 0 && long == some {
+		verdict = TooLong
+	}
+	return n, verdict
+}
+
+// excluded says why a worker cannot be asked at all.
+func (w *Worker) excluded(a *Ask) string {
+	if !w.ready {
+		return "not ready"
+	}
+	if a.Prefer != nil && a.Prefer != w {
+		return "sticky elsewhere"
+	}
+	for _, t := range a.Tried {
+		if t.Worker == w && t.Generation == w.generation {
+			return "tried already"
+		}
+	}
+	return w.breaker.open(a.Now)
+}
+
+// weigh computes a worker's fill after taking the request and the predicted
+// time to first token. It returns "full" where there is no room.
+func (w *Worker) weigh(a *Ask, groupRate float64, slowStart int64) string {
+	trust := w.trust(a.Now)
+	foreign := float64(w.foreign) * trust
+	need := float64(a.Prompt + a.Expect)
+	rate := w.rate.v
+	if w.rate.n == 0 {
+		rate = groupRate
+	}
+	ahead := float64(w.prefill) + float64(w.report.foreignPrefill)*trust
+	w.wait = (ahead + float64(a.Prompt-w.hit)) / rate
+	full := false
+	if w.capacity > 0 {
+		cap := float64(w.capacity)
+		w.fill = (float64(w.kv) + foreign + need) / cap
+		full = w.fill > 1 && (w.inflight > 0 || foreign > cap/2)
+	} else {
+		w.fill = 0
+		full = w.limit > 0 && w.inflight >= w.limit && trust > 0
+	}
+	if age := a.Now - w.joined; slowStart > 0 && age < slowStart {
+		// A worker that has just joined seems fuller and slower than it is, less
+		// and less: its caches are cold and its clocks not learned.
+		share := math.Max(float64(age)/float64(slowStart), 0.1)
+		w.wait /= share
+		w.fill = math.Min(w.fill/share, math.Max(w.fill, 1))
+	}
+	if full {
+		return "full"
+	}
+	return ""
+}
+
+// meanRate is the group's mean prefill rate, for those who have none yet.
+func (g *Group) meanRate() float64 {
+	sum, n := 0.0, 0
+	for _, w := range g.workers {
+		if w.rate.n > 0 {
+			sum += w.rate.v
+			n++
+		}
+	}
+	if n == 0 {
+		return priorRate
+	}
+	return sum / float64(n)
+}
+
+// choose picks among the n workers that survey left in. Equals take turns.
+func (l *Ledger) choose(g *Group, a *Ask, n int) (*Worker, Reason) {
+	low := math.Inf(1)
+	for _, w := range g.workers {
+		if w.out == "" && w.fill < low {
+			low = w.fill
+		}
+	}
+	var best *Worker
+	tie, passed := false, false
+	for k := range g.workers {
+		w := g.workers[(g.turn+k)%len(g.workers)]
+		if w.out != "" {
+			continue
+		}
+		if g.Policy == LeastKV && w.fill >= lowFill && w.fill > low+nearFill {
+			passed = true
+			continue
+		}
+		if best == nil {
+			best = w
+			if g.Policy == RoundRobin {
+				break
+			}
+			continue
+		}
+		switch d := compare(g.Policy, w, best); {
+		case d < 0:
+			best, tie = w, false
+		case d == 0:
+			tie = true
+		}
+	}
+	return best, reasonOf(g, a, best, n, tie && !passed)
+}
+
+func reasonOf(g *Group, a *Ask, best *Worker, n int, tie bool) Reason {
+	switch {
+	case a.Prefer != nil:
+		return Sticky
+	case n == 1:
+		return Only
+	case !best.reported && g.Policy == LeastKV:
+		return NoReport
+	case best.hit > 0 && best.hit*2 >= a.Prompt:
+		return Prefix
+	case tie || g.Policy == RoundRobin:
+		return Tie
+	}
+	return Least
+}
+
+// compare orders two workers: below zero when a is the better choice.
+func compare(p Policy, a, b *Worker) int {
+	if p == LeastInflight {
+		return sign(float64(a.inflight - b.inflight))
+	}
+	wa, wb := a.wait, b.wait
+	if p == Fastest {
+		wa += barrier(a.fill)
+		wb += barrier(b.fill)
+	}
+	// Below a millisecond or a twentieth, two predictions are one.
+	if d := wa - wb; math.Abs(d) > math.Max(1e-3, 0.05*math.Min(wa, wb)) {
+		return sign(d)
+	}
+	if d := a.inflight - b.inflight; d != 0 {
+		return sign(float64(d))
+	}
+	if d := a.fill - b.fill; math.Abs(d) > nearFill {
+		return sign(d)
+	}
+	return 0
+}
+
+// barrier is the price, in seconds, of a cache that fills up.
+func barrier(fill float64) float64 {
+	f := math.Min(fill, 0.999)
+	return 0.15 * f / (1 - f)
+}
+
+func sign(x float64) int {
+	switch {
+	case x < 0:
+		return -1
+	case x > 0:
+		return 1
+	}
+	return 0
+}
+
+// book enters a request at a worker.
+func (l *Ledger) book(w *Worker, a *Ask, c *Charge) {
+	w.seq++
+	*c = Charge{
+		worker: w, generation: w.generation, live: true,
+		prompt: a.Prompt, expect: a.Expect, hit: w.hit,
+		kv: a.Prompt + a.Expect, prefill: a.Prompt - w.hit,
+		pending: w.prefill, sent: a.Now, Seq: w.seq, next: w.charges,
+	}
+	if w.charges != nil {
+		w.charges.prev = c
+	}
+	w.charges = c
+	w.kv += c.kv
+	w.prefill += c.prefill
+	w.inflight++
+	if w.breaker.opens > 0 {
+		w.breaker.probing = true
+	}
+}

@@ -1,0 +1,198 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+)
+
+// Worker is one worker's account. Its fields are guarded by Ledger.mu.
+type Worker struct {
+	ID string // pool/name
+
+	generation uint64
+	ready      bool // the supervisor wants it used, and it has been reached
+	index      int  // its place in the group
+
+	capacity int64 // tokens of its KV cache; 0: unknown
+	maxLen   int64 // the longest context it serves; 0: unknown
+	kv       int64
+	prefill  int64
+	inflight int
+	seq      uint64
+	charges  *Charge
+
+	report   Report
+	reported bool
+	foreign  int64
+
+	rate       average // prefill tokens a second
+	decode     average // tokens a second of one stream
+	ttft       average // seconds
+	limit      int     // learned concurrency of a worker without capacity; 0: none yet
+	progressAt int64
+
+	breaker breaker
+	joined  int64 // when it became ready; slow start counts from here
+	served  int64
+	failed  int64
+	tokens  int64
+
+	// Of the choice in progress.
+	fill, wait float64
+	hit        int64
+	out        string
+}
+
+// check holds the invariants of the accounts.
+func (w *Worker) check() {
+	if w.kv < 0 || w.prefill < 0 || w.inflight < 0 {
+		panic(fmt.Sprintf("BUG: the ledger of %s went below zero: kv %d, prefill %d, in flight %d", w.ID, w.kv, w.prefill, w.inflight))
+	}
+}
+
+// average is an exponentially weighted mean that starts at its first sample.
+type average struct {
+	v float64
+	n int
+}
+
+func (a *average) add(x float64) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return
+	}
+	if a.n < 1<<30 {
+		a.n++
+	}
+	step := 1 / float64(a.n)
+	if step < 0.05 {
+		step = 0.05
+	}
+	a.v += (x - a.v) * step
+}
+
+// learnPrefill takes one sample of the prefill rate: tokens that the worker
+// had to compute before a first token, and the time it took. Short prompts
+// measure the step and the network and are left out.
+func (w *Worker) learnPrefill(tokens, took int64) {
+	if tokens < 64 || took <= 0 {
+		return
+	}
+	w.rate.add(float64(tokens) / (float64(took) / 1e9))
+}
+
+func (w *Worker) learnDecode(tokens, took int64) {
+	if took > 0 {
+		w.decode.add(float64(tokens) / (float64(took) / 1e9))
+	}
+}
+
+// Report is what a worker says of itself, translated by its reader.
+type Report struct {
+	At       int64 // when it was made, or when its scrape began, by this door's clock
+	Capacity int64 // 0: not said
+	MaxLen   int64 // 0: not said
+	Used     int64 // -1: not said
+	// Own is what of Used belongs to this door's requests; -1 where the worker
+	// cannot tell, and the door's own count of what was sent before At stands in.
+	Own            int64
+	Running        int // -1: not said
+	Waiting        int // -1: not said
+	PrefillTokens  int64
+	Progress       int64 // tokens computed and generated since the start; -1: not said
+	HasPrefill     bool
+	Draining       bool
+	foreignPrefill int64
+}
+
+// Report enters what a worker says. Absurd figures are dropped one by one.
+func (l *Ledger) Report(w *Worker, generation uint64, r Report) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if generation != w.generation {
+		return
+	}
+	if r.Capacity > 0 && r.Capacity < 1<<40 {
+		w.capacity = r.Capacity
+	}
+	if r.MaxLen > 0 && r.MaxLen < 1<<40 {
+		w.maxLen = r.MaxLen
+	}
+	if r.Used < 0 || w.capacity > 0 && r.Used > 2*w.capacity {
+		r.Used = -1
+	}
+	if w.reported && r.Progress > w.report.Progress {
+		w.progressAt = r.At
+	}
+	w.foreign = 0
+	if r.Used >= 0 {
+		own := r.Own
+		if own < 0 {
+			own = w.resident(r.At)
+		}
+		w.foreign = max(0, r.Used-own)
+	}
+	if r.HasPrefill {
+		r.foreignPrefill = max(0, r.PrefillTokens-w.unfinished(r.At))
+	}
+	w.learnLimit(&r)
+	w.report, w.reported = r, true
+}
+
+// resident is what of this door's requests sent before at is really there: a
+// prompt whole, since engines book its blocks when they admit it, and what has
+// been generated.
+func (w *Worker) resident(at int64) (tokens int64) {
+	for c := w.charges; c != nil; c = c.next {
+		if c.sent <= at {
+			tokens += c.prompt + c.generated.Load()
+		}
+	}
+	return tokens
+}
+
+// unfinished is the prefill of this door's requests sent before at.
+func (w *Worker) unfinished(at int64) (tokens int64) {
+	for c := w.charges; c != nil; c = c.next {
+		if c.sent <= at {
+			tokens += c.prefill
+		}
+	}
+	return tokens
+}
+
+// learnLimit learns how many requests a worker without a capacity figure runs
+// at once: what it ran while others waited, and more when none does.
+func (w *Worker) learnLimit(r *Report) {
+	if w.capacity > 0 || r.Running < 0 || r.Waiting < 0 {
+		return
+	}
+	switch {
+	case r.Waiting > 0:
+		w.limit = max(1, r.Running)
+	case w.limit > 0 && r.Running >= w.limit:
+		w.limit = r.Running + 1
+	}
+}
+
+// The ages between which a report's foreign load fades to nothing.
+const (
+	freshFor = 2e9
+	goneBy   = 20e9
+)
+
+// foreignNow is the foreign load, faded by the age of its report.
+func (w *Worker) foreignNow(now int64) int64 {
+	return int64(float64(w.foreign) * w.trust(now))
+}
+
+// trust is how much of a report still counts: 1 while it is fresh, 0 when old.
+func (w *Worker) trust(now int64) float64 {
+	if !w.reported {
+		return 0
+	}
+	age := float64(now - w.report.At)
+	if age <= freshFor {
+		return 1
+	}
+	return max(0, 1-(age-freshFor)/(goneBy-freshFor))
+}

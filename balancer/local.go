@@ -1,0 +1,107 @@
+package balancer
+
+import (
+	"encoding/json"
+	"sort"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// health answers 200 while some pool can serve or park.
+func (d *Door) health(ctx *fasthttp.RequestCtx, v *view) {
+	ctx.SetContentType("application/json")
+	ok := false
+	for _, p := range v.pools {
+		ok = ok || len(*p.workers.Load()) > 0
+	}
+	switch {
+	case d.draining.Load():
+		ctx.SetStatusCode(503)
+		ctx.SetBodyString(`{"status":"shutting_down"}`)
+	case !ok:
+		ctx.SetStatusCode(503)
+		ctx.SetBodyString(`{"status":"no_workers"}`)
+	default:
+		ctx.SetBodyString(`{"status":"ok"}`)
+	}
+}
+
+// modelCard is one entry of /v1/models.
+type modelCard struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+	MaxLen  *int64 `json:"max_model_len,omitempty"`
+}
+
+// listModels answers /v1/models and /v1/models/{id}: the union of what pools
+// and routes serve, as far as the key may see it.
+func (d *Door) listModels(ctx *fasthttp.RequestCtx, v *view, k *key, path string) {
+	if m := string(ctx.Method()); m != "GET" && m != "HEAD" {
+		d.fail(ctx, &failure{status: 405, typ: "invalid_request_error", code: "method_not_allowed", message: "this path takes GET"})
+		return
+	}
+	names := map[string]*target{}
+	for name, t := range v.models {
+		names[name] = t
+	}
+	for name, r := range v.routes {
+		names[name] = nil
+		for _, t := range r.cfg.Targets {
+			if m := v.models[t.Model]; m != nil {
+				names[name] = m
+			}
+		}
+	}
+	cards := []modelCard{}
+	for name, t := range names {
+		if k == nil || k.allows(name) {
+			cards = append(cards, d.card(name, t))
+		}
+	}
+	sort.Slice(cards, func(i, j int) bool { return cards[i].ID < cards[j].ID })
+	ctx.SetContentType("application/json")
+	if id, one := strings.CutPrefix(path, modelPrefix); one {
+		for i := range cards {
+			if cards[i].ID == id {
+				writeJSON(ctx, cards[i])
+				return
+			}
+		}
+		d.fail(ctx, unknownModel(id))
+		return
+	}
+	writeJSON(ctx, struct {
+		Object string      `json:"object"`
+		Data   []modelCard `json:"data"`
+	}{"list", cards})
+}
+
+func (d *Door) card(name string, t *target) modelCard {
+	c := modelCard{ID: name, Object: "model", Created: d.epoch.Unix(), OwnedBy: "roundhouse"}
+	if t == nil {
+		return c
+	}
+	var least int64
+	for _, p := range t.pools {
+		for _, w := range *p.workers.Load() {
+			if v := d.ledger.View(w.acct, d.now()); v.MaxLen > 0 && (least == 0 || v.MaxLen < least) {
+				least = v.MaxLen
+			}
+		}
+	}
+	if least > 0 {
+		c.MaxLen = &least
+	}
+	return c
+}
+
+func writeJSON(ctx *fasthttp.RequestCtx, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: an answer cannot be encoded: " + err.Error())
+	}
+	ctx.SetBody(b)
+}

@@ -1,0 +1,101 @@
+package balancer
+
+import (
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+
+	"roundhouse/balancer/ledger"
+)
+
+// prepare computes what the exchange asks of the ledger: its size, what of its
+// prompt lies in whose cache, and which worker it must go to.
+func (x *exchange) prepare() {
+	p := x.pool
+	x.ask.Now = x.d.now()
+	if x.ask.Prompt == 0 {
+		learn := p.learn(x.model)
+		x.ask.Prompt, x.ask.Expect = learn.Estimate(x.peek.PromptBytes+x.peek.Extra.To-x.peek.Extra.From, x.peek.MaxTokens)
+		x.ask.Expect *= max(1, min(x.peek.N, 128))
+		if x.kind == kindJSON || x.kind == kindForm {
+			x.ask.Expect = 0
+		}
+		x.digest()
+		x.preferCanary()
+	}
+	x.ask.Tried = x.tried
+	x.match()
+}
+
+// digest hashes the prompt's chunks, before any lock.
+func (x *exchange) digest() {
+	if !x.peek.Prompt.Set() || x.peek.PromptBytes < ledger.ChunkBytes || len(*x.pool.workers.Load()) < 2 {
+		return
+	}
+	salt := xxhash.Sum64String(x.model)
+	if x.peek.CacheSalt.Set() {
+		salt ^= xxhash.Sum64(x.peek.CacheSalt.Of(x.body)) * 31
+	}
+	if x.peek.Extra.Set() {
+		salt ^= xxhash.Sum64(x.peek.Extra.Of(x.body)) * 17
+	}
+	x.chunks = ledger.Digests(x.chunks[:0], salt, x.peek.Prompt.Of(x.body))
+}
+
+// match looks up what of the prompt each worker has seen.
+func (x *exchange) match() {
+	x.ask.Hits = nil
+	t := x.pool.prefix.Load()
+	if len(x.chunks) == 0 || t == nil {
+		return
+	}
+	workers := *x.pool.workers.Load()
+	var bySlot [64]int32
+	t.Match(x.chunks, bySlot[:])
+	if cap(x.hits) < len(workers) {
+		x.hits = make([]int32, len(workers))
+	}
+	x.hits = x.hits[:len(workers)]
+	per := float64(x.ask.Prompt) / float64(max(1, x.peek.PromptBytes)) * ledger.ChunkBytes
+	for i, w := range workers {
+		x.hits[i] = 0
+		if w.slot < len(bySlot) {
+			x.hits[i] = int32(float64(bySlot[w.slot]) * per)
+		}
+	}
+	x.ask.Hits = x.hits
+}
+
+// remember notes that the worker now has the prompt in its cache.
+func (x *exchange) remember() {
+	if t := x.pool.prefix.Load(); t != nil && len(x.chunks) > 0 {
+		t.Add(x.worker.Load().slot, x.chunks)
+	}
+}
+
+// preferCanary gives a worker under trial its exact share.
+func (x *exchange) preferCanary() {
+	c := x.pool.canary.Load()
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.debt += c.share; c.debt >= 1 {
+		c.debt--
+		x.ask.Prefer = c.worker.acct
+	} else {
+		x.tried = append(x.tried, ledger.Try{Worker: c.worker.acct, Generation: c.worker.acct.Generation(x.d.ledger)})
+	}
+}
+
+// parseDigests reads the digests that a worker reports, as hexadecimal.
+func parseDigests(list []string) []uint64 {
+	out := make([]uint64, 0, len(list))
+	for _, s := range list {
+		if v, err := strconv.ParseUint(s, 16, 64); err == nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}

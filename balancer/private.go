@@ -1,0 +1,250 @@
+package balancer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"roundhouse/balancer/control"
+)
+
+// leaseFor is how long a door obeys no other epoch after a PUT.
+const leaseFor = 30 * time.Second
+
+// errEpoch refuses a set of a supervisor that another has replaced.
+var errEpoch = errors.New("another supervisor has taken over, or holds the lease")
+
+// openPrivate serves the private socket; nil where the door has none.
+func (d *Door) openPrivate() (*http.Server, error) {
+	if d.opts.Socket == "" {
+		return nil, nil
+	}
+	os.Remove(d.opts.Socket)
+	l, err := net.Listen("unix", d.opts.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the private socket: %w", err)
+	}
+	if err := os.Chmod(d.opts.Socket, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("cannot protect the private socket: %w", err)
+	}
+	s := &http.Server{Handler: d.Private(), ReadHeaderTimeout: 10 * time.Second}
+	d.wg.Add(1)
+	go func() {
+		defer d.wg.Done()
+		s.Serve(l)
+	}()
+	return s, nil
+}
+
+// Private handles what the supervisor asks over the private socket.
+func (d *Door) Private() http.Handler {
+	m := http.NewServeMux()
+	m.HandleFunc("PUT /worker-set", d.putSet)
+	m.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.State()) })
+	m.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", metricsType)
+		d.metrics.write(w, d, r.URL.Query().Get("workers") != "0")
+	})
+	m.HandleFunc("GET /requests", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.Requests()) })
+	m.HandleFunc("GET /queue", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.Queued()) })
+	m.HandleFunc("DELETE /requests/{id}", func(w http.ResponseWriter, r *http.Request) {
+		if !d.Cancel(r.PathValue("id")) {
+			http.Error(w, "no such request", http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	m.HandleFunc("GET /decisions/{id}", func(w http.ResponseWriter, r *http.Request) {
+		if dec, ok := d.why.find(r.PathValue("id")); ok {
+			answer(w, dec)
+			return
+		}
+		http.Error(w, "no decision is kept for this request", http.StatusNotFound)
+	})
+	m.HandleFunc("POST /shutdown", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		d.once.Do(func() { close(d.shutdown) })
+	})
+	return m
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v)
+}
+
+func (d *Door) putSet(w http.ResponseWriter, r *http.Request) {
+	var set control.WorkerSet
+	if err := json.NewDecoder(io.LimitReader(r.Body, 64<<20)).Decode(&set); err != nil {
+		http.Error(w, "the body is not a worker set: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	ack, err := d.Apply(set)
+	switch {
+	case errors.Is(err, errEpoch):
+		http.Error(w, err.Error(), http.StatusConflict)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+	default:
+		answer(w, ack)
+	}
+}
+
+// Apply puts a worker set in force, keeps it on disk, and grants a lease.
+func (d *Door) Apply(set control.WorkerSet) (control.Ack, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := &d.current().set
+	if set.Epoch < now.Epoch || set.Epoch == now.Epoch && set.Version < now.Version {
+		return control.Ack{}, fmt.Errorf("%w: this door obeys epoch %d, version %d", errEpoch, now.Epoch, now.Version)
+	}
+	set.Door = filled(set.Door)
+	if err := d.apply(set); err != nil {
+		return control.Ack{}, err
+	}
+	d.lease = time.Now().Add(leaseFor)
+	if err := d.keepSet(&set); err != nil {
+		d.log.Error("cannot keep the worker set; a restart of this door would forget it", "error", err.Error())
+	}
+	return control.Ack{Door: d.id, Epoch: set.Epoch, Version: set.Version, LeaseSeconds: leaseFor.Seconds()}, nil
+}
+
+const setFile = "worker-set.json"
+
+// keepSet writes the set beside the old one and renames it, so that a cut file
+// is never read.
+func (d *Door) keepSet(set *control.WorkerSet) error {
+	if d.opts.StateDir == "" {
+		return nil
+	}
+	b, err := json.Marshal(set)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(d.opts.StateDir, setFile)
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // it holds the workers' API keys
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
+// firstSet puts the set in force that the door starts with: the one it was
+// given, else the last one it has kept.
+func (d *Door) firstSet() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.opts.Set != nil {
+		set := *d.opts.Set
+		set.Door = filled(set.Door)
+		return d.apply(set)
+	}
+	if d.opts.StateDir == "" {
+		return nil
+	}
+	b, err := os.ReadFile(filepath.Join(d.opts.StateDir, setFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var set control.WorkerSet
+	if err == nil {
+		err = json.Unmarshal(b, &set)
+	}
+	if err == nil {
+		err = d.apply(set)
+	}
+	if err != nil {
+		d.log.Error("the kept worker set cannot be used; waiting for the supervisor", "error", err.Error())
+	}
+	return nil
+}
+
+// State is what the door says of itself and of its workers.
+func (d *Door) State() control.State {
+	v := d.current()
+	s := control.State{
+		Schema: 1, Door: d.id, PID: os.Getpid(), At: time.Now(), Phase: "ready", Build: d.opts.Build,
+		Listen: d.Listen(), Epoch: v.set.Epoch, Set: v.set.Version, Workers: []control.WorkerState{},
+	}
+	if d.draining.Load() {
+		s.Phase = "draining"
+	}
+	s.Streams = d.inFlight()
+	for _, p := range v.pools {
+		s.Queued += int(p.queue.n.Load())
+	}
+	for _, w := range v.workers {
+		s.Workers = append(s.Workers, w.view(d))
+	}
+	return s
+}
+
+// Requests lists what is in flight.
+func (d *Door) Requests() []control.InFlight {
+	d.liveMu.Lock()
+	xs := make([]*exchange, 0, len(d.live))
+	for _, x := range d.live {
+		xs = append(xs, x)
+	}
+	d.liveMu.Unlock()
+	out := make([]control.InFlight, 0, len(xs))
+	for _, x := range xs {
+		f := control.InFlight{
+			ID: x.id, Pool: x.pool.name, Model: x.model, Priority: priorityNames[x.priority], Since: x.wall,
+			State: phaseNames[x.state.Load()], Position: x.pool.queue.position(x), Output: x.generated.Load(), Prompt: x.promptTokens(),
+		}
+		if w := x.worker.Load(); w != nil {
+			f.Worker = w.id
+		}
+		if x.route != nil {
+			f.Route = x.route.cfg.Name
+		}
+		if x.key != nil {
+			f.Key = x.key.name
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// Queued lists what waits for room.
+func (d *Door) Queued() []control.InFlight {
+	out := []control.InFlight{}
+	for _, f := range d.Requests() {
+		if f.Position > 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Cancel ends a request, for an operator.
+func (d *Door) Cancel(id string) bool {
+	d.liveMu.Lock()
+	x := d.live[id]
+	d.liveMu.Unlock()
+	if x == nil {
+		return false
+	}
+	x.cancel(causeOperator)
+	return true
+}
+
+// promptTokens estimates a request's prompt from what never changes.
+func (x *exchange) promptTokens() int64 {
+	prompt, _ := x.pool.learn(x.model).Estimate(x.peek.PromptBytes, x.peek.MaxTokens)
+	return prompt
+}

@@ -1,0 +1,365 @@
+package balancer
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"roundhouse/balancer/ledger"
+)
+
+// The priority classes, served strictly in this order.
+const (
+	priorityHigh = iota
+	priorityNormal
+	priorityLow
+	priorities
+)
+
+var priorityNames = [...]string{"high", "normal", "low"}
+
+func priorityOf(name string) (int, bool) {
+	for i, n := range priorityNames {
+		if n == name {
+			return i, true
+		}
+	}
+	return priorityNormal, false
+}
+
+// queue holds the requests of a pool that wait for room. Classes are strict;
+// within one, keys take turns by deficit round robin on tokens, so that a key
+// with long prompts gets no more than its share.
+type queue struct {
+	mu      sync.Mutex
+	classes [priorities]class
+	n       atomic.Int32
+}
+
+// class is the flows of one priority.
+type class struct {
+	flows []*flow
+	next  int
+	n     int
+}
+
+// flow is what waits of one key.
+type flow struct {
+	key     string
+	weight  float64
+	deficit float64
+	waiters []*waiter
+}
+
+// waiter is one request that waits.
+type waiter struct {
+	x       *exchange
+	granted chan grant // holds one
+	gone    bool
+}
+
+type grant struct {
+	reason  ledger.Reason
+	verdict ledger.Verdict
+}
+
+// quantum is the tokens that a key of weight 1 may take in one turn.
+const quantum = 2048
+
+// add appends a request, unless the queue is full or the door ends.
+func (q *queue) add(x *exchange, limit int) *waiter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if int(q.n.Load()) >= limit {
+		return nil
+	}
+	w := &waiter{x: x, granted: make(chan grant, 1)}
+	c := &q.classes[x.priority]
+	name, weight := "", 1.0
+	if x.key != nil {
+		name, weight = x.key.name, float64(max(1, x.key.cfg.Weight))
+	}
+	f := c.flow(name, weight)
+	f.waiters = append(f.waiters, w)
+	c.n++
+	q.n.Add(1)
+	return w
+}
+
+func (c *class) flow(key string, weight float64) *flow {
+	for _, f := range c.flows {
+		if f.key == key {
+			f.weight = weight
+			return f
+		}
+	}
+	f := &flow{key: key, weight: weight}
+	c.flows = append(c.flows, f)
+	return f
+}
+
+// remove takes a waiter out, whether it was granted meanwhile or not.
+func (q *queue) remove(w *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w.gone = true
+	c := &q.classes[w.x.priority]
+	for i, f := range c.flows {
+		for j, o := range f.waiters {
+			if o == w {
+				f.waiters = append(f.waiters[:j], f.waiters[j+1:]...)
+				c.n--
+				q.n.Add(-1)
+				if len(f.waiters) == 0 {
+					c.flows = append(c.flows[:i], c.flows[i+1:]...)
+				}
+				return
+			}
+		}
+	}
+}
+
+// position returns a request's place in the queue, from 1; 0: it does not wait.
+func (q *queue) position(x *exchange) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := 0
+	for i := range q.classes {
+		for _, f := range q.classes[i].flows {
+			for j, w := range f.waiters {
+				if w.x == x {
+					return before + j*len(q.classes[i].flows) + 1
+				}
+			}
+		}
+		before += q.classes[i].n
+	}
+	return 0
+}
+
+// pump gives room to those who wait, as long as there is some.
+func (p *pool) pump(d *Door) {
+	q := &p.queue
+	if q.n.Load() == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.classes {
+		if !q.classes[i].pump(q, p, d) {
+			return
+		}
+	}
+}
+
+// pump serves one class and reports whether room may be left for the next. A
+// request that no worker can take now, for reasons of its own (all tried),
+// holds nobody else up.
+func (c *class) pump(q *queue, p *pool, d *Door) bool {
+	stuck := 0
+	for c.n > 0 && stuck < len(c.flows) {
+		if c.next >= len(c.flows) {
+			c.next = 0
+		}
+		f := c.flows[c.next]
+		if f.deficit <= 0 {
+			f.deficit += quantum * f.weight
+			c.next++
+			continue
+		}
+		served, full := f.serve(c, q, p, d)
+		if full {
+			return false
+		}
+		if len(f.waiters) == 0 {
+			c.flows = append(c.flows[:c.next], c.flows[c.next+1:]...)
+			continue
+		}
+		if !served {
+			stuck++
+			c.next++
+			continue
+		}
+		stuck = 0
+	}
+	return true
+}
+
+// serve places the first waiter of a flow that can be placed.
+func (f *flow) serve(c *class, q *queue, p *pool, d *Door) (served, full bool) {
+	for i, w := range f.waiters {
+		x := w.x
+		x.ask.Now = d.now()
+		verdict, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
+		switch verdict {
+		case ledger.None:
+			continue
+		case ledger.Full:
+			return false, true
+		}
+		f.deficit -= float64(x.ask.Prompt + x.ask.Expect)
+		f.waiters = append(f.waiters[:i], f.waiters[i+1:]...)
+		c.n--
+		q.n.Add(-1)
+		w.granted <- grant{reason, verdict}
+		return true, false
+	}
+	return false, false
+}
+
+// place finds a worker with room for the exchange and books it there; it waits
+// for one where there is none.
+func (x *exchange) place() *failure {
+	p, d := x.pool, x.d
+	x.prepare()
+	if p.queue.n.Load() == 0 || x.s != nil && x.s.resumed {
+		verdict, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
+		switch verdict {
+		case ledger.Picked:
+			x.placed(reason)
+			return nil
+		case ledger.TooLong:
+			return badRequest("messages", "the prompt has about %d tokens, more than any worker of pool %q can take", x.ask.Prompt, p.name)
+		}
+		if x.ask.Prefer != nil && x.ask.Prefer.Generation(d.ledger) == 0 {
+			x.ask.Prefer = nil
+		}
+	}
+	return x.wait()
+}
+
+// placed enters what a choice decided.
+func (x *exchange) placed(reason ledger.Reason) {
+	acct := x.charge.Worker()
+	for _, w := range *x.pool.workers.Load() {
+		if w.acct == acct {
+			x.worker.Store(w)
+		}
+	}
+	x.reason = reason
+	x.sentAt = x.ask.Now
+	x.d.metrics.decision(x.pool, reason)
+	x.d.explain(x)
+}
+
+// wait stands in the queue until there is room, the client leaves, or the
+// time is over.
+func (x *exchange) wait() *failure {
+	p, d := x.pool, x.d
+	cfg := &x.v.set.Door.Queue
+	limit, patience := cfg.MaxRequests, time.Duration(cfg.MaxWait)
+	resuming := x.s != nil && x.s.resumed
+	if resuming {
+		// A stream that has begun is not refused for want of room in the queue.
+		limit, patience = math.MaxInt32, time.Duration(x.v.set.Door.Limits.FirstByte)
+	}
+	began := d.now()
+	wake := x.awake()
+	if wake == nil {
+		return nil
+	}
+	w := p.queue.add(x, limit)
+	if w == nil {
+		return &failure{status: 503, typ: "service_unavailable", code: "queue_full", reason: "full", retryAfter: p.patience(d),
+			message: fmt.Sprintf("the queue of pool %q is full (%d requests)", p.name, cfg.MaxRequests)}
+	}
+	x.state.Store(phaseQueued)
+	if resuming {
+		x.state.Store(phaseParked)
+	}
+	p.pump(d)
+	f := x.stand(w, wake, patience)
+	x.queued += d.now() - began
+	return f
+}
+
+// awake makes the channel that cancel closes; nil where it is too late.
+func (x *exchange) awake() chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over() {
+		return nil
+	}
+	x.wake = make(chan struct{})
+	return x.wake
+}
+
+// stand waits for a grant. A stream that is parked sends its heartbeats
+// meanwhile.
+func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) *failure {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	beat := time.NewTicker(step)
+	defer beat.Stop()
+	for {
+		select {
+		case g := <-w.granted:
+			return x.granted(g)
+		case <-wake:
+			return x.leave(w, nil)
+		case <-deadline.C:
+			return x.leave(w, x.waitedTooLong(patience))
+		case <-beat.C:
+			if x.s != nil && !x.s.heartbeat() {
+				x.cancel(causeClient)
+			}
+		}
+	}
+}
+
+func (x *exchange) granted(g grant) *failure {
+	x.mu.Lock()
+	x.wake = nil
+	x.mu.Unlock()
+	if g.verdict == ledger.TooLong {
+		return badRequest("messages", "the prompt has about %d tokens, more than any worker of pool %q can take", x.ask.Prompt, x.pool.name)
+	}
+	x.placed(g.reason)
+	return nil
+}
+
+// leave gives up waiting. A grant that came at the same moment is given back.
+func (x *exchange) leave(w *waiter, f *failure) *failure {
+	x.pool.queue.remove(w)
+	select {
+	case g := <-w.granted:
+		if f != nil {
+			return x.granted(g) // just in time after all
+		}
+		x.release(ledger.Neutral)
+	default:
+	}
+	x.mu.Lock()
+	x.wake = nil
+	x.mu.Unlock()
+	return f
+}
+
+func (x *exchange) waitedTooLong(patience time.Duration) *failure {
+	if len(x.tried) > 0 {
+		return workerFailed(x.pool.name)
+	}
+	if !x.pool.alive(x.d) {
+		return noWorker(x.pool.name)
+	}
+	return &failure{status: 504, typ: "service_unavailable", code: "queue_timeout", reason: "wait", retryAfter: x.pool.patience(x.d),
+		message: fmt.Sprintf("no worker of pool %q had room within %v", x.pool.name, patience)}
+}
+
+// patience guesses after how many seconds a refused client may come again:
+// when a part of what waits will have been served.
+func (p *pool) patience(d *Door) int {
+	waiting := float64(p.queue.n.Load())
+	rate := 0.0
+	for _, w := range *p.workers.Load() {
+		if v := d.ledger.View(w.acct, d.now()); v.Decode > 0 && v.InFlight > 0 {
+			rate += v.Decode * float64(v.InFlight) / 256
+		}
+	}
+	if rate == 0 {
+		return 2
+	}
+	return int(math.Min(60, math.Max(1, waiting/rate/4)))
+}

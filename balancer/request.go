@@ -1,0 +1,174 @@
+package balancer
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	"roundhouse/balancer/wire"
+	"roundhouse/worker/api"
+)
+
+// heads are lent for building the head of a request.
+var heads = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
+
+// splice replaces one part of a body; From == To inserts.
+type splice struct {
+	at   wire.Span
+	with []byte
+}
+
+// write sends the request to a worker: built anew from parsed parts, with the
+// body as it came but for what the door changes in it.
+func (x *exchange) write(w *worker, c *upConn) error {
+	var few [4]splice
+	body, path, cuts := x.body, x.path, few[:0]
+	if s := x.s; s != nil && s.alt != nil && s.resumed && !w.own {
+		body, path = s.alt.body, s.alt.path
+	} else {
+		cuts = x.splices(cuts, w)
+	}
+	length := len(body)
+	for _, s := range cuts {
+		length += len(s.with) - (s.at.To - s.at.From)
+	}
+	hb := heads.Get().(*[]byte)
+	defer heads.Put(hb)
+	b := x.requestHead((*hb)[:0], w, c, path, length)
+	if length <= 32<<10 {
+		b = appendSpliced(b, body, cuts)
+		*hb = b[:0]
+		_, err := c.Conn.Write(b)
+		return err
+	}
+	parts := net.Buffers{b}
+	from := 0
+	for _, s := range cuts {
+		parts = append(parts, body[from:s.at.From], s.with)
+		from = s.at.To
+	}
+	parts = append(parts, body[from:])
+	*hb = b[:0]
+	_, err := parts.WriteTo(c.Conn)
+	return err
+}
+
+func appendSpliced(dst, body []byte, cuts []splice) []byte {
+	from := 0
+	for _, s := range cuts {
+		dst = append(dst, body[from:s.at.From]...)
+		dst = append(dst, s.with...)
+		from = s.at.To
+	}
+	return append(dst, body[from:]...)
+}
+
+// requestHead writes the request line and the fields that a worker is to see.
+func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, length int) []byte {
+	b = append(b, x.method...)
+	b = append(b, ' ')
+	b = append(b, c.up.prefix...)
+	b = append(b, path...)
+	if x.query != "" {
+		b = append(b, '?')
+		b = append(b, x.query...)
+	}
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, c.up.host...)
+	if x.method == "POST" {
+		b = append(b, "\r\nContent-Type: "...)
+		b = append(b, x.ctype...)
+		b = append(b, "\r\nContent-Length: "...)
+		b = strconv.AppendInt(b, int64(length), 10)
+	}
+	if x.accept != "" {
+		b = append(b, "\r\nAccept: "...)
+		b = append(b, x.accept...)
+	}
+	b = append(b, "\r\n"+api.HeaderRequestID+": "...)
+	b = append(b, x.id...)
+	if key := w.apiKey.Load(); key != nil && *key != "" {
+		b = append(b, "\r\nAuthorization: Bearer "...)
+		b = append(b, *key...)
+	}
+	if w.own {
+		b = append(b, "\r\n"+api.HeaderDoor+": "...)
+		b = append(b, x.d.id...)
+		b = append(b, "\r\n"+api.HeaderSeq+": "...)
+		b = strconv.AppendUint(b, x.charge.Seq, 10)
+	}
+	return append(b, "\r\n\r\n"...)
+}
+
+// splices lists what the door changes in a body, in the order of the body.
+func (x *exchange) splices(cuts []splice, w *worker) []splice {
+	p := &x.peek
+	if x.kind == kindForm || x.kind == kindHeld {
+		return cuts
+	}
+	var insert []byte
+	if s := x.s; s != nil && s.ids {
+		if !p.ReturnTokenIDs.Set() {
+			insert = append(insert, `"return_token_ids":true,`...)
+		}
+		if !p.StreamOptions.Set() {
+			insert = append(insert, `"stream_options":{"include_usage":true},`...)
+		}
+		if s.resumed && w.own {
+			r, err := json.Marshal(api.Resume{ID: s.id, Created: s.created, TokenIDs: s.tokens})
+			if err != nil {
+				panic("BUG: a resume cannot be encoded: " + err.Error())
+			}
+			insert = append(append(append(insert, `"roundhouse_resume":`...), r...), ',')
+		}
+	}
+	if insert != nil {
+		cuts = append(cuts, splice{wire.Span{From: p.Open, To: p.Open}, insert})
+	}
+	var tail [3]splice
+	n := 0
+	if p.ModelSpan.Set() && x.model != p.Model {
+		tail[n] = splice{p.ModelSpan, quote(x.model)}
+		n++
+	}
+	if s := x.s; s != nil && s.ids {
+		if p.ReturnTokenIDs.Set() && !p.WantsTokenIDs {
+			tail[n] = splice{p.ReturnTokenIDs, []byte("true")}
+			n++
+		}
+		if p.StreamOptions.Set() && !p.IncludeUsage {
+			tail[n] = splice{p.StreamOptions, withUsage(p.StreamOptions.Of(x.body))}
+			n++
+		}
+	}
+	for i := 1; i < n; i++ {
+		for j := i; j > 0 && tail[j].at.From < tail[j-1].at.From; j-- {
+			tail[j], tail[j-1] = tail[j-1], tail[j]
+		}
+	}
+	return append(cuts, tail[:n]...)
+}
+
+func quote(s string) []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: %q cannot be encoded: %v", s, err))
+	}
+	return b
+}
+
+// withUsage adds include_usage to the stream options that a client gave.
+func withUsage(options []byte) []byte {
+	m := map[string]json.RawMessage{}
+	if json.Unmarshal(options, &m) != nil || m == nil {
+		m = map[string]json.RawMessage{}
+	}
+	m["include_usage"] = json.RawMessage("true")
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic("BUG: stream options cannot be encoded: " + err.Error())
+	}
+	return b
+}

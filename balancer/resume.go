@@ -1,0 +1,230 @@
+package balancer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"roundhouse/balancer/wire"
+)
+
+// errDiffers says that a replay gave another answer than the client has.
+var errDiffers = errors.New("the answer given again differs from what was sent")
+
+// resumable reports whether token ids are asked for, so that the stream can go
+// on at another worker from where it broke.
+func (x *exchange) resumable() bool {
+	return x.v.set.Door.Resume.Enabled && (x.kind == kindChat || x.kind == kindText) && x.peek.N == 1 &&
+		!x.peek.PromptList && !x.peek.Echo && !x.peek.Empty
+}
+
+// keepText reports whether the text of the stream is kept, to compare a replay
+// with.
+func (s *stream) keepText() bool {
+	if !s.x.v.set.Door.Resume.Enabled || s.x.peek.N > 1 || s.x.kind == kindGen || s.x.peek.PromptList {
+		return false
+	}
+	w := s.x.worker.Load()
+	return w != nil && !w.own && (!s.plainText() || len(s.tokens) == 0)
+}
+
+// plainText reports whether a stream of a foreign worker can go on from token
+// ids: nothing in it depends on more than the tokens so far.
+func (s *stream) plainText() bool {
+	p := &s.x.peek
+	return s.ids && !p.Tools && !p.Structured && !p.Seed && !p.Logprobs && !p.WantsTokenIDs && !s.x.penalized()
+}
+
+// prepareResume makes the exchange ready to go on after worker w broke off.
+// It reports whether there is a way.
+func (s *stream) prepareResume(w *worker) bool {
+	x := s.x
+	if !x.v.set.Door.Resume.Enabled || x.peek.N > 1 || x.kind == kindGen || x.peek.PromptList || s.id == "" {
+		return false
+	}
+	if w.own {
+		if !s.ids {
+			return false
+		}
+		s.resumed = true
+		x.ask.Prompt, x.ask.Expect = x.sizes()
+		return true
+	}
+	if s.plainText() && len(s.tokens) > 0 && len(s.prompt) > 0 && s.rebuild() {
+		s.resumed = true
+		x.ask.Prompt, x.ask.Expect = x.sizes()
+		return true
+	}
+	if len(s.text) == 0 && s.events > 1 {
+		return false
+	}
+	s.skip = &replay{s: s, want: s.text}
+	s.tokens = s.tokens[:0]
+	s.resumed = true
+	return true
+}
+
+// sizes is what a stream that goes on needs: what was generated is prompt now.
+func (x *exchange) sizes() (prompt, expect int64) {
+	prompt = x.ask.Prompt
+	if x.usage.known {
+		prompt = x.usage.prompt
+	}
+	return prompt + int64(len(x.s.tokens)), max(x.ask.Expect/2, 1)
+}
+
+// closeEnded ends a stream whose worker died between the last token and the
+// end mark: the answer is whole, and the door writes what is missing.
+func (s *stream) closeEnded() bool {
+	x := s.x
+	var tail []byte
+	if x.peek.IncludeUsage && !x.usage.known && !s.done {
+		return s.fail(workerFailed(x.pool.name))
+	}
+	if !s.done && x.kind != kindGen {
+		tail = []byte("data: [DONE]\n\n")
+		s.done = true
+	}
+	if len(tail) > 0 && s.write(tail) != nil {
+		return false
+	}
+	s.terminate()
+	return false
+}
+
+// replay swallows an answer that is given again, while it equals what the
+// client has.
+type replay struct {
+	s    *stream
+	want []byte
+	got  []byte
+}
+
+func (r *replay) over() bool { return len(r.got) >= len(r.want) }
+
+// event compares one event of the replay, and reports whether it is to be
+// relayed: the first that goes on after what the client has, and all after it.
+func (r *replay) event(o *outBuf, at int, data []byte) bool {
+	before := len(r.got)
+	r.got = appendText(r.got, data)
+	n := min(len(r.got), len(r.want))
+	if !bytes.Equal(r.got[before:n], r.want[min(before, n):n]) {
+		r.s.broken = errDiffers
+		return false
+	}
+	if len(r.got) <= len(r.want) && !bytes.Contains(data, []byte(`"finish_reason":"`)) {
+		return false // nothing new
+	}
+	if before < len(r.want) && len(r.got) > len(r.want) {
+		// The event reaches over what the client has: only its end is new.
+		if !trimText(o, at, r.got[len(r.want):]) {
+			r.s.broken = errDiffers
+			return false
+		}
+	}
+	r.s.skip = nil
+	r.s.rename(o, at)
+	data, _ = wire.EventData(o.b[at:])
+	r.s.note(data, 1)
+	r.s.renamed = true
+	return true
+}
+
+// textFields are the strings of a delta that make up the answer.
+var textFields = [...]string{`"reasoning_content":"`, `"reasoning":"`, `"content":"`, `"text":"`, `"name":"`, `"arguments":"`}
+
+// appendText appends the answer's text in an event, as it is written in JSON,
+// each part after a byte that tells which it is; parts of one kind run on.
+func appendText(dst, data []byte) []byte {
+	for i, f := range textFields {
+		rest := data
+		for {
+			at := bytes.Index(rest, []byte(f))
+			if at < 0 {
+				break
+			}
+			rest = rest[at+len(f):]
+			end := stringEnd(rest)
+			if end > 0 {
+				if tag := byte(i + 1); lastTag(dst) != tag {
+					dst = append(dst, tag)
+				}
+				dst = append(dst, rest[:end]...)
+			}
+			rest = rest[end:]
+		}
+	}
+	return dst
+}
+
+// lastTag finds which kind of part dst ends with; JSON text holds no bytes
+// below 0x20.
+func lastTag(dst []byte) byte {
+	for i := len(dst) - 1; i >= 0; i-- {
+		if dst[i] < 0x20 {
+			return dst[i]
+		}
+	}
+	return 0
+}
+
+func stringEnd(b []byte) int {
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(b)
+}
+
+// trimText leaves of the one text in an event only its end.
+func trimText(o *outBuf, at int, end []byte) bool {
+	if len(end) == 0 || end[0] < 0x20 {
+		return false
+	}
+	ev := o.b[at:]
+	for _, f := range textFields {
+		from := bytes.Index(ev, []byte(f))
+		if from < 0 {
+			continue
+		}
+		from += len(f)
+		n := stringEnd(ev[from:])
+		if n < len(end) || !bytes.Equal(ev[from+n-len(end):from+n], end) {
+			continue
+		}
+		o.b = append(o.b[:at+from], o.b[at+from+n-len(end):]...)
+		return true
+	}
+	return false
+}
+
+// rename gives an event of another answer the id and the date that the client
+// knows.
+func (s *stream) rename(o *outBuf, at int) {
+	ev := append([]byte(nil), o.b[at:]...)
+	ev = setField(ev, `"id"`, quote(s.id))
+	if s.created != 0 {
+		created, err := json.Marshal(s.created)
+		if err == nil {
+			ev = setField(ev, `"created"`, created)
+		}
+	}
+	o.b = append(o.b[:at], ev...)
+}
+
+// setField replaces the value of the first field of that name.
+func setField(ev []byte, quoted string, value []byte) []byte {
+	v, ok := wire.Field(ev, quoted)
+	if !ok {
+		return ev
+	}
+	from := len(ev) - len(ev[bytes.Index(ev, []byte(quoted)):])
+	from += bytes.Index(ev[from:], v)
+	out := append([]byte(nil), ev[:from]...)
+	out = append(out, value...)
+	return append(out, ev[from+len(v):]...)
+}

@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"roundhouse/worker/api"
+)
+
+// answer is one answer of a Worker under way.
+type answer struct {
+	w    *Worker
+	b    *body
+	rw   http.ResponseWriter
+	r    *http.Request
+	chat bool
+
+	id      string
+	created int64
+	prompt  int // tokens
+	from    int // the first word to send
+	until   int
+	booked  int64
+}
+
+func (a *answer) run(size int) {
+	w := a.w
+	a.id, a.created = fmt.Sprintf("cmpl-%d", w.Served.Load()), time.Now().Unix()
+	a.prompt = size/4 + 1
+	a.until = w.Words
+	if a.until == 0 {
+		a.until = 20
+	}
+	if m := a.b.MaxTokens; m > 0 && m < a.until {
+		a.until = m
+	}
+	if res := a.b.Resume; res != nil {
+		a.id, a.created, a.from = res.ID, res.Created, len(res.TokenIDs)
+	}
+	a.fromIDs()
+	a.book(int64(a.prompt + a.from))
+	defer a.unbook()
+	if !a.sleep(w.Prefill) {
+		return
+	}
+	if a.b.Stream {
+		a.stream()
+		return
+	}
+	a.whole()
+}
+
+// fromIDs goes on behind a prompt of token ids that ends in words of an answer.
+func (a *answer) fromIDs() {
+	var ids []int
+	if json.Unmarshal(a.b.Prompt, &ids) != nil {
+		return
+	}
+	a.prompt = len(ids)
+	for _, id := range ids {
+		if id >= FirstToken {
+			a.from++
+		}
+	}
+	a.until = min(a.from+a.b.MaxTokens, max(a.w.Words, 20))
+	if a.w.Words > 0 {
+		a.until = min(a.from+a.b.MaxTokens, a.w.Words)
+	}
+}
+
+func (a *answer) book(n int64) {
+	w := a.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.booked += n
+	w.used += n
+	if door := a.r.Header.Get(api.HeaderDoor); door != "" {
+		d := w.doors[door]
+		if d == nil {
+			d = &api.DoorStatus{}
+			w.doors[door] = d
+		}
+		d.ResidentTokens += n
+	}
+}
+
+func (a *answer) unbook() { a.book(-a.booked) }
+
+// sleep waits, and reports whether the client is still there.
+func (a *answer) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-a.r.Context().Done():
+		a.w.Cancelled.Add(1)
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (a *answer) word(i int) string { return fmt.Sprintf("%s%d ", a.w.Salt, i) }
+
+func (a *answer) usage() string {
+	n := a.until
+	if a.b.Resume == nil {
+		n -= a.from
+	}
+	return fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}`, a.prompt, a.prompt+n, n)
+}
+
+func (a *answer) whole() {
+	var text strings.Builder
+	for i := a.from; i < a.until; i++ {
+		if !a.sleep(a.w.Pace) {
+			return
+		}
+		a.w.tokens.Add(1)
+		text.WriteString(a.word(i))
+	}
+	choice := fmt.Sprintf(`{"index":0,"text":%q,"finish_reason":"stop"}`, text.String())
+	object := "text_completion"
+	if a.chat {
+		choice = fmt.Sprintf(`{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}`, text.String())
+		object = "chat.completion"
+	}
+	out := fmt.Sprintf(`{"id":%q,"object":%q,"created":%d,"model":%q,"choices":[%s],"usage":%s}`, a.id, object, a.created, a.w.model(), choice, a.usage())
+	a.rw.Header().Set("Content-Type", "application/json")
+	a.rw.Header().Set("Content-Length", fmt.Sprint(len(out)))
+	a.rw.Write([]byte(out))
+}
+
+// event sends one event with a choice in it.
+func (a *answer) event(choices, extra string) bool {
+	object := "text_completion"
+	if a.chat {
+		object = "chat.completion.chunk"
+	}
+	_, err := fmt.Fprintf(a.rw, "data: {\"id\":%q,\"object\":%q,\"created\":%d,\"model\":%q,\"choices\":[%s]%s}\n\n", a.id, object, a.created, a.w.model(), choices, extra)
+	a.rw.(http.Flusher).Flush()
+	return err == nil
+}
+
+func (a *answer) stream() {
+	a.rw.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	a.rw.WriteHeader(200)
+	a.rw.(http.Flusher).Flush()
+	ids := a.b.ReturnIDs && !a.w.NoIDs
+	if a.chat && a.b.Resume == nil {
+		extra := ""
+		if ids {
+			extra = `,"prompt_token_ids":[1,2,3]`
+		}
+		a.event(`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`, extra)
+	}
+	for i := a.from; i < a.until; i++ {
+		if !a.sleep(a.w.Pace) {
+			return
+		}
+		if die := a.w.DieAfter.Load(); die > 0 && int64(i-a.from) >= die {
+			conn, _, err := a.rw.(http.Hijacker).Hijack()
+			if err == nil {
+				conn.Close()
+			}
+			return
+		}
+		a.w.tokens.Add(1)
+		a.book(1)
+		a.event(a.choice(i, ids), a.promptIDs(i, ids))
+	}
+	if a.b.Options.IncludeUsage {
+		a.event("", `,"usage":`+a.usage())
+	}
+	fmt.Fprint(a.rw, "data: [DONE]\n\n")
+}
+
+func (a *answer) promptIDs(i int, ids bool) string {
+	if ids && !a.chat && i == a.from {
+		return `,"prompt_token_ids":[1,2,3]`
+	}
+	return ""
+}
+
+// choice is the JSON of one token's choice.
+func (a *answer) choice(i int, ids bool) string {
+	finish, text := "null", a.word(i)
+	if i == a.until-1 {
+		finish = `"stop"`
+	}
+	if a.w.Reason > 0 && i == a.w.Reason && !a.chat {
+		text = "</think>" + text
+	}
+	extra := ""
+	if ids {
+		extra = fmt.Sprintf(`,"token_ids":[%d]`, FirstToken+i)
+	}
+	if !a.chat {
+		return fmt.Sprintf(`{"index":0,"text":%q,"logprobs":null,"finish_reason":%s,"stop_reason":null%s}`, text, finish, extra)
+	}
+	field := "content"
+	if i < a.w.Reason {
+		field = "reasoning_content"
+	}
+	return fmt.Sprintf(`{"index":0,"delta":{%q:%q},"logprobs":null,"finish_reason":%s%s}`, field, text, finish, extra)
+}

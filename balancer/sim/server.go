@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"roundhouse/worker/api"
+)
+
+// FirstToken is the id of the first token of every answer; the n-th has the
+// id FirstToken+n and the text "n ". A prompt token has a lower id.
+const FirstToken = 1000
+
+// Worker is a worker over HTTP whose answers are numbered words, so that a
+// test sees every word that is missing, doubled or out of order.
+type Worker struct {
+	Own      bool          // speaks our status protocol and resumes; else it looks like vLLM
+	Model    string        // "" serves "sim"
+	Capacity int64         // tokens of KV; 0: 100 000
+	Pace     time.Duration // between two tokens
+	Prefill  time.Duration // before the first
+	Words    int           // of an answer, unless max_tokens is less; 0: 20
+	Salt     string        // part of every word: tells answers of different workers apart
+	NoIDs    bool          // does not know return_token_ids
+	Reason   int           // so many words are reasoning, ended by "</think>"
+
+	URL string
+
+	Live      atomic.Int64 // requests being served
+	Served    atomic.Int64 // requests begun
+	Cancelled atomic.Int64 // requests whose client left
+	DieAfter  atomic.Int64 // > 0: the connection is cut after so many tokens of a stream
+	Status    atomic.Int64 // > 0: answer every request with this status
+	Hang      atomic.Bool  // accept requests and answer nothing
+	Lie       atomic.Value // string: replaces the exposition of /metrics
+
+	mu      sync.Mutex
+	used    int64
+	doors   map[string]*api.DoorStatus
+	prompts []string // the bodies received
+	ln      net.Listener
+	srv     *http.Server
+	gen     string
+	tokens  atomic.Int64
+}
+
+// Start listens on a free port, or again on the one it had.
+func (w *Worker) Start() error {
+	addr := "127.0.0.1:0"
+	if w.URL != "" {
+		addr = strings.TrimPrefix(w.URL, "http://")
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	w.ln, w.URL = ln, "http://"+ln.Addr().String()
+	w.gen = strconv.FormatInt(time.Now().UnixNano(), 36)
+	w.mu.Lock()
+	w.doors, w.used = map[string]*api.DoorStatus{}, 0
+	w.mu.Unlock()
+	m := http.NewServeMux()
+	m.HandleFunc("GET "+api.StatusPath, w.status)
+	m.HandleFunc("GET /metrics", w.metrics)
+	m.HandleFunc("GET /v1/models", w.models)
+	m.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	m.HandleFunc("POST /", w.generate)
+	w.srv = &http.Server{Handler: m}
+	go w.srv.Serve(ln)
+	return nil
+}
+
+// Stop cuts every connection, as a killed process does.
+func (w *Worker) Stop() { w.srv.Close() }
+
+// Bodies returns the bodies of the requests received so far.
+func (w *Worker) Bodies() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.prompts...)
+}
+
+func (w *Worker) model() string {
+	if w.Model == "" {
+		return "sim"
+	}
+	return w.Model
+}
+
+func (w *Worker) capacity() int64 {
+	if w.Capacity == 0 {
+		return 100_000
+	}
+	return w.Capacity
+}
+
+func (w *Worker) models(rw http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(rw, `{"object":"list","data":[{"id":%q,"object":"model","max_model_len":8192}]}`, w.model())
+}
+
+func (w *Worker) metrics(rw http.ResponseWriter, _ *http.Request) {
+	if lie, ok := w.Lie.Load().(string); ok && lie != "" {
+		io.WriteString(rw, lie)
+		return
+	}
+	w.mu.Lock()
+	used := w.used
+	w.mu.Unlock()
+	fmt.Fprintf(rw, "# HELP vllm:num_requests_running Running.\n# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{engine=\"0\",model_name=%q} %d.0\n", w.model(), w.Live.Load())
+	fmt.Fprintf(rw, "# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc{engine=\"0\",model_name=%q} %g\n", w.model(), float64(used)/float64(w.capacity()))
+	fmt.Fprintf(rw, "vllm:num_requests_waiting{engine=\"0\",model_name=%q} 0.0\n", w.model())
+	fmt.Fprintf(rw, "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"%d\"} 1.0\n", w.capacity()/16)
+}
+
+func (w *Worker) status(rw http.ResponseWriter, r *http.Request) {
+	if !w.Own {
+		http.NotFound(rw, r)
+		return
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	enc := json.NewEncoder(rw)
+	for {
+		w.mu.Lock()
+		s := api.Status{
+			Protocol: api.StatusProtocol, Generation: w.gen, At: time.Now().UnixMilli(), CapacityTokens: w.capacity(), UsedTokens: w.used,
+			MaxModelLen: 8192, Running: int(w.Live.Load()), GeneratedTokens: w.tokens.Load(), Models: []string{w.model()}, Doors: map[string]api.DoorStatus{},
+		}
+		for id, d := range w.doors {
+			s.Doors[id] = *d
+		}
+		w.mu.Unlock()
+		if enc.Encode(s) != nil {
+			return
+		}
+		rw.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// body is what the worker reads of a request.
+type body struct {
+	Model     string          `json:"model"`
+	Stream    bool            `json:"stream"`
+	MaxTokens int             `json:"max_tokens"`
+	Messages  json.RawMessage `json:"messages"`
+	Prompt    json.RawMessage `json:"prompt"`
+	ReturnIDs bool            `json:"return_token_ids"`
+	Options   struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	Resume *api.Resume     `json:"roundhouse_resume"`
+	Tools  json.RawMessage `json:"tools"`
+}
+
+func (w *Worker) generate(rw http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	w.Live.Add(1)
+	w.Served.Add(1)
+	defer w.Live.Add(-1)
+	w.mu.Lock()
+	w.prompts = append(w.prompts, string(raw))
+	w.mu.Unlock()
+	if w.Hang.Load() {
+		<-r.Context().Done()
+		w.Cancelled.Add(1)
+		return
+	}
+	if s := int(w.Status.Load()); s > 0 {
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(s)
+		fmt.Fprintf(rw, `{"error":{"message":"told to","type":"x","param":null,"code":%d}}`, s)
+		return
+	}
+	var b body
+	if err := json.Unmarshal(raw, &b); err != nil {
+		http.Error(rw, `{"error":{"message":"bad body"}}`, 400)
+		return
+	}
+	a := &answer{w: w, b: &b, rw: rw, r: r, chat: strings.HasSuffix(r.URL.Path, "/chat/completions")}
+	a.run(len(raw))
+}

@@ -1,0 +1,120 @@
+package balancer
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"roundhouse/balancer/ledger"
+	"roundhouse/worker/api"
+)
+
+// followStatus reads the status stream of a worker of ours, and asks for it
+// again whenever it breaks.
+func (w *worker) followStatus(ctx context.Context, d *Door) {
+	wait := 50 * time.Millisecond
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := w.readStatus(ctx, d)
+		if ctx.Err() != nil {
+			return
+		}
+		d.log.Debug("a worker's status stream ended", "worker", w.id, "error", err)
+		d.suspect(w, err)
+		if time.Since(began) > 5*time.Second {
+			wait = 50 * time.Millisecond
+		}
+		sleep(ctx, wait)
+		wait = min(2*wait, time.Second)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// statusSilence is how long a status stream may say nothing: it says
+// something every second.
+const statusSilence = 5 * time.Second
+
+func (w *worker) readStatus(ctx context.Context, d *Door) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silence := time.AfterFunc(statusSilence, cancel)
+	defer silence.Stop()
+	resp, err := w.ask(ctx, d, api.StatusPath)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewReaderSize(resp.Body, 4096)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		silence.Reset(statusSilence)
+		var s api.Status
+		if err := json.Unmarshal(line, &s); err != nil {
+			return fmt.Errorf("a line of the status stream is not a status: %w", err)
+		}
+		if s.Protocol > api.StatusProtocol {
+			d.log.Error("a worker speaks a newer status protocol than this door; update the door", "worker", w.id, "protocol", s.Protocol, "known", api.StatusProtocol)
+			sleep(ctx, 10*time.Second)
+			return fmt.Errorf("status protocol %d is not known", s.Protocol)
+		}
+		w.takeStatus(d, &s)
+	}
+}
+
+// takeStatus enters one status.
+func (w *worker) takeStatus(d *Door, s *api.Status) {
+	w.setModels(d, s.Models)
+	w.reachedNow(d, s.Generation)
+	mine := s.Doors[d.id]
+	w.mu.Lock()
+	generation := w.generation()
+	w.mu.Unlock()
+	d.ledger.Report(w.acct, generation, ledger.Report{
+		At: d.now(), Capacity: s.CapacityTokens, MaxLen: int64(s.MaxModelLen), Used: s.UsedTokens, Own: mine.ResidentTokens,
+		Running: s.Running, Waiting: s.Waiting, PrefillTokens: s.PrefillTokens, HasPrefill: true,
+		Progress: s.PromptTokens + s.GeneratedTokens, Draining: s.Draining,
+	})
+	if t := w.pool.prefix.Load(); t != nil && len(mine.Evicted) > 0 {
+		t.Drop(w.slot, parseDigests(mine.Evicted))
+	}
+	w.pool.pump(d)
+}
+
+// ask sends a GET to the worker by the door's client for its own errands.
+func (w *worker) ask(ctx context.Context, d *Door, path string) (*http.Response, error) {
+	up := w.up.Load()
+	scheme := "http://"
+	if up.tls {
+		scheme = "https://"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+up.host+up.prefix+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if key := w.apiKey.Load(); key != nil && *key != "" {
+		req.Header.Set("Authorization", "Bearer "+*key)
+	}
+	resp, err := d.errands.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, fmt.Errorf("%s answered %s", path, resp.Status)
+	}
+	return resp, nil
+}

@@ -1,0 +1,490 @@
+package balancer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/wire"
+)
+
+// stream is the state of an answer that streams. It outlives the workers that
+// feed it.
+type stream struct {
+	x       *exchange
+	ids     bool // token ids and usage are asked for, and cut out of what the client sees
+	started bool // the head of the answer was written
+	between bool // the client stands between two events
+	resumed bool
+	cors    []byte
+
+	partial []byte // an event that is not whole yet
+	last    int64  // when the last event was relayed
+
+	id      string
+	created int64
+	prompt  []int32 // the prompt's token ids, from a worker that says them
+	tokens  []int32 // the answer's token ids so far
+	text    []byte  // what was relayed of a stream that can only be replayed
+	events  int64   // with content
+	ended   bool    // a finish_reason was relayed
+	done    bool    // [DONE] was relayed
+	skip    *replay // of what the client has already, at a new worker
+	broken  error   // why the worker's part cannot go on
+	renamed bool    // the events are another answer's, under the id that the client knows
+	alt     *alternative
+
+	answering bool // text of the answer, not of its reasoning, was relayed
+}
+
+// The errors that end one worker's part of a stream.
+var (
+	errWriting = errors.New("the client cannot be written to")
+	errCut     = errors.New("the worker's stream broke off")
+	errIdle    = errors.New("the worker was silent for too long")
+)
+
+// writeWithin bounds one write to a client.
+const writeWithin = 30 * time.Second
+
+// hijack takes the connection out of fasthttp and runs the stream in a
+// goroutine of its own, which holds nothing of fasthttp's.
+func (x *exchange) hijack(ctx *fasthttp.RequestCtx) {
+	x.s = &stream{x: x, between: true}
+	x.s.ids = x.resumable()
+	if h := &ctx.Response.Header; len(x.v.set.Door.CORS.Origins) > 0 {
+		for _, name := range [...]string{"access-control-allow-origin", "vary", "access-control-expose-headers"} {
+			if v := h.Peek(name); len(v) > 0 {
+				x.s.cors = fmt.Appendf(x.s.cors, "%s: %s\r\n", name, v)
+			}
+		}
+	}
+	ctx.HijackSetNoResponse(true)
+	ctx.Hijack(func(net.Conn) { go x.run() })
+}
+
+// run carries a stream to its end and then serves the connection on.
+func (x *exchange) run() {
+	if x.stream() {
+		x.d.server.ServeConn(x.g)
+		return
+	}
+	x.g.Close()
+}
+
+// stream relays one stream, from as many workers as it takes. It reports
+// whether the connection can carry another request.
+func (x *exchange) stream() (keep bool) {
+	defer x.finish()
+	defer func() {
+		if e := recover(); e != nil {
+			x.d.log.Error("a stream panicked", "request", x.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
+			x.abandon()
+			x.outcome = "failed"
+			keep = false
+		}
+	}()
+	var a wire.Answer
+	for {
+		f := x.open(&a)
+		if x.over() {
+			return x.stopped()
+		}
+		if f != nil {
+			return x.s.refuse(f)
+		}
+		if a.Status != 200 || !a.EventStream {
+			if again, done := x.plain(&a); !again {
+				return done
+			}
+			continue
+		}
+		err := x.s.relay(&a)
+		if err == nil {
+			return x.s.complete()
+		}
+		if !x.broke(err) {
+			return false
+		}
+	}
+}
+
+// stopped ends a stream that nobody waits for, or that was told to end.
+func (x *exchange) stopped() bool {
+	x.abandon()
+	x.status = 499
+	switch cause(x.why.Load()) {
+	case causeClient:
+		phase := "waiting"
+		if x.s.events > 0 {
+			phase = "streaming"
+		}
+		x.d.metrics.hangups.WithLabelValues(x.pool.name, phase).Inc()
+	case causeOperator:
+		x.s.refuse(cancelled())
+		x.outcome = "cancelled"
+	case causeStop:
+		x.s.refuse(&failure{status: 503, typ: "service_unavailable", code: "shutting_down", message: "the door is shutting down"})
+		x.outcome = "failed"
+	}
+	return false
+}
+
+// plain passes on an answer that is no event stream: an error, mostly. While a
+// stream is being resumed there is no place for one: another worker is tried.
+func (x *exchange) plain(a *wire.Answer) (again, keep bool) {
+	ctype, after := headerText(a.ContentType), headerText(a.RetryAfter)
+	status := a.Status
+	body, err := x.readAnswer(a)
+	if err != nil || x.s.started {
+		if x.over() {
+			return false, x.stopped()
+		}
+		if err == nil {
+			x.d.log.Warn("a worker would not go on with a stream", "request", x.id, "worker", x.worker.Load().id, "status", status)
+		}
+		x.lost(ledger.Failed, "broken_answer")
+		if x.s.events > 0 && err == nil {
+			return false, x.s.fail(workerFailed(x.pool.name))
+		}
+		return true, false
+	}
+	x.settle(status, body)
+	x.status = status
+	return false, x.s.whole(status, ctype, after, body)
+}
+
+// broke decides what follows when a worker's part of a stream has ended
+// badly. It reports whether the stream goes on elsewhere.
+func (x *exchange) broke(err error) bool {
+	s := x.s
+	if err == errWriting || x.over() {
+		x.cancel(causeClient)
+		return x.stopped()
+	}
+	w := x.worker.Load()
+	why := reasonOf(err, cause(x.why.Load()))
+	x.d.log.Warn("a worker's stream broke", "request", x.id, "worker", w.id, "reason", why, "error", err.Error(), "events", s.events)
+	how := ledger.Failed
+	if why == "drain" {
+		how = ledger.Neutral
+	}
+	x.lost(how, why)
+	if how == ledger.Failed {
+		x.d.suspect(w, err)
+	}
+	x.why.CompareAndSwap(int32(causeDrain), 0)
+	x.why.CompareAndSwap(int32(causeHung), 0)
+	s.partial = nil
+	if s.events == 0 && !s.ended {
+		return true // nothing was relayed: it begins anew
+	}
+	if s.ended {
+		return s.closeEnded()
+	}
+	if ok := s.prepareResume(w); !ok {
+		x.d.metrics.resumes.WithLabelValues(x.pool.name, why, "impossible").Inc()
+		return s.fail(workerFailed(x.pool.name))
+	}
+	x.resume++
+	x.resumeFor = why
+	return true
+}
+
+func reasonOf(err error, why cause) string {
+	switch {
+	case why == causeDrain:
+		return "drain"
+	case why == causeHung || errors.Is(err, errIdle):
+		return "hung"
+	}
+	return "died"
+}
+
+// relay passes on a worker's events until the stream ends or breaks.
+func (s *stream) relay(a *wire.Answer) error {
+	x := s.x
+	x.mu.Lock()
+	c := x.up
+	x.mu.Unlock()
+	if c == nil {
+		return errGone
+	}
+	if !s.started {
+		s.head()
+	}
+	r := reader{a: *a, left: a.Length}
+	for {
+		var b []byte
+		var err error
+		if c.to > c.from {
+			b, err = r.decode(c)
+		} else if err = s.await(c); err == nil {
+			continue
+		}
+		if len(b) > 0 {
+			if werr := s.pass(b); werr != nil {
+				return werr
+			}
+		}
+		if s.broken != nil {
+			return s.broken
+		}
+		if err == io.EOF {
+			if s.done || s.ended {
+				return s.finishUpstream(&r)
+			}
+			return errCut
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// reader takes the payload out of an answer's body.
+type reader struct {
+	a     wire.Answer
+	ch    wire.Chunks
+	left  int64
+	whole bool
+}
+
+// decode consumes what the connection has read; io.EOF says that the body is
+// over.
+func (r *reader) decode(c *upConn) ([]byte, error) {
+	b := c.rest[c.from:c.to]
+	if r.a.Chunked {
+		n, used, err := r.ch.Decode(b)
+		c.from += used
+		if err == nil && r.ch.Done() {
+			r.whole, err = true, io.EOF
+		}
+		return b[:n], err
+	}
+	if r.a.Length >= 0 {
+		n := int(min(int64(len(b)), r.left))
+		c.from += n
+		if r.left -= int64(n); r.left == 0 {
+			r.whole = true
+			return b[:n], io.EOF
+		}
+		return b[:n], nil
+	}
+	c.from = c.to
+	return b, nil
+}
+
+// finishUpstream keeps or closes the connection of a stream that came whole.
+func (s *stream) finishUpstream(r *reader) error {
+	if r.whole && !r.a.Close {
+		s.x.keep()
+	} else {
+		s.x.drop()
+	}
+	return nil
+}
+
+// await waits for the worker's next bytes, and keeps the client's connection
+// alive meanwhile.
+func (s *stream) await(c *upConn) error {
+	x := s.x
+	from := x.d.now()
+	for {
+		c.Conn.SetReadDeadline(time.Now().Add(step))
+		err := c.fill()
+		if err == nil {
+			return nil
+		}
+		if !timedOut(err) {
+			if err == io.EOF {
+				return io.EOF
+			}
+			return errCut
+		}
+		if x.over() {
+			return errGone
+		}
+		if !s.heartbeat() {
+			return errWriting
+		}
+		now := x.d.now()
+		limit := int64(time.Duration(x.v.set.Door.Limits.Idle))
+		if s.events == 0 {
+			// A long prefill is no hang while the worker makes progress.
+			limit = int64(time.Duration(x.v.set.Door.Limits.FirstByte))
+			from = max(from, x.d.ledger.View(x.worker.Load().acct, now).ProgressAt)
+		}
+		if now-from > limit {
+			return errIdle
+		}
+	}
+}
+
+// heartbeat writes a comment line between two events. It has no empty line
+// behind it: some clients take that for an event.
+func (s *stream) heartbeat() bool {
+	if !s.started || !s.between {
+		return true
+	}
+	return s.write([]byte(": heartbeat\n")) == nil
+}
+
+// head prepares the head of the answer; it leaves with the first bytes.
+func (s *stream) head() {
+	s.started = true
+	x := s.x
+	x.status = 200
+	x.state.Store(phaseStreaming)
+	b := make([]byte, 0, 512)
+	b = append(b, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n"...)
+	b = s.marks(b)
+	if x.http10 {
+		x.close = true
+	} else {
+		b = append(b, "transfer-encoding: chunked\r\n"...)
+	}
+	if x.g.pipelined() {
+		x.close = true
+	}
+	if x.close {
+		b = append(b, "connection: close\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	x.g.Conn.SetWriteDeadline(time.Now().Add(writeWithin))
+	if _, err := x.g.Conn.Write(b); err != nil {
+		x.cancel(causeClient)
+	}
+}
+
+// marks appends the fields that every answer carries.
+func (s *stream) marks(b []byte) []byte {
+	x := s.x
+	b = append(b, s.cors...)
+	b = append(append(append(b, "x-request-id: "...), x.id...), "\r\n"...)
+	if w := x.worker.Load(); w != nil {
+		b = append(append(append(b, "x-roundhouse-worker: "...), w.id...), "\r\n"...)
+	}
+	b = append(b, "x-roundhouse-queue-ms: "...)
+	b = strconv.AppendInt(b, x.queued/1e6, 10)
+	return append(b, "\r\n"...)
+}
+
+// write sends payload as one chunk.
+func (s *stream) write(payload []byte) error {
+	o := newOut()
+	defer o.free()
+	o.b = append(o.b, payload...)
+	return s.flush(o)
+}
+
+// flush sends what an out buffer holds as one chunk.
+func (s *stream) flush(o *outBuf) error {
+	b := o.framed(!s.x.http10)
+	if b == nil {
+		return nil
+	}
+	s.x.g.Conn.SetWriteDeadline(time.Now().Add(writeWithin))
+	if _, err := s.x.g.Conn.Write(b); err != nil {
+		return errWriting
+	}
+	return nil
+}
+
+// complete ends a stream that came whole, and reports whether the connection
+// can go on.
+func (s *stream) complete() bool {
+	x := s.x
+	if x.usage.known {
+		x.d.ledger.Settle(&x.charge, x.usage.prompt, x.usage.cached)
+		x.pool.learn(x.model).Learn(x.peek.PromptBytes, x.usage.prompt, x.usage.generated)
+	}
+	x.remember()
+	if x.resume > 0 {
+		x.d.metrics.resumes.WithLabelValues(x.pool.name, x.resumeFor, "ok").Inc()
+	}
+	x.release(ledger.Served)
+	return s.terminate()
+}
+
+// terminate writes the end of the chunked body.
+func (s *stream) terminate() bool {
+	x := s.x
+	if !x.http10 {
+		x.g.Conn.SetWriteDeadline(time.Now().Add(writeWithin))
+		if _, err := x.g.Conn.Write([]byte("0\r\n\r\n")); err != nil {
+			return false
+		}
+	}
+	return !x.close
+}
+
+// whole writes an answer that is no stream.
+func (s *stream) whole(status int, ctype, after string, body []byte) bool {
+	x := s.x
+	b := make([]byte, 0, 512+len(body))
+	b = fmt.Appendf(b, "HTTP/1.1 %d %s\r\ncontent-type: %s\r\ncontent-length: %d\r\n", status, fasthttp.StatusMessage(status), ctype, len(body))
+	if after != "" {
+		b = fmt.Appendf(b, "retry-after: %s\r\n", after)
+	}
+	b = s.marks(b)
+	if x.http10 {
+		x.close = true
+	}
+	if x.close {
+		b = append(b, "connection: close\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	b = append(b, body...)
+	s.started = true
+	x.g.Conn.SetWriteDeadline(time.Now().Add(writeWithin))
+	_, err := x.g.Conn.Write(b)
+	return err == nil && !x.close
+}
+
+// refuse tells the client that it will get no answer: as an answer while none
+// has begun, else as an event.
+func (s *stream) refuse(f *failure) bool {
+	x := s.x
+	if f.reason != "" {
+		x.d.metrics.refused(x.pool.name, f.reason)
+	}
+	x.outcome = "refused"
+	if f.status == 502 || f.code == "no_worker" {
+		x.outcome = "failed"
+	}
+	if s.started {
+		return s.fail(f)
+	}
+	x.status = f.status
+	after := ""
+	if f.retryAfter > 0 {
+		after = strconv.Itoa(f.retryAfter)
+	}
+	return s.whole(f.status, "application/json", after, f.body())
+}
+
+// fail ends a stream that has begun with one error event, and neither [DONE]
+// nor the last chunk: clients take those for success. The connection ends.
+func (s *stream) fail(f *failure) bool {
+	x := s.x
+	x.outcome = "failed"
+	if x.charge.Worker() != nil {
+		x.drop()
+		x.release(ledger.Neutral)
+	}
+	var event []byte
+	if !s.between {
+		event = append(event, "\n\n"...)
+	}
+	event = append(append(append(event, "data: "...), f.body()...), "\n\n"...)
+	s.write(event)
+	return false
+}

@@ -1,0 +1,237 @@
+package balancer
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/wire"
+)
+
+// maxAnswer bounds an answer that does not stream.
+const maxAnswer = 64 << 20
+
+// unary serves a request whose answer does not stream: it is held whole before
+// the client sees a byte, so that a worker's death costs another try and
+// nothing else.
+func (x *exchange) unary(ctx *fasthttp.RequestCtx) {
+	defer x.finish()
+	var a wire.Answer
+	for {
+		f := x.open(&a)
+		if x.over() {
+			x.abandon()
+			x.status = 499
+			if cause(x.why.Load()) != causeClient {
+				x.d.fail(ctx, cancelled())
+			}
+			ctx.SetConnectionClose()
+			return
+		}
+		if f != nil {
+			x.refuse(ctx, f)
+			return
+		}
+		ctype, after := headerText(a.ContentType), headerText(a.RetryAfter)
+		disposition := headerText(a.Disposition)
+		body, err := x.readAnswer(&a)
+		if err == nil {
+			x.settle(a.Status, body)
+			x.respond(ctx, a.Status, ctype, after, disposition, body)
+			return
+		}
+		if x.over() {
+			continue
+		}
+		if err == errTooLong {
+			x.drop()
+			x.release(ledger.Neutral)
+			x.refuse(ctx, &failure{status: 502, typ: "api_error", code: "answer_too_long", message: fmt.Sprintf("the worker's answer is longer than %d MiB", maxAnswer>>20)})
+			return
+		}
+		x.d.log.Warn("worker broke off an answer", "request", x.id, "worker", x.worker.Load().id, "error", err.Error())
+		w := x.worker.Load()
+		x.lost(ledger.Failed, "broken_answer")
+		x.d.suspect(w, err)
+		x.why.CompareAndSwap(int32(causeDrain), 0)
+		x.why.CompareAndSwap(int32(causeHung), 0)
+	}
+}
+
+// readAnswer reads a whole answer, however long it takes while the worker
+// makes progress.
+func (x *exchange) readAnswer(a *wire.Answer) ([]byte, error) {
+	x.mu.Lock()
+	c := x.up
+	x.mu.Unlock()
+	if c == nil {
+		return nil, errGone
+	}
+	c.Conn.SetReadDeadline(time.Now().Add(time.Duration(x.v.set.Door.Limits.Idle)))
+	body, keep, err := c.body(a, nil, maxAnswer)
+	if err != nil {
+		return nil, err
+	}
+	if keep {
+		x.keep()
+	} else {
+		x.drop()
+	}
+	return body, nil
+}
+
+// settle ends the charge of an answer that came whole.
+func (x *exchange) settle(status int, body []byte) {
+	now := x.d.now()
+	x.first = now
+	how := ledger.Served
+	switch {
+	case status == 429 || status == 503:
+		how = ledger.Busy
+	case status >= 500:
+		how = ledger.Failed
+	case status >= 400:
+		how = ledger.Neutral
+	}
+	if how == ledger.Served {
+		tail := body[max(0, len(body)-2048):]
+		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
+			x.usage.read(tail[at:])
+		}
+		if x.usage.known {
+			x.d.ledger.Settle(&x.charge, x.usage.prompt, x.usage.cached)
+			x.d.ledger.Grow(&x.charge, x.usage.generated)
+			x.pool.learn(x.model).Learn(x.peek.PromptBytes, x.usage.prompt, x.usage.generated)
+		}
+		x.remember()
+		x.keepHeld(body)
+	}
+	x.release(how)
+}
+
+// respond writes the answer through fasthttp.
+func (x *exchange) respond(ctx *fasthttp.RequestCtx, status int, ctype, after, disposition string, body []byte) {
+	x.status = status
+	h := &ctx.Response.Header
+	ctx.SetStatusCode(status)
+	if ctype != "" {
+		ctx.SetContentType(ctype)
+	}
+	if after != "" {
+		h.Set("retry-after", after)
+	}
+	if disposition != "" {
+		h.Set("content-disposition", disposition)
+	}
+	x.mark(h)
+	ctx.Response.SetBodyRaw(body)
+}
+
+// mark sets the fields that every answer of an exchange carries.
+func (x *exchange) mark(h *fasthttp.ResponseHeader) {
+	h.Set("x-request-id", x.id)
+	if w := x.worker.Load(); w != nil {
+		h.Set("x-roundhouse-worker", w.id)
+	}
+	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.queued/1e6, 10))
+}
+
+// refuse answers with an error of the door's own.
+func (x *exchange) refuse(ctx *fasthttp.RequestCtx, f *failure) {
+	x.status = f.status
+	x.outcome = "refused"
+	if f.status == 502 || f.code == "no_worker" {
+		x.outcome = "failed"
+	}
+	if f.reason != "" {
+		x.d.metrics.refused(x.pool.name, f.reason)
+		f.reason = ""
+	}
+	x.d.fail(ctx, f)
+	x.mark(&ctx.Response.Header)
+}
+
+// abandon ends the work for a request that nobody waits for.
+func (x *exchange) abandon() {
+	x.drop()
+	x.release(ledger.Neutral)
+	x.outcome = "cancelled"
+}
+
+func cancelled() *failure {
+	return &failure{status: 499, typ: "api_error", code: "cancelled", message: "the request was cancelled by an operator"}
+}
+
+// headerText copies a field's value out of a buffer that is about to be used
+// again.
+func headerText(b []byte) string {
+	if string(b) == "application/json" {
+		return "application/json"
+	}
+	return string(b)
+}
+
+// finish is the end of every exchange: its books, its line in the log.
+func (x *exchange) finish() {
+	x.g.serve(nil)
+	if x.charge.Worker() != nil {
+		x.abandon() // a path that ended without its release would be a fault
+	}
+	x.d.memory.give(x.booked)
+	x.booked = 0
+	x.body = nil
+	if x.key != nil {
+		x.key.leave()
+		if x.usage.known {
+			x.key.charge(x.usage.prompt + x.usage.generated - x.ask.Prompt - x.ask.Expect)
+		}
+	}
+	x.d.delist(x)
+	if x.outcome == "" {
+		x.outcome = outcomeOf(x.status)
+	}
+	x.d.metrics.ended(x)
+	x.d.logAccess(x)
+}
+
+func outcomeOf(status int) string {
+	switch {
+	case status < 400:
+		return "ok"
+	case status < 500:
+		return "client_error"
+	}
+	return "failed"
+}
+
+// read takes the token counts out of a usage object.
+func (u *usage) read(b []byte) {
+	number := func(name string) (n int64, ok bool) {
+		v, ok := wire.Field(b, name)
+		if !ok {
+			return 0, false
+		}
+		n, err := strconv.ParseInt(string(v), 10, 53)
+		return n, err == nil && n >= 0
+	}
+	prompt, ok := number(`"prompt_tokens"`)
+	if !ok {
+		if prompt, ok = number(`"input_tokens"`); !ok {
+			return
+		}
+	}
+	u.known, u.prompt = true, prompt
+	if g, ok := number(`"completion_tokens"`); ok {
+		u.generated = g
+	} else if g, ok := number(`"output_tokens"`); ok {
+		u.generated = g
+	}
+	u.cached = -1
+	if c, ok := number(`"cached_tokens"`); ok {
+		u.cached = c
+	}
+}

@@ -1,0 +1,274 @@
+package balancer
+
+import (
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/ledger"
+	"roundhouse/configs"
+)
+
+// view is the worker set in force with all that is derived of it. It is
+// replaced whole and never changed.
+type view struct {
+	set     control.WorkerSet
+	limits  *limits
+	pools   []*pool
+	byName  map[string]*pool
+	workers []*worker
+	routes  map[string]*route  // by name and alias
+	models  map[string]*target // by served name
+	keys    *keyring
+	tls     *tls.Config // nil: plain HTTP
+}
+
+// target is a model and the pools that serve it.
+type target struct {
+	model string
+	pools []*pool
+}
+
+// apply puts a worker set in force, whole or not at all. d.mu is held.
+func (d *Door) apply(set control.WorkerSet) error {
+	old := d.current()
+	if set.Schema != 1 {
+		return fmt.Errorf("the worker set has schema %d; this door knows 1", set.Schema)
+	}
+	keys, err := newKeyring(set.Door.Keys, old)
+	if err != nil {
+		return err
+	}
+	if err := checkSet(&set); err != nil {
+		return err
+	}
+	cert, err := loadTLS(set.Door.TLS)
+	if err != nil {
+		return err
+	}
+	v := &view{tls: cert, set: set, keys: keys, byName: map[string]*pool{}, limits: limitsOf(&set.Door)}
+	d.memory.limit.Store(int64(set.Door.Memory))
+	if set.Door.Memory == 0 {
+		d.memory.limit.Store(4 << 30)
+	}
+	d.ledger.Configure(ledger.Breaker{Failures: set.Door.Breaker.Failures, Open: int64(set.Door.Breaker.Open)}, int64(set.Door.SlowStart))
+	kept := map[*worker]bool{}
+	for i := range set.Pools {
+		if err := d.applyPool(v, old, &set.Pools[i], &set, kept); err != nil {
+			return err
+		}
+	}
+	v.routes = makeRoutes(set.Routes, old)
+	v.models = mapModels(v)
+	d.view.Store(v)
+	for _, w := range old.workers {
+		if !kept[w] {
+			d.retire(w)
+		}
+	}
+	for _, p := range v.pools {
+		p.pump(d)
+	}
+	return nil
+}
+
+// loadTLS reads the door's certificate.
+func loadTLS(c *configs.TLS) (*tls.Config, error) {
+	if c == nil {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("door.tls: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// checkSet refuses what could only be applied in part.
+func checkSet(set *control.WorkerSet) error {
+	seen := map[string]bool{}
+	for _, p := range set.Pools {
+		if p.Name == "" || seen[p.Name] {
+			return fmt.Errorf("the worker set has a pool without a name, or two pools %q", p.Name)
+		}
+		seen[p.Name] = true
+		names := map[string]bool{}
+		for _, w := range p.Workers {
+			if w.Name == "" || names[w.Name] {
+				return fmt.Errorf("pool %q has a worker without a name, or two workers %q", p.Name, w.Name)
+			}
+			names[w.Name] = true
+			if _, err := newUpstream(w.URL); err != nil && w.State != "starting" {
+				return fmt.Errorf("worker %s/%s: %w", p.Name, w.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet, kept map[*worker]bool) error {
+	p := old.byName[cfg.Name]
+	if p == nil {
+		p = newPool(cfg.Name)
+		p.prefix.Store(ledger.NewPrefixTable(prefixBytes / max(1, len(set.Pools))))
+	}
+	end := cfg.ReasoningEnd
+	p.end.Store(&end)
+	var workers []*worker
+	var accts []*ledger.Worker
+	for _, wc := range cfg.Workers {
+		if wc.URL == "" {
+			continue // it has no address yet
+		}
+		w := p.find(wc.Name)
+		if w == nil {
+			w = &worker{id: cfg.Name + "/" + wc.Name, pool: p, slot: p.freeSlot(workers), acct: &ledger.Worker{ID: cfg.Name + "/" + wc.Name}}
+		}
+		if err := w.apply(d, wc); err != nil {
+			return fmt.Errorf("worker %s: %w", w.id, err)
+		}
+		kept[w] = true
+		workers = append(workers, w)
+		accts = append(accts, w.acct)
+	}
+	policy, ok := ledger.ParsePolicy(cfg.Policy)
+	if !ok {
+		policy = ledger.LeastKV
+	}
+	p.setCanary(cfg.Canary, workers)
+	d.ledger.SetGroup(&p.group, policy, accts)
+	p.workers.Store(&workers)
+	v.pools = append(v.pools, p)
+	v.byName[p.name] = p
+	v.workers = append(v.workers, workers...)
+	return nil
+}
+
+// prefixBytes is the budget of all prefix tables together.
+const prefixBytes = 64 << 20
+
+func (p *pool) find(name string) *worker {
+	for _, w := range *p.workers.Load() {
+		if w.id == p.name+"/"+name {
+			return w
+		}
+	}
+	return nil
+}
+
+// freeSlot returns the least bit of the prefix table that no worker uses.
+func (p *pool) freeSlot(also []*worker) int {
+	for slot := 0; ; slot++ {
+		taken := func(w *worker) bool { return w.slot == slot }
+		if !slices.ContainsFunc(*p.workers.Load(), taken) && !slices.ContainsFunc(also, taken) {
+			p.forgetSlot(slot)
+			return slot
+		}
+	}
+}
+
+func (p *pool) forgetSlot(slot int) {
+	if t := p.prefix.Load(); t != nil {
+		t.Forget(slot)
+	}
+}
+
+func (p *pool) setCanary(c *control.Canary, workers []*worker) {
+	p.canary.Store(nil)
+	if c == nil {
+		return
+	}
+	for _, w := range workers {
+		if w.id == p.name+"/"+c.Worker {
+			p.canary.Store(&canary{worker: w, share: c.Share})
+		}
+	}
+}
+
+// limitsOf fills in what a configuration leaves out.
+func limitsOf(c *configs.Door) *limits {
+	or := func(v configs.Duration, def time.Duration) time.Duration {
+		if v > 0 {
+			return time.Duration(v)
+		}
+		return def
+	}
+	l := &limits{
+		body: int64(c.Limits.Body), headers: int(c.Limits.Headers), keepAlive: 2 * time.Minute,
+		headerRead: or(c.Limits.HeaderRead, 10*time.Second), bodyIdle: or(c.Limits.BodyIdle, 30*time.Second),
+	}
+	if l.body <= 0 {
+		l.body = 64 << 20
+	}
+	if l.headers <= 0 {
+		l.headers = 64 << 10
+	}
+	return l
+}
+
+// mapModels finds which pools serve which model: by their configuration, else
+// by what their workers say.
+func mapModels(v *view) map[string]*target {
+	m := map[string]*target{}
+	put := func(name string, p *pool) {
+		t := m[name]
+		if t == nil {
+			t = &target{model: name}
+			m[name] = t
+		}
+		if !slices.Contains(t.pools, p) {
+			t.pools = append(t.pools, p)
+		}
+	}
+	for i, p := range v.pools {
+		for _, name := range v.set.Pools[i].Models {
+			put(name, p)
+		}
+		for _, name := range p.models() {
+			put(name, p)
+		}
+	}
+	return m
+}
+
+// remap makes the map of models anew, after a worker's models changed.
+func (d *Door) remap() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := *d.current()
+	v.models = mapModels(&v)
+	d.view.Store(&v)
+}
+
+// retire ends what the door does for a worker that the set no longer names.
+func (d *Door) retire(w *worker) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopReader()
+	if up := w.up.Load(); up != nil {
+		up.retire()
+	}
+	d.ledger.SetWorker(w.acct, w.generation(), false, 0, d.now())
+	d.metrics.forget(w)
+}
+
+// scrapeInterval and scrapeNames are a pool's own, while it exists.
+func (d *Door) scrapeInterval(name string) time.Duration {
+	for i := range d.current().set.Pools {
+		if c := &d.current().set.Pools[i]; c.Name == name && c.Scrape.Interval > 0 {
+			return time.Duration(c.Scrape.Interval)
+		}
+	}
+	return 250 * time.Millisecond
+}
+
+func (d *Door) scrapeNames(name string) map[string]string {
+	for i := range d.current().set.Pools {
+		if c := &d.current().set.Pools[i]; c.Name == name {
+			return c.Scrape.Names
+		}
+	}
+	return nil
+}

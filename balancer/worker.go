@@ -1,0 +1,209 @@
+package balancer
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/ledger"
+)
+
+// worker is one worker as the door treats it. It lives as long as the worker
+// set names it, through all its generations.
+type worker struct {
+	id   string // pool/name
+	pool *pool
+	slot int // its bit in the pool's prefix table
+	acct *ledger.Worker
+	own  bool // ours: it has a status stream and takes roundhouse_resume
+
+	up     atomic.Pointer[upstream]
+	apiKey atomic.Pointer[string]
+	models atomic.Pointer[[]string]
+
+	mu       sync.Mutex
+	cfg      control.Worker
+	reached  bool   // it has answered in this generation
+	local    uint64 // generations that only this door has seen (a static worker restarted)
+	identity string // what the worker says tells its process from the last
+	state    string
+	reason   string
+	since    time.Time
+	forced   bool // its drain is over, and what was left was moved
+
+	cancel context.CancelFunc // ends its reader
+	done   chan struct{}
+}
+
+// generation is what the ledger knows this worker's process by.
+func (w *worker) generation() uint64 { return w.cfg.Generation<<16 + w.local + 1 }
+
+func (w *worker) modelList() []string {
+	if m := w.models.Load(); m != nil {
+		return *m
+	}
+	return nil
+}
+
+// apply takes what the supervisor wants of the worker.
+func (w *worker) apply(d *Door, cfg control.Worker) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.up.Load()
+	fresh := old == nil || cfg.URL != w.cfg.URL || cfg.Generation != w.cfg.Generation || cfg.Kind != w.cfg.Kind
+	if fresh {
+		up, err := newUpstream(cfg.URL)
+		if err != nil {
+			return err
+		}
+		w.up.Store(up)
+		if old != nil {
+			old.retire()
+		}
+		w.reached, w.local, w.identity = false, 0, ""
+		w.pool.forget(w)
+	}
+	w.apiKey.Store(&cfg.APIKey)
+	w.own = cfg.Kind == "roundhouse"
+	if cfg.State != "draining" {
+		w.forced = false
+	}
+	w.cfg = cfg
+	w.update(d)
+	if fresh {
+		w.restart(d)
+	}
+	return nil
+}
+
+// update tells the ledger whether the worker may be used. w.mu is held.
+func (w *worker) update(d *Door) {
+	ready := w.cfg.State == "ready" && w.reached
+	d.ledger.SetWorker(w.acct, w.generation(), ready, w.cfg.KVTokens, d.now())
+	state, reason := w.cfg.State, w.cfg.Reason
+	if state == "ready" && !w.reached {
+		state, reason = "unreachable", "this door has had no answer from it yet"
+	}
+	if state != w.state || reason != w.reason {
+		w.state, w.reason, w.since = state, reason, time.Now()
+	}
+}
+
+// reachedNow notes an answer from the worker. identity tells its process from
+// another; a new one begins a generation of its own.
+func (w *worker) reachedNow(d *Door, identity string) {
+	w.mu.Lock()
+	changed := !w.reached
+	if identity != "" && identity != w.identity {
+		if w.identity != "" {
+			w.local++
+			w.pool.forget(w)
+		}
+		w.identity = identity
+		changed = true
+	}
+	w.reached = true
+	if changed {
+		w.update(d)
+	}
+	w.mu.Unlock()
+	if changed {
+		d.ledger.Recover(w.acct, d.now())
+		w.pool.pump(d)
+	}
+}
+
+// restart starts the reader of the worker's reports anew. w.mu is held.
+func (w *worker) restart(d *Door) {
+	w.stopReader()
+	ctx, cancel := context.WithCancel(d.ctx)
+	w.cancel, w.done = cancel, make(chan struct{})
+	go func(done chan struct{}, own bool) {
+		defer close(done)
+		if own {
+			w.followStatus(ctx, d)
+		} else {
+			w.scrape(ctx, d)
+		}
+	}(w.done, w.own)
+}
+
+// stopReader ends the reader without waiting for it.
+func (w *worker) stopReader() {
+	if w.cancel != nil {
+		w.cancel()
+		w.cancel = nil
+	}
+}
+
+// forget drops what the prefix table knows of a worker.
+func (p *pool) forget(w *worker) {
+	if t := p.prefix.Load(); t != nil {
+		t.Forget(w.slot)
+	}
+}
+
+// setModels notes which models a worker serves.
+func (w *worker) setModels(d *Door, models []string) {
+	old := w.modelList()
+	same := len(old) == len(models)
+	for i := 0; same && i < len(models); i++ {
+		same = old[i] == models[i]
+	}
+	if same {
+		return
+	}
+	w.models.Store(&models)
+	d.remap()
+}
+
+// view is the worker as the private socket shows it.
+func (w *worker) view(d *Door) control.WorkerState {
+	v := d.ledger.View(w.acct, d.now())
+	w.mu.Lock()
+	s := control.WorkerState{
+		ID: w.id, Generation: w.cfg.Generation, State: w.state, Reason: w.reason, Since: w.since, Reached: w.reached,
+		Models: w.modelList(),
+	}
+	w.mu.Unlock()
+	switch {
+	case s.State == "draining" && v.InFlight == 0:
+		s.State = "drained"
+	case s.State == "ready" && v.Ejected != "" && v.Ejected != "busy":
+		s.State, s.Reason = "ejected", v.Ejected
+	}
+	if s.Models == nil {
+		s.Models = []string{}
+	}
+	s.KV = control.KV{ChargedTokens: v.KV, ForeignTokens: v.Foreign}
+	if v.Capacity > 0 {
+		s.KV.CapacityTokens = &v.Capacity
+		usage := float64(v.KV+v.Foreign) / float64(v.Capacity)
+		s.KV.Usage = &usage
+	}
+	if v.Reported >= 0 {
+		s.KV.ReportedTokens = &v.Reported
+	}
+	if v.ReportAge >= 0 {
+		age := float64(v.ReportAge) / 1e9
+		s.KV.ReportAgeSeconds = &age
+	}
+	s.Requests.InFlight = v.InFlight
+	if v.Running >= 0 {
+		s.Requests.Running = &v.Running
+	}
+	if v.Waiting >= 0 {
+		s.Requests.Waiting = &v.Waiting
+	}
+	if v.PrefillTotal >= 0 {
+		s.Requests.PrefillTokens = &v.PrefillTotal
+	}
+	if v.OldestSent > 0 {
+		old := float64(d.now()-v.OldestSent) / 1e9
+		s.Requests.OldestSeconds = &old
+	}
+	s.Served, s.Failed, s.Tokens, s.TTFTSeconds, s.TokensPerSecond = v.Served, v.Failed, v.Tokens, v.TTFT, v.Decode
+	return s
+}
