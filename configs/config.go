@@ -21,6 +21,10 @@ type Config struct {
 
 	// Warnings are what Load found that is allowed and hardly meant.
 	Warnings Diagnostics `json:"-"`
+
+	// revealed returns what env() and file() returned, for Redacted. It is a
+	// function so that printing a Config does not print them.
+	revealed func() []string
 }
 
 // Log says what the program writes about itself.

@@ -43,13 +43,14 @@ func Parse(file string, src []byte, env func(string) (string, bool)) (*Config, e
 		return nil, sorted(d.diags)
 	}
 	cfg.Warnings = sorted(d.warns)
+	cfg.revealed = func() []string { return *d.revealed }
 	return cfg, nil
 }
 
 // decode reads src into a Config with its defaults, not yet checked.
 func decode(file string, src []byte, env func(string) (string, bool)) (*Config, *decoder) {
 	d := &decoder{
-		evaluator: evaluator{dir: filepath.Dir(file), env: env},
+		evaluator: evaluator{dir: filepath.Dir(file), env: env, revealed: new([]string)},
 		file:      file, src: src,
 		where: map[string]hcl.Range{}, hidden: map[string]bool{},
 	}

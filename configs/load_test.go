@@ -229,3 +229,34 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestRedacted(t *testing.T) {
+	cfg := parse(t, `
+pool "a" {
+  engine {
+    args        = ["--api-key", "hush-arg", "--hf-token=hush-arg", "--port", env("PORT"), "x${env("A_KEY")}"]
+    environment = { HF_TOKEN = "hush-env", URL = "http://${env("A_KEY")}@h", LEVEL = "INFO" }
+  }
+}
+pool "b" {
+  driver = "docker"
+  image = "x"
+  command = ["--key", "hush-arg", "serve"]
+  environment = { A = env("A_KEY") }
+}`)
+	text, err := json.Marshal(cfg.Redacted())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "hush") {
+		t.Errorf("a secret shows in %s", text)
+	}
+	for _, want := range []string{`"LEVEL":"INFO"`, `"--port"`, `"serve"`, `"--hf-token=***"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("hides too much, no %s: %s", want, text)
+		}
+	}
+	if cfg.Pools[1].Container.Environment["A"] != "hush-key-1" {
+		t.Error("the configuration itself has changed")
+	}
+}

@@ -51,6 +51,8 @@ func faultf(at hcl.Range, format string, args ...any) *fault {
 type evaluator struct {
 	dir string // what the paths of file() are relative to
 	env func(string) (string, bool)
+
+	revealed *[]string // grows with what env() and file() return
 }
 
 func (e evaluator) eval(x hclsyntax.Expression) (value, *fault) {
@@ -180,6 +182,7 @@ func (e evaluator) call(x *hclsyntax.FunctionCallExpr) (value, *fault) {
 			return value{}, faultf(x.Range(), "the environment has no %s; set it where roundhouse is started", arg.text)
 		}
 		out.text = text
+		*e.revealed = append(*e.revealed, text)
 		return out, nil
 	}
 	path := arg.text
@@ -192,6 +195,7 @@ func (e evaluator) call(x *hclsyntax.FunctionCallExpr) (value, *fault) {
 	}
 	// An editor ends a file with a newline; nobody means it as part of a key.
 	out.text = strings.TrimRight(string(text), "\r\n")
+	*e.revealed = append(*e.revealed, out.text)
 	return out, nil
 }
 
