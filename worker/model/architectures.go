@@ -15,6 +15,9 @@ type architecture struct {
 	quants   []string // quant_method of checkpoints that it reads
 	fixture  string   // testdata/<fixture>.json holds its golden test
 
+	encoder bool   // keeps no KV cache
+	embeds  string // testdata/<embeds>.json: golden test as an embedding model; "": it is none
+
 	defaults func(*settings) // before config.json is read
 	finish   func(*settings) // after; nil: nothing
 	record   func(*graph)
@@ -30,7 +33,7 @@ func architectures() []architecture {
 			families: "Qwen2, Qwen2.5, QwQ, DeepSeek-R1-Distill-Qwen",
 			features: "GQA, biases, windows on the upper layers, YaRN"},
 		{name: "Qwen3ForCausalLM", kind: Generate, fixture: "qwen3", defaults: qwen3Defaults, finish: qwenWindows, record: qwen3,
-			families: "Qwen3 (dense)",
+			families: "Qwen3 (dense), Qwen3-Embedding", embeds: "qwen3_embed",
 			features: "GQA, QK norms, windows on the upper layers, YaRN"},
 		{name: "Qwen3MoeForCausalLM", kind: Generate, fixture: "qwen3_moe", defaults: qwen3MoEDefaults, finish: qwen3MoEWindows, record: qwen3MoE,
 			families: "Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder",
@@ -56,6 +59,18 @@ func architectures() []architecture {
 		{name: "GptOssForCausalLM", kind: Generate, fixture: "gpt_oss", defaults: gptOSSDefaults, finish: gptOSSWindows, record: gptOSS,
 			families: "gpt-oss-20b, gpt-oss-120b", quants: []string{"mxfp4"},
 			features: "GQA, biases, attention sinks, windows in turns, YaRN untruncated, experts with clamped gates, MXFP4"},
+		{name: "BertModel", kind: Embed, fixture: "bert", defaults: bertDefaults, finish: encoderEps, record: bertEmbed, encoder: true, embeds: "bert",
+			families: "BERT embeddings: bge-large, all-MiniLM, e5",
+			features: "segments, pooling (first, mean, last), normalisation"},
+		{name: "BertForSequenceClassification", kind: Score, fixture: "bert_score", defaults: bertDefaults, finish: encoderEps, record: bertScore, encoder: true,
+			families: "BERT cross-encoders: ms-marco-MiniLM",
+			features: "segments, labels"},
+		{name: "XLMRobertaModel", kind: Embed, fixture: "xlm_roberta", defaults: xlmRobertaDefaults, finish: xlmRobertaPositions, record: xlmRobertaEmbed, encoder: true, embeds: "xlm_roberta",
+			families: "XLM-RoBERTa embeddings: bge-m3, multilingual-e5",
+			features: "positions from the padding on, pooling (first, mean, last), normalisation"},
+		{name: "XLMRobertaForSequenceClassification", kind: Score, fixture: "xlm_roberta_score", defaults: xlmRobertaDefaults, finish: xlmRobertaPositions, record: xlmRobertaScore, encoder: true,
+			families: "XLM-RoBERTa rerankers: bge-reranker-base, bge-reranker-large, bge-reranker-v2-m3",
+			features: "positions from the padding on, labels"},
 		{name: "SeedOssForCausalLM", kind: Generate, fixture: "seed_oss", defaults: seedOSSDefaults, record: seedOSS,
 			families: "Seed-OSS-36B",
 			features: "GQA, biases"},
@@ -63,6 +78,14 @@ func architectures() []architecture {
 			families: "Hunyuan dense (0.5B to 7B)",
 			features: "GQA, QK norms after RoPE, RoPE with alpha"},
 	}
+}
+
+// groups are the KV groups of a model of this architecture.
+func (a architecture) groups(s *settings) []group {
+	if a.encoder {
+		return nil
+	}
+	return kvGroups(s)
 }
 
 // findArchitecture picks the row of the first name of config.json.

@@ -44,7 +44,15 @@ type Config struct {
 
 	// Windows has one entry for each KV group: how many tokens its layers see,
 	// 0 for all. Blocks that lie behind a window may be freed.
+	// It is empty for encoders, which keep no KV cache.
 	Windows []int
+
+	Labels int // numbers that a model which scores gives for each text; 0 for others
+
+	// Prompts that an embedding model was trained with, by name, and the one
+	// that is put before a text when a request names none ("": none).
+	Prompts       map[string]string
+	DefaultPrompt string
 
 	// Defaults of generation_config.json; nil where it says nothing.
 	Sampling SamplingDefaults
@@ -86,6 +94,9 @@ func readSettings(fsys fs.FS) (*settings, architecture, error) {
 	if arch.finish != nil {
 		arch.finish(s)
 	}
+	if s.pooling, err = readPooling(fsys, arch); err != nil {
+		return nil, arch, err
+	}
 	faults := s.complete()
 	if s.quant, err = s.readQuant(); err != nil {
 		faults = append(faults, err.Error())
@@ -103,6 +114,15 @@ func (s *settings) config(arch architecture, groups []group) Config {
 	c := Config{Architecture: arch.name, ModelType: s.ModelType, Kind: arch.kind, DType: s.DType,
 		Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
 		MaxPositions: s.positions(), EOS: s.EOS}
+	if s.pooling != nil {
+		c.Kind, c.Prompts, c.DefaultPrompt = Embed, s.pooling.prompts, s.pooling.prompt
+		if n := s.pooling.maxTokens; n > 0 {
+			c.MaxPositions = min(c.MaxPositions, n)
+		}
+	}
+	if arch.kind == Score {
+		c.Labels = s.labels()
+	}
 	if len(s.BOS) > 0 {
 		c.BOS = &s.BOS[0]
 	}

@@ -19,7 +19,7 @@ func gemma3(g *graph) {
 	ropes := map[string]*rope{fullAttention: g.rope(fullAttention), slidingAttention: g.gemma3Local()}
 	s := g.begin(float32(math.Sqrt(float64(g.Hidden))), 1)
 	for i := range g.Layers {
-		p := layerPrefix(i)
+		p := g.layer(i)
 		s.branch(p+"input_layernorm", p+"post_attention_layernorm", func(in kernels.Tensor) kernels.Tensor {
 			return g.attend(i, p+"self_attn.", in, attention{RoPE: ropes[g.layerType(i)], Bias: g.AttentionBias, OutBias: g.AttentionBias,
 				QNorm: "q_norm", KNorm: "k_norm", NormOffset: 1, Scale: float32(1 / math.Sqrt(g.QueryScale))})
@@ -32,7 +32,7 @@ func gemma3(g *graph) {
 	if g.LogitSoftCap != nil {
 		softCap = *g.LogitSoftCap
 	}
-	s.generate("model.norm", float32(softCap))
+	s.end(float32(softCap))
 }
 
 // gemma3Local is the rotation of layers with a window. Before transformers 5

@@ -10,7 +10,7 @@ func glm(g *graph) {
 	g.wantAct(g.Act, "silu")
 	s := g.begin(1, 0)
 	s.layers(g.glmAttention(), g.dense(gated{Inner: g.Inner, Act: kernels.SiLU, Fused: true}))
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 // glm4 is glm with norms after each branch too.
@@ -21,7 +21,7 @@ func glm4(g *graph) {
 	a := g.glmAttention()
 	s := g.begin(1, 0)
 	for i := range g.Layers {
-		p := layerPrefix(i)
+		p := g.layer(i)
 		s.branch(p+"input_layernorm", p+"post_self_attn_layernorm", func(in kernels.Tensor) kernels.Tensor {
 			return g.attend(i, p+"self_attn.", in, a)
 		})
@@ -29,7 +29,7 @@ func glm4(g *graph) {
 			return g.mlp(p+"mlp.", in, gated{Inner: g.Inner, Act: kernels.SiLU, Fused: true})
 		})
 	}
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func (g *graph) glmAttention() attention {

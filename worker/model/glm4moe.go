@@ -29,7 +29,7 @@ func glm4MoE(g *graph) {
 				Prefix: p + "mlp.experts.", Gate: "gate_proj.weight", Up: "up_proj.weight", Down: "down_proj.weight"}))
 		return out
 	})
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func glm4MoEDefaults(s *settings) {

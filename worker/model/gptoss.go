@@ -22,7 +22,7 @@ func gptOSS(g *graph) {
 			Kind: kernels.SwiGLUOAI, Limit: float32(g.SwiGLULimit), Top: g.ExpertsPerTok, TopFirst: true}))
 		return out
 	})
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func (g *graph) gptOSSExperts(p string, op *kernels.MoE) *kernels.MoE {

@@ -94,5 +94,14 @@ func (g *graph) wantAct(found, want string) {
 	g.want(found == want, "hidden_act is %q; this architecture is known with %q", found, want)
 }
 
-// layerPrefix is what the names of a layer's tensors begin with.
-func layerPrefix(layer int) string { return fmt.Sprintf("model.layers.%d.", layer) }
+// root is what the names of a decoder's tensors begin with: embedding models
+// are published without the head, and then without "model." too.
+func (g *graph) root() string {
+	if g.pooling != nil && !g.has("model.embed_tokens.weight") {
+		return ""
+	}
+	return "model."
+}
+
+// layer is what the names of a layer's tensors begin with.
+func (g *graph) layer(i int) string { return fmt.Sprintf("%slayers.%d.", g.root(), i) }

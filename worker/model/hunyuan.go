@@ -13,7 +13,7 @@ func hunyuan(g *graph) {
 		attention{RoPE: g.rope(fullAttention), Bias: g.AttentionBias, OutBias: g.AttentionBias,
 			QNorm: "query_layernorm", KNorm: "key_layernorm", NormLast: true},
 		g.dense(gated{Inner: g.Inner, Act: kernels.SiLU}))
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func hunyuanDefaults(s *settings) {

@@ -11,7 +11,7 @@ func llama(g *graph) {
 	s.layers(
 		attention{RoPE: g.rope(fullAttention), Bias: g.AttentionBias, OutBias: g.AttentionBias},
 		g.dense(gated{Inner: g.Inner, Act: kernels.SiLU, Bias: g.MLPBias}))
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func llamaDefaults(s *settings) {

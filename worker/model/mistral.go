@@ -13,7 +13,7 @@ func mistral(g *graph) {
 	s.layers(
 		attention{RoPE: g.rope(fullAttention)},
 		g.dense(gated{Inner: g.Inner, Act: kernels.SiLU}))
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func mistralDefaults(s *settings) {

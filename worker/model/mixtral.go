@@ -14,7 +14,7 @@ func mixtral(g *graph) {
 				Gate: "w1.weight", Up: "w3.weight", Down: "w2.weight"}))
 		return out
 	})
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func mixtralDefaults(s *settings) {

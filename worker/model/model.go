@@ -42,7 +42,7 @@ func open(fsys fs.FS, openWeights func() (*weights.Set, error)) (*Model, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{settings: s, arch: arch, groups: kvGroups(s)}
+	m := &Model{settings: s, arch: arch, groups: arch.groups(s)}
 	m.config = s.config(arch, m.groups)
 	if err := m.config.generation(fsys); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ func qwen2(g *graph) {
 	s.layers(
 		attention{RoPE: g.rope(fullAttention), Bias: true},
 		g.dense(gated{Inner: g.Inner, Act: kernels.SiLU}))
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func qwen2Defaults(s *settings) {

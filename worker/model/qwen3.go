@@ -7,7 +7,7 @@ func qwen3(g *graph) {
 	g.wantAct(g.Act, "silu")
 	s := g.begin(1, 0)
 	s.layers(g.qwen3Attention(), g.dense(gated{Inner: g.Inner, Act: kernels.SiLU}))
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func (g *graph) qwen3Attention() attention {

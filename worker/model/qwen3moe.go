@@ -25,7 +25,7 @@ func qwen3MoE(g *graph) {
 				Gate: "gate_proj.weight", Up: "up_proj.weight", Down: "down_proj.weight"}))
 		return out
 	})
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func qwen3MoEDefaults(s *settings) {

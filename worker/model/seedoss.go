@@ -9,7 +9,7 @@ func seedOSS(g *graph) {
 	s.layers(
 		attention{RoPE: g.rope(fullAttention), Bias: g.AttentionBias, OutBias: g.AttentionOutBias},
 		g.dense(gated{Inner: g.Inner, Act: kernels.SiLU, Bias: g.MLPBias}))
-	s.generate("model.norm", 0)
+	s.end(0)
 }
 
 func seedOSSDefaults(s *settings) {

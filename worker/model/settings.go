@@ -72,8 +72,20 @@ type settings struct {
 	WindowPattern    int      `json:"sliding_window_pattern"`
 	BothWays         *bool    `json:"use_bidirectional_attention"`
 
+	// Encoders.
+	LayerNormEps float64           `json:"layer_norm_eps"`
+	TypeVocab    int               `json:"type_vocab_size"`
+	Pad          *int              `json:"pad_token_id"`
+	PositionType string            `json:"position_embedding_type"`
+	Labels       int               `json:"num_labels"`
+	LabelNames   map[string]string `json:"id2label"`
+	Decoder      bool              `json:"is_decoder"`
+
 	Quantization json.RawMessage `json:"quantization_config"`
-	quant        *quant
+
+	// Of other files of the folder.
+	quant   *quant
+	pooling *pooling // nil: the model generates or scores
 }
 
 // ids are token ids, in files either one number or a list.

@@ -19,7 +19,7 @@ func (g *graph) begin(scale, normOffset float32) *stream {
 }
 
 func (g *graph) embedding() kernels.Weight {
-	return g.table("model.embed_tokens.weight", g.Vocab, g.Hidden)
+	return g.table(g.root()+"embed_tokens.weight", g.Vocab, g.Hidden)
 }
 
 // branch is x += post(f(pre(x))), where pre and post are RMS norms named by
@@ -36,7 +36,7 @@ func (s *stream) branch(pre, post string, f func(in kernels.Tensor) kernels.Tens
 // adds attention of the normed stream, then an MLP of it.
 func (s *stream) layers(a attention, mlp func(prefix string, layer int, in kernels.Tensor) kernels.Tensor) {
 	for i := range s.g.Layers {
-		p := layerPrefix(i)
+		p := s.g.layer(i)
 		s.branch(p+"input_layernorm", "", func(in kernels.Tensor) kernels.Tensor {
 			return s.g.attend(i, p+"self_attn.", in, a)
 		})
@@ -61,15 +61,27 @@ func (g *graph) rmsNorm(in, out, add kernels.Tensor, name string, offset float32
 	g.prog.Do(&kernels.Norm{In: in, Out: out, Add: add, Weight: g.vector(name, g.Hidden), Eps: float32(g.NormEps), Offset: offset})
 }
 
-// generate ends the program: the wanted rows, the head, a token.
-func (s *stream) generate(norm string, softCap float32) {
+// end closes the program with the last norm: the wanted rows, the head and a
+// token for a model that generates, one vector a sequence for one that embeds.
+func (s *stream) end(softCap float32) {
 	g := s.g
-	h := s.norm(norm)
+	h := s.norm(g.root() + "norm")
+	if g.pooling != nil {
+		g.output(h)
+		return
+	}
 	rows := g.value("picked", kernels.Sampled, g.Hidden)
 	logits := g.value("logits", kernels.Sampled, g.Vocab)
 	g.prog.Do(&kernels.Pick{In: h, Out: rows})
 	g.prog.Do(&kernels.Linear{In: rows, Out: logits, Weights: []kernels.Weight{g.head()}, Add: kernels.None})
 	g.prog.Do(&kernels.Sample{Logits: logits, SoftCap: softCap})
+}
+
+// output ends a program that embeds.
+func (g *graph) output(in kernels.Tensor) {
+	pooled := g.value("pooled", kernels.Seqs, g.Hidden)
+	g.prog.Do(&kernels.Pool{In: in, Out: pooled, Kind: g.pooling.kind, Normalise: g.pooling.normalise})
+	g.prog.Do(&kernels.Output{In: pooled})
 }
 
 func (g *graph) head() kernels.Weight {

@@ -11,7 +11,7 @@ type Support struct {
 	Families     string // what people know it by
 	Kind         Kind
 	Features     string // what its golden test covers
-	Tested       string // how
+	Tested       string // golden files of worker/model/testdata
 }
 
 // Supported lists the architectures.
@@ -19,9 +19,17 @@ func Supported() []Support {
 	var list []Support
 	for _, a := range architectures() {
 		list = append(list, Support{Architecture: a.name, Families: a.families, Kind: a.kind, Features: a.features,
-			Tested: "testdata/" + a.fixture + ".json"})
+			Tested: a.golden()})
 	}
 	return list
+}
+
+// golden names the golden files of an architecture.
+func (a architecture) golden() string {
+	if a.embeds != "" && a.embeds != a.fixture {
+		return a.fixture + ".json, " + a.embeds + ".json"
+	}
+	return a.fixture + ".json"
 }
 
 // Table is docs/models.md, which a test holds to the code.
@@ -54,6 +62,8 @@ const tableFoot = `
 - safetensors, one file or shards under an index; tensors in F32, F16 or BF16. Files are mapped, checked before a byte of them is used,
   and refused if they change while they are read. A weight that is not finite is refused by name.
 - Pickled checkpoints (.bin, .pt, .pth, .ckpt) are never read.
+- Embedding models are described by the files of sentence-transformers: modules.json (Transformer, Pooling, Normalize), pooling by the
+  first token, the mean or the last token, prompts, the longest text. Without them an encoder gives its first token, normalised.
 - ` + "`generation_config.json`" + ` gives end-of-sequence tokens and the sampling that a request leaves out.
 
 ## Quantisation

@@ -29,7 +29,7 @@ func TestTable(t *testing.T) {
 func TestFixturesBelong(t *testing.T) {
 	used := map[string]bool{}
 	for _, a := range architectures() {
-		used[a.fixture+".json"] = true
+		used[a.fixture+".json"], used[a.embeds+".json"] = true, true
 	}
 	entries, err := os.ReadDir("testdata")
 	if err != nil {

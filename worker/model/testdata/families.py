@@ -29,6 +29,25 @@ def decoder(architecture, model_type, **more):
     }
 
 
+def encoder(architecture, model_type, **more):
+    return {
+        "architectures": [architecture],
+        "model_type": model_type,
+        "vocab_size": VOCAB,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "hidden_act": "gelu",
+        "layer_norm_eps": 1e-12,
+        "max_position_embeddings": 80,
+        "type_vocab_size": 2,
+        "pad_token_id": 0,
+        "torch_dtype": "float32",
+        **more,
+    }
+
+
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 
@@ -223,6 +242,61 @@ FAMILIES = {
             "layer_types": {"layer_types": ["full_attention", "sliding_attention"] * 2},
             "truncate": {"rope_scaling": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 32}},
             "attention_bias": {"attention_bias": False},
+        },
+    },
+    "qwen3_embed": {
+        "pooled": True,
+        "auto": "AutoModel",
+        "config": decoder("Qwen3ForCausalLM", "qwen3", rope_theta=1000.0, head_dim=24, tie_word_embeddings=True),
+        "pooling": {"mode": "lasttoken", "normalise": True},
+        "scales": [("q_norm", 1.8, 0.5), ("k_norm", 1.8, 0.5)],
+        "drop": "model.",
+        "variants": {
+            "mean": {"pooling": {"mode": "mean", "normalise": True}},
+            "not normalised": {"pooling": {"mode": "lasttoken", "normalise": False}},
+            "rope_theta": {"patch": {"rope_theta": 100.0}},
+        },
+    },
+    "bert": {
+        "pooled": True,
+        "auto": "AutoModel",
+        "config": encoder("BertModel", "bert"),
+        "segments": True,
+        "variants": {
+            "mean": {"pooling": {"mode": "mean", "normalise": True}},
+            "last, not normalised": {"pooling": {"mode": "lasttoken", "normalise": False}},
+            "layer_norm_eps": {"patch": {"layer_norm_eps": 0.3}},
+            "num_attention_heads": {"patch": {"num_attention_heads": 2}},
+        },
+    },
+    "bert_score": {
+        "pooled": True,
+        "auto": "AutoModelForSequenceClassification",
+        "config": encoder("BertForSequenceClassification", "bert", id2label={"0": "a", "1": "b", "2": "c"}, label2id={"a": 0, "b": 1, "c": 2}),
+        "segments": True,
+        "variants": {
+            "one label": {"patch": {"id2label": {"0": "a"}, "label2id": {"a": 0}}},
+            "layer_norm_eps": {"patch": {"layer_norm_eps": 0.3}},
+        },
+    },
+    "xlm_roberta": {
+        "pooled": True,
+        "auto": "AutoModel",
+        "config": encoder("XLMRobertaModel", "xlm-roberta", pad_token_id=1, type_vocab_size=1),
+        "variants": {
+            "mean": {"pooling": {"mode": "mean", "normalise": True}},
+            "last, not normalised": {"pooling": {"mode": "lasttoken", "normalise": False}},
+            "layer_norm_eps": {"patch": {"layer_norm_eps": 0.3}},
+            "pad_token_id": {"patch": {"pad_token_id": 0}},
+        },
+    },
+    "xlm_roberta_score": {
+        "pooled": True,
+        "auto": "AutoModelForSequenceClassification",
+        "config": encoder("XLMRobertaForSequenceClassification", "xlm-roberta", pad_token_id=1, type_vocab_size=1, id2label={"0": "LABEL_0"}, label2id={"LABEL_0": 0}),
+        "variants": {
+            "two labels": {"patch": {"id2label": {"0": "a", "1": "b"}, "label2id": {"a": 0, "b": 1}}},
+            "layer_norm_eps": {"patch": {"layer_norm_eps": 0.3}},
         },
     },
 }

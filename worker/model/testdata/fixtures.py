@@ -121,6 +121,83 @@ def run(config, tensors, ids, family):
         return out.logits[0].float().numpy(), peak
 
 
+def pooled(config, tensors, sequences, family, how):
+    """One row a sequence: pooled by definition, or a classifier's numbers."""
+    with tempfile.TemporaryDirectory() as tmp:
+        write_config(config, tmp)
+        save_file({t[0]: numbers(*t) for t in tensors}, os.path.join(tmp, "model.safetensors"), {"format": "pt"})
+        cls = getattr(transformers, family["auto"])
+        model, info = cls.from_pretrained(tmp, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+        missing = [k for k in info["missing_keys"] if "pooler" not in k]
+        assert not missing, missing
+        model.eval()
+        rows = []
+        for s in sequences:
+            more = {"token_type_ids": torch.tensor([s["types"]])} if any(s["types"]) else {}
+            with torch.no_grad():
+                out = model(torch.tensor([s["ids"]]), **more)
+            if family["auto"] == "AutoModelForSequenceClassification":
+                rows.append(out.logits[0].numpy())
+                continue
+            h = out.last_hidden_state[0].numpy().astype(np.float64)
+            v = {"cls": h[0], "mean": h.mean(0), "lasttoken": h[-1]}[how["mode"]]
+            rows.append((v / np.linalg.norm(v) if how["normalise"] else v).astype(np.float32))
+        return np.stack(rows)
+
+
+def sentence_transformers(how):
+    """The files by which sentence-transformers describes a way of pooling."""
+    types = ["Transformer", "Pooling"] + (["Normalize"] if how["normalise"] else [])
+    paths = ["", "1_Pooling", "2_Normalize"]
+    names = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "lasttoken": "pooling_mode_lasttoken"}
+    return {
+        "modules.json": json.dumps([{"idx": i, "name": str(i), "path": p, "type": "sentence_transformers.models." + t} for i, (p, t) in enumerate(zip(paths, types))]),
+        "1_Pooling/config.json": json.dumps({n: m == how["mode"] for m, n in names.items()}),
+    }
+
+
+def make_pooled(name, family):
+    """The golden file of a model that embeds or scores."""
+    config = family["config"]
+    sequences = []
+    for i, length in enumerate([5, 33, 64]):
+        # Ids 0 and 1 are left out: no sequence has padding in it.
+        ids = [2 + int(v) for v in (uniform(f"ids {i}", length) * 0.5 + 0.5) * (config["vocab_size"] - 2)]
+        types = [int(family.get("segments", False) and t >= length // 2) for t in range(length)]
+        sequences.append({"ids": ids, "types": types})
+    default = family.get("pooling", {"mode": "cls", "normalise": True})
+    tensors = stored_names(tensors_of(config, family), family)
+    rows = pooled(config, tensors, sequences, family, default)
+    greatest = float(np.abs(rows).max())
+    print(f"{name}: {len(tensors)} tensors, {rows.shape[1]} columns, greatest {greatest:.2f}")
+    variants = []
+    for title, v in family["variants"].items():
+        changed = copy.deepcopy(config)
+        changed.update(v.get("patch", {}))
+        wanted = stored_names(tensors_of(changed, family), family)
+        extra = [t for t in wanted if t not in tensors]
+        without = sorted({t[0] for t in tensors} - {t[0] for t in wanted})
+        how = v.get("pooling", default)
+        other = pooled(changed, wanted, sequences, family, how)
+        far = float(np.abs(other - rows).max() / greatest) if other.shape == rows.shape else 1.0
+        print(f"    {title}: differs by {far:.3g} of the greatest")
+        assert far >= 100 * TOLERANCE, f"{title} makes too little difference"
+        variants.append({"name": title, "patch": v.get("patch", {}), "tensors": extra, "without": without, "files": sentence_transformers(how) if "pooling" in v else None,
+                         "rows": encode(other)})
+    files = sentence_transformers(default) if "pooling" in family else {}
+    fixture = {"transformers": transformers.__version__, "config": config, "files": files, "tensors": tensors, "sequences": sequences, "rows": encode(rows), "variants": variants}
+    write(name, fixture)
+
+
+def stored_names(tensors, family):
+    """The names under which checkpoints of the family are published."""
+    drop, keep = family.get("drop", "nothing"), []
+    for t in tensors:
+        if not t[0].startswith("pooler."):
+            keep.append([t[0].removeprefix(drop), *t[1:]])
+    return sorted(keep)
+
+
 def encode(a):
     return base64.b64encode(np.ascontiguousarray(a, dtype="<f4").tobytes()).decode()
 
@@ -154,6 +231,10 @@ def make(name, family):
         "logits": encode(logits),
         "variants": variants,
     }
+    write(name, fixture)
+
+
+def write(name, fixture):
     path = os.path.join(HERE, name + ".json")
     with open(path, "w") as f:
         json.dump(fixture, f, separators=(",", ":"))
@@ -168,4 +249,4 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)
     for name in sys.argv[1:] or FAMILIES:
-        make(name, FAMILIES[name])
+        (make_pooled if "pooled" in FAMILIES[name] else make)(name, FAMILIES[name])
