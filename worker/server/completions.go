@@ -179,19 +179,19 @@ func (c *completion) logprobs(p *worker.Params) *apiError {
 
 // promptList reads prompt in its four forms.
 func (s *Server) promptList(f *completionRequest) ([][]int32, *apiError) {
-	var one string
 	var many []string
-	var ids []int32
 	var lists [][]int32
 	special := value(f.AddSpecial, true)
-	switch {
-	case json.Unmarshal(f.Prompt, &one) == nil && len(f.Prompt) > 0 && f.Prompt[0] == '"':
+	if one, ok := decoded[string](f.Prompt); ok {
 		many = []string{one}
-	case json.Unmarshal(f.Prompt, &many) == nil && len(many) > 0:
-	case json.Unmarshal(f.Prompt, &ids) == nil && len(ids) > 0:
+	} else if list, ok := decoded[[]string](f.Prompt); ok {
+		many = list
+	} else if ids, ok := decoded[[]int32](f.Prompt); ok {
 		lists = [][]int32{ids}
-	case json.Unmarshal(f.Prompt, &lists) == nil && len(lists) > 0:
-	default:
+	} else {
+		lists, _ = decoded[[][]int32](f.Prompt)
+	}
+	if len(many)+len(lists) == 0 {
 		return nil, badValue("prompt", "Either prompt or prompt_embeds must be provided and non-empty: a string, a list of strings, a list of token ids, or a list of such lists.")
 	}
 	if n := max(len(many), len(lists)); n > maxPrompts {
@@ -214,6 +214,15 @@ func (s *Server) promptList(f *completionRequest) ([][]int32, *apiError) {
 		}
 	}
 	return lists, nil
+}
+
+// decoded reads raw as a T, if it is one.
+func decoded[T any](raw json.RawMessage) (T, bool) {
+	var v, none T
+	if json.Unmarshal(raw, &v) != nil {
+		return none, false // what was read of it before the fault is not to be used
+	}
+	return v, true
 }
 
 // answer gathers all and answers once.

@@ -90,6 +90,10 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET "+api.StatusPath, s.status)
 	s.mux.HandleFunc("POST /v1/chat/completions", s.generating(s.chat))
 	s.mux.HandleFunc("POST /v1/completions", s.generating(s.completions))
+	s.mux.HandleFunc("POST /tokenize", s.tokenize)
+	s.mux.HandleFunc("POST /detokenize", s.detokenize)
+	s.operating()
+	s.absent()
 }
 
 // generating counts a request that generates and notes that it has arrived.

@@ -241,3 +241,5 @@ func read(e object) said {
 	}
 	return s
 }
+
+var tokenizerOptions = tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}
