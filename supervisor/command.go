@@ -1,0 +1,261 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"roundhouse/configs"
+	"roundhouse/supervisor/core"
+)
+
+// who names the asker for the events: an operator says so, if he says.
+func who(r *http.Request) string {
+	if name := r.Header.Get("X-Roundhouse-Operator"); name != "" && len(name) <= 64 {
+		return "operator " + strconv.Quote(name)
+	}
+	return "operator"
+}
+
+// commandWorker does POST /api/workers/{pool}/{name}/{verb}.
+func (s *Supervisor) commandWorker(r *http.Request) (any, error) {
+	pool, name, verb := r.PathValue("pool"), r.PathValue("name"), r.PathValue("verb")
+	by, now := who(r), s.clock.Now()
+	var next core.Intent
+	var err error
+	switch verb {
+	case "drain":
+		next, err = core.Drain(s.desired(), pool, name, by, now)
+	case "undrain":
+		next, err = core.Undrain(s.desired(), pool, name, by, now)
+	case "stop":
+		next, err = core.StopWorker(s.desired(), pool, name, by, now)
+	case "start":
+		next, err = core.StartWorker(s.desired(), pool, name, by, now)
+	case "rotate":
+		return s.rotate(r, pool, []string{name})
+	default:
+		return nil, fmt.Errorf("%q: %w; there are drain, undrain, stop, start and rotate", verb, core.ErrUnknown)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.eventBy(by, pool, pool+"/"+name, verb, "asked for")
+	s.remember(next)
+	s.publish()
+	return map[string]any{"schema": 1, "worker": s.view(pool, name)}, nil
+}
+
+// rotateRequest is the body of a rotate command; it may be empty.
+type rotateRequest struct {
+	DryRun   bool `json:"dry_run"`
+	Continue bool `json:"continue"`
+	Abort    bool `json:"abort"`
+}
+
+// body reads a small JSON body, which may be empty.
+func body(r *http.Request, into any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the body: %w", err)
+	}
+	return nil
+}
+
+// rotate begins, continues or aborts a rotation, or tells what one would do.
+func (s *Supervisor) rotate(r *http.Request, pool string, which []string) (any, error) {
+	var ask rotateRequest
+	if err := body(r, &ask); err != nil {
+		return nil, err
+	}
+	by, now := who(r), s.clock.Now()
+	var next core.Intent
+	var err error
+	verb := "rotate"
+	switch {
+	case ask.Abort:
+		verb = "abort"
+		next, err = core.Abort(s.desired(), pool, by, now)
+	case ask.Continue:
+		verb = "continue"
+		next, err = core.Continue(s.desired(), pool, now)
+	default:
+		next, err = core.Rotate(s.desired(), pool, which, now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if ask.DryRun {
+		d := s.desired()
+		d.Intent = next
+		return map[string]any{"schema": 1, "dry_run": true, "turns": core.Preview(d, s.observe(now), pool)}, nil
+	}
+	s.eventBy(by, pool, "", verb, "asked for")
+	s.remember(next)
+	return map[string]any{"schema": 1, "rotation": s.rotationView(next.Rotations[pool])}, nil
+}
+
+// commandPool does POST /api/pools/{pool}/{verb}.
+func (s *Supervisor) commandPool(r *http.Request) (any, error) {
+	pool := r.PathValue("pool")
+	switch r.PathValue("verb") {
+	case "rotate":
+		return s.rotate(r, pool, nil)
+	case "scale":
+		var ask struct {
+			Workers *int `json:"workers"`
+		}
+		if err := body(r, &ask); err != nil {
+			return nil, err
+		}
+		if ask.Workers == nil {
+			return nil, errors.New("the body is {\"workers\": N}")
+		}
+		return s.scale(who(r), pool, *ask.Workers)
+	}
+	return nil, fmt.Errorf("%q: %w; there are rotate and scale", r.PathValue("verb"), core.ErrUnknown)
+}
+
+// scale changes the number of a pool's workers until the file is reloaded with
+// another one.
+func (s *Supervisor) scale(by, name string, n int) (any, error) {
+	for _, p := range s.plan.config.Pools {
+		if p.Name != name {
+			continue
+		}
+		if n < 1 || n > 1024 {
+			return nil, fmt.Errorf("%d workers: give 1 to 1024", n)
+		}
+		if p.Driver == "static" || !isCounted(p.Workers) {
+			return nil, fmt.Errorf("%w: the workers of %s have names of their own in the configuration; add or remove their blocks", core.ErrState, name)
+		}
+		next := s.intent.Clone()
+		c := next.Pools[name]
+		c.Scale = &n
+		next.Pools[name] = c
+		s.remember(next)
+		if err := s.redraw(s.plan.config); err != nil {
+			return nil, err
+		}
+		s.eventBy(by, name, "", "scale", fmt.Sprintf("%d workers, %d in the configuration", n, len(p.Workers)))
+		return map[string]any{"schema": 1, "pool": name, "workers": n}, nil
+	}
+	return nil, fmt.Errorf("pool %q: %w", name, core.ErrUnknown)
+}
+
+func isCounted(list []configs.Worker) bool {
+	for i, w := range list {
+		if w.Name != strconv.Itoa(i+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// reload takes the configuration file anew, whole or not at all.
+func (s *Supervisor) reload(r *http.Request) (any, error) {
+	if s.options.Load == nil {
+		return nil, fmt.Errorf("%w: there is no file to reload", core.ErrState)
+	}
+	cfg, err := s.options.Load()
+	if err == nil {
+		err = s.replaceable(cfg)
+	}
+	if err != nil {
+		s.reloadErr = err
+		s.eventBy(who(r), "", "", "reload", "refused: "+err.Error())
+		return nil, err
+	}
+	old := s.plan.config
+	next := s.intent.Clone()
+	for i := range cfg.Pools {
+		for j := range old.Pools {
+			if cfg.Pools[i].Name == old.Pools[j].Name && len(cfg.Pools[i].Workers) != len(old.Pools[j].Workers) {
+				c := next.Pools[cfg.Pools[i].Name]
+				c.Scale = nil
+				next.Pools[cfg.Pools[i].Name] = c
+			}
+		}
+	}
+	s.remember(next)
+	if err := s.redraw(cfg); err != nil {
+		s.reloadErr = err
+		return nil, err
+	}
+	if err := s.openDrivers(); err != nil {
+		return nil, err
+	}
+	for name, d := range s.drivers {
+		if s.lists[name] == nil {
+			s.follow(name, d)
+		}
+	}
+	s.reloadErr = nil
+	changes := changed(old, cfg)
+	s.eventBy(who(r), "", "", "reload", fmt.Sprintf("%d changes", len(changes)))
+	s.publish()
+	return map[string]any{"schema": 1, "changes": changes}, nil
+}
+
+// replaceable refuses what only a restart can change.
+func (s *Supervisor) replaceable(cfg *configs.Config) error {
+	old := s.options.Config
+	switch {
+	case cfg.StateDir != old.StateDir:
+		return fmt.Errorf("state_dir: it is %s while this program runs; `roundhouse up` again changes it", old.StateDir)
+	case cfg.Admin != old.Admin:
+		return errors.New("admin: it changes with a restart of the supervisor alone")
+	case cfg.Door.Listen != old.Door.Listen:
+		return fmt.Errorf("door.listen: it is %s while this program runs; `roundhouse up` again changes it", old.Door.Listen)
+	}
+	for _, p := range cfg.Pools {
+		if p.Driver != "process" && p.Driver != "static" && s.drivers[p.Driver] == nil {
+			continue // openDrivers says what is wrong with it
+		}
+	}
+	return nil
+}
+
+// scheduleRequest turns a pool's schedule off and on.
+type scheduleRequest struct {
+	Pool  string     `json:"pool"` // empty: all
+	Off   bool       `json:"off"`
+	Until *time.Time `json:"until"` // off: until then; nil: until on
+}
+
+// commandSchedule does POST /api/schedule.
+func (s *Supervisor) commandSchedule(r *http.Request) (any, error) {
+	var ask scheduleRequest
+	if err := body(r, &ask); err != nil {
+		return nil, err
+	}
+	next, found := s.intent.Clone(), false
+	for _, p := range s.plan.pools {
+		if ask.Pool != "" && ask.Pool != p.Name {
+			continue
+		}
+		found = true
+		c := next.Pools[p.Name]
+		c.Off, c.OffUntil = ask.Off, time.Time{}
+		text := "is on"
+		if ask.Off {
+			text = "is off"
+			if ask.Until != nil {
+				c.OffUntil = ask.Until.UTC()
+				text += " until " + c.OffUntil.Format(time.RFC3339)
+			}
+		}
+		next.Pools[p.Name] = c
+		s.eventBy(who(r), p.Name, "", "schedule", text)
+	}
+	if !found {
+		return nil, fmt.Errorf("pool %q: %w", ask.Pool, core.ErrUnknown)
+	}
+	s.remember(next)
+	return s.schedules(), nil
+}

@@ -1,0 +1,177 @@
+package core
+
+import (
+	"time"
+
+	"roundhouse/supervisor/schedule"
+)
+
+// Desired is what should be.
+type Desired struct {
+	Parallel int // starts and turns at once on this machine
+	Pools    []Pool
+	Intent   Intent
+}
+
+// Pool is one pool as the configuration has it.
+type Pool struct {
+	Name     string
+	Workers  []Spec
+	MinReady int
+	Surge    bool // the successor is started first where a device is free
+	Drain    time.Duration
+	Ready    time.Duration
+	Grace    time.Duration // between the polite and the hard signal
+	Plan     *schedule.Plan
+	Canary   *Canary
+
+	AfterRequests int64   // 0: never
+	AfterTokens   int64   // 0: never
+	MemoryGrowth  float64 // share of its first hour; 0: never
+	Slowdown      float64 // share of its first hour; 0: never
+}
+
+// Canary is how the first worker of a roll-out is judged.
+type Canary struct {
+	Share       float64
+	MinRequests int64
+}
+
+// Spec is one worker of a pool as the configuration has it.
+type Spec struct {
+	Name   string
+	Hash   string // of all that a restart would change
+	Static bool   // run by someone else: watched, never started or stopped
+	Device bool   // holds a device, which two failed starts put in quarantine
+}
+
+// Phase is where a worker stands in its life.
+type Phase string
+
+// The phases. Ejected and unreachable are the door's findings, not phases.
+const (
+	Starting    Phase = "starting"    // its process is asked for, or not yet healthy
+	Warming     Phase = "warming"     // healthy; a real completion is on its way
+	Ready       Phase = "ready"       // takes requests
+	Draining    Phase = "draining"    // takes no new ones
+	Drained     Phase = "drained"     // has none; held, or being stopped
+	Stopped     Phase = "stopped"     // by an operator, or not yet begun
+	Failed      Phase = "failed"      // waits for its next try
+	Quarantined Phase = "quarantined" // its device failed two starts
+)
+
+// Then is what follows a drain.
+type Then string
+
+// What can follow a drain.
+const (
+	ThenHold   Then = "hold"   // stay drained until an operator undrains
+	ThenStart  Then = "start"  // stop and start again
+	ThenStop   Then = "stop"   // stop and stay stopped
+	ThenRemove Then = "remove" // stop and forget
+)
+
+// Intent is what is remembered from one decision to the next.
+type Intent struct {
+	Workers   map[string]Worker   `json:"workers"`   // by pool/name
+	Rotations map[string]Rotation `json:"rotations"` // the last of each pool
+	Pools     map[string]Course   `json:"pools"`
+	Counter   uint64              `json:"counter"` // of rotations
+}
+
+// Worker is where one worker stands.
+type Worker struct {
+	Phase      Phase     `json:"phase"`
+	Since      time.Time `json:"since"`
+	Reason     string    `json:"reason,omitempty"`
+	Generation uint64    `json:"generation"` // rises at every start
+	Deadline   time.Time `json:"deadline,omitzero"`
+	Then       Then      `json:"then,omitempty"`
+	Hash       string    `json:"hash"`           // of what this generation was started with
+	Good       string    `json:"good,omitempty"` // the last hash that became ready
+
+	Failures  int       `json:"failures,omitempty"` // failed starts in a row
+	Crashes   int       `json:"crashes,omitempty"`  // in a row, each soon after the one before
+	Restarts  int       `json:"restarts"`
+	NextTry   time.Time `json:"next_try,omitzero"`
+	LastError string    `json:"last_error,omitempty"`
+	Started   time.Time `json:"started,omitzero"` // when this generation became ready
+	Forced    bool      `json:"forced,omitempty"` // its drain ended by its deadline
+
+	// Of its first hour, which is what memory and speed are held against.
+	BaseMemory int64   `json:"base_memory,omitempty"`
+	BaseSpeed  float64 `json:"base_speed,omitempty"`
+}
+
+// Course is what is remembered of a pool.
+type Course struct {
+	LastRun  time.Time `json:"last_run,omitzero"` // on the wall's clock
+	OffUntil time.Time `json:"off_until,omitzero"`
+	Off      bool      `json:"off,omitempty"`
+	Scale    *int      `json:"scale,omitempty"` // by hand; nil: as configured
+	// Rejected is the configuration that a roll-back refused: it is not tried
+	// again until it changes or an operator says --continue.
+	Rejected map[string]bool `json:"rejected,omitempty"` // by hash
+}
+
+// RotationState is how a rotation stands.
+type RotationState string
+
+// The states of a rotation; all but Running are ends.
+const (
+	Running    RotationState = "running"
+	Done       RotationState = "done"
+	RolledBack RotationState = "rolled_back"
+	Halted     RotationState = "halted"
+)
+
+// Rotation is one round of turns of a pool's workers.
+type Rotation struct {
+	ID      uint64        `json:"id"`
+	Pool    string        `json:"pool"`
+	Cause   string        `json:"cause"` // schedule, operator, configuration, memory, slowdown, requests, tokens
+	State   RotationState `json:"state"`
+	Reason  string        `json:"reason,omitempty"`
+	Queue   []string      `json:"queue"`             // names still to turn
+	Current string        `json:"current,omitempty"` // name whose turn it is
+	From    uint64        `json:"from,omitempty"`    // its generation when the turn began
+	Back    bool          `json:"back,omitempty"`    // it goes back to what it ran before
+	Done    []string      `json:"done"`
+	Began   time.Time     `json:"began"`
+	Ended   time.Time     `json:"ended,omitzero"`
+	Waiting time.Time     `json:"waiting,omitzero"` // since when the next turn cannot begin
+	Why     string        `json:"why,omitempty"`    // it cannot
+	Canary  string        `json:"canary,omitempty"` // the worker that is being judged
+	Since   time.Time     `json:"since,omitzero"`   // the judging began
+}
+
+// Clone returns a copy that shares nothing with in.
+func (in Intent) Clone() Intent {
+	out := Intent{
+		Workers: make(map[string]Worker, len(in.Workers)), Rotations: make(map[string]Rotation, len(in.Rotations)),
+		Pools: make(map[string]Course, len(in.Pools)), Counter: in.Counter,
+	}
+	for k, v := range in.Workers {
+		out.Workers[k] = v
+	}
+	for k, v := range in.Rotations {
+		v.Queue = append([]string(nil), v.Queue...)
+		v.Done = append([]string(nil), v.Done...)
+		out.Rotations[k] = v
+	}
+	for k, v := range in.Pools {
+		if v.Rejected != nil {
+			rejected := make(map[string]bool, len(v.Rejected))
+			for h := range v.Rejected {
+				rejected[h] = true
+			}
+			v.Rejected = rejected
+		}
+		if v.Scale != nil {
+			n := *v.Scale
+			v.Scale = &n
+		}
+		out.Pools[k] = v
+	}
+	return out
+}

@@ -1,0 +1,237 @@
+package core
+
+import (
+	"fmt"
+	"sort"
+	"time"
+)
+
+// leaseMargin is how long the doors' lease must still last when a worker's
+// stop begins. It is renewed every second; this covers a slow signal.
+const leaseMargin = 2 * time.Second
+
+// resumeTime is what the doors have after a drain's deadline to resume
+// elsewhere what is left.
+const resumeTime = 10 * time.Second
+
+// settled is how long a worker must have been ready for its next crash to
+// count as the first of a new row.
+const settled = 10 * time.Minute
+
+// Kind is what an Action does.
+type Kind string
+
+// The kinds of action.
+const (
+	Start Kind = "start"
+	Stop  Kind = "stop"
+	Warm  Kind = "warm" // ask for one real completion
+)
+
+// Action is something to do on one worker. Doing it twice does no harm.
+type Action struct {
+	Kind       Kind
+	Worker     string // pool/name
+	Generation uint64 // of the process that it is about
+	Hash       string // Start: with what
+	Grace      time.Duration
+}
+
+// Event is something worth telling, for people.
+type Event struct {
+	Pool   string
+	Worker string // empty: about the pool
+	Kind   string // what happened, one word
+	Text   string // why, with the evidence
+}
+
+// Decision is what Next decides. Intent is written down before any action.
+type Decision struct {
+	Intent  Intent
+	Actions []Action
+	Events  []Event
+}
+
+// Next decides what to do now. It changes nothing that it is given.
+func Next(d Desired, o Observed, now time.Time) Decision {
+	s := &step{d: d, o: o, now: now, in: d.Intent.Clone()}
+	s.join()
+	for i := range d.Pools {
+		for j := range d.Pools[i].Workers {
+			s.worker(&d.Pools[i], &d.Pools[i].Workers[j])
+		}
+	}
+	s.leave()
+	for i := range d.Pools {
+		s.rotation(&d.Pools[i])
+	}
+	s.begin()
+	return Decision{Intent: s.in, Actions: s.actions, Events: s.events}
+}
+
+// step is one decision in the making.
+type step struct {
+	d       Desired
+	o       Observed
+	now     time.Time
+	in      Intent
+	actions []Action
+	events  []Event
+}
+
+func (s *step) event(pool, worker, kind, format string, args ...any) {
+	s.events = append(s.events, Event{Pool: pool, Worker: worker, Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+func (s *step) act(kind Kind, id string, w Worker, grace time.Duration) {
+	s.actions = append(s.actions, Action{Kind: kind, Worker: id, Generation: w.Generation, Hash: w.Hash, Grace: grace})
+}
+
+// to moves a worker to another phase.
+func (s *step) to(w *Worker, phase Phase, reason string) {
+	w.Phase, w.Since, w.Reason = phase, s.now, reason
+}
+
+// join gives every configured worker a record. One whose process runs already
+// (the journal was lost) is taken in as it is, and shows that it is healthy.
+func (s *step) join() {
+	for _, p := range s.d.Pools {
+		for _, spec := range p.Workers {
+			id := p.Name + "/" + spec.Name
+			seen := s.o.Workers[id]
+			if _, known := s.in.Workers[id]; known || seen.Process == Unknown && !spec.Static {
+				continue
+			}
+			w := Worker{Phase: Stopped, Since: s.now, Then: ThenStart, Reason: "waits to be started", Hash: spec.Hash}
+			if seen.Process == Alive && !spec.Static {
+				w.Generation, w.Hash, w.Then = seen.Generation, seen.Hash, ""
+				w.Deadline = s.now.Add(p.Ready)
+				s.to(&w, Starting, "found running")
+				s.event(p.Name, id, "adopted", "found running in generation %d", seen.Generation)
+			}
+			s.in.Workers[id] = w
+		}
+	}
+}
+
+// leave takes the workers that the configuration no longer has out of service.
+func (s *step) leave() {
+	wanted := map[string]bool{}
+	grace := time.Minute
+	for _, p := range s.d.Pools {
+		for _, spec := range p.Workers {
+			wanted[p.Name+"/"+spec.Name] = true
+		}
+	}
+	for _, id := range sortedKeys(s.in.Workers) {
+		if wanted[id] {
+			continue
+		}
+		w := s.in.Workers[id]
+		if w.Then != ThenRemove {
+			w.Then = ThenRemove
+			s.to(&w, Draining, "no longer configured")
+			w.Deadline = s.now.Add(10 * time.Minute)
+			s.event(poolOf(id), id, "removed", "no longer configured; it drains and stops")
+		}
+		s.ending(id, &w, grace)
+		if w.Phase != "" {
+			s.in.Workers[id] = w
+		} else {
+			delete(s.in.Workers, id)
+		}
+	}
+}
+
+// sortedKeys makes every walk over a map the same walk, so that a seed gives
+// the same run.
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func poolOf(id string) string {
+	for i := range id {
+		if id[i] == '/' {
+			return id[:i]
+		}
+	}
+	return id
+}
+
+// busy counts the starts and turns under way on this machine.
+func (s *step) busy() int {
+	n := 0
+	for _, w := range s.in.Workers {
+		switch {
+		case w.Phase == Starting, w.Phase == Warming:
+			n++
+		case (w.Phase == Draining || w.Phase == Drained) && w.Then == ThenStart:
+			n++
+		}
+	}
+	return n
+}
+
+// begin starts what waits for a start, the least often failed first, as many
+// as may start at once.
+func (s *step) begin() {
+	type waiting struct {
+		pool *Pool
+		spec *Spec
+		id   string
+	}
+	var list []waiting
+	for i := range s.d.Pools {
+		for j := range s.d.Pools[i].Workers {
+			p, spec := &s.d.Pools[i], &s.d.Pools[i].Workers[j]
+			id := p.Name + "/" + spec.Name
+			w, seen := s.in.Workers[id], s.o.Workers[id]
+			fresh := w.Phase == Stopped && w.Then == ThenStart
+			again := w.Phase == Failed && !s.now.Before(w.NextTry)
+			if (fresh || again) && !spec.Static && !seen.Busy && (seen.Process == Absent || seen.Process == Exited) {
+				list = append(list, waiting{p, spec, id})
+			}
+		}
+	}
+	sort.SliceStable(list, func(a, b int) bool {
+		wa, wb := s.in.Workers[list[a].id], s.in.Workers[list[b].id]
+		return wa.Failures+wa.Crashes < wb.Failures+wb.Crashes
+	})
+	for _, x := range list {
+		if s.busy() >= max(1, s.d.Parallel) {
+			return
+		}
+		w := s.in.Workers[x.id]
+		s.start(x.id, &w, x.pool, x.spec)
+		s.in.Workers[x.id] = w
+	}
+}
+
+// start begins a new generation of a worker.
+func (s *step) start(id string, w *Worker, p *Pool, spec *Spec) {
+	if w.Generation > 0 {
+		w.Restarts++
+	}
+	w.Generation = max(w.Generation, s.o.Workers[id].Generation) + 1
+	w.Hash = s.target(p.Name, spec, w)
+	w.Deadline = s.now.Add(p.Ready)
+	w.Then, w.NextTry, w.Started, w.Forced = "", time.Time{}, time.Time{}, false
+	w.BaseMemory, w.BaseSpeed = 0, 0
+	s.to(w, Starting, w.Reason)
+	s.act(Start, id, *w, 0)
+	s.event(p.Name, id, "started", "generation %d: %s", w.Generation, w.Reason)
+}
+
+// target is what a worker is to be started with: what is configured, or what
+// it last ran well with where that was refused.
+func (s *step) target(pool string, spec *Spec, w *Worker) string {
+	if w.Good != "" && s.in.Pools[pool].Rejected[spec.Hash] {
+		return w.Good
+	}
+	return spec.Hash
+}

@@ -1,0 +1,28 @@
+package core
+
+// Turn is what a rotation would do with one worker.
+type Turn struct {
+	Worker   string `json:"worker"`
+	Obstacle string `json:"obstacle"` // why not now; empty: it could begin
+	Skipped  bool   `json:"skipped"`  // it needs no turn
+}
+
+// Preview tells what the running rotation of a pool would do, one turn after
+// another as if each were the next.
+func Preview(d Desired, o Observed, pool string) []Turn {
+	p, err := d.pool(pool)
+	if err != nil {
+		return nil
+	}
+	r := d.Intent.Rotations[pool]
+	s := &step{d: d, o: o, in: d.Intent.Clone()}
+	out := []Turn{}
+	for _, name := range r.Queue {
+		t := Turn{Worker: pool + "/" + name}
+		if t.Skipped = !s.canTurn(p, name); !t.Skipped {
+			t.Obstacle = s.obstacle(p, &r, name)
+		}
+		out = append(out, t)
+	}
+	return out
+}

@@ -1,0 +1,235 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// rotation takes a pool's rotation a step further, or begins one.
+func (s *step) rotation(p *Pool) {
+	r, ok := s.in.Rotations[p.Name]
+	if !ok || r.State != Running {
+		s.schedule(p, false)
+		s.triggers(p)
+		return
+	}
+	s.schedule(p, true)
+	if r.Current != "" {
+		s.turn(p, &r)
+	}
+	if r.State == Running && r.Current == "" && r.Canary != "" {
+		s.judge(p, &r)
+	}
+	if r.State == Running && r.Current == "" && r.Canary == "" {
+		s.nextTurn(p, &r)
+	}
+	s.in.Rotations[p.Name] = r
+}
+
+// schedule begins a rotation when the pool's plan says so.
+func (s *step) schedule(p *Pool, running bool) {
+	if p.Plan == nil {
+		return
+	}
+	c := s.in.Pools[p.Name]
+	if c.Off && !c.OffUntil.IsZero() && !s.o.Wall.Before(c.OffUntil) {
+		c.Off, c.OffUntil = false, time.Time{}
+		s.event(p.Name, "", "schedule", "is on again")
+	}
+	v := p.Plan.Due(c.LastRun, s.o.Wall)
+	// A time that only says that nothing was due is not worth a write.
+	if v.Run || v.Missed > 0 || c.LastRun.IsZero() || v.Last.Before(c.LastRun) || v.Last.Sub(c.LastRun) > time.Hour {
+		c.LastRun = v.Last
+	}
+	s.in.Pools[p.Name] = c
+	if v.Missed > 0 {
+		s.event(p.Name, "", "missed", "%d scheduled rotations were missed", v.Missed)
+	}
+	switch {
+	case !v.Run:
+	case c.Off:
+		s.event(p.Name, "", "missed", "the schedule is off")
+	case running:
+		s.event(p.Name, "", "missed", "rotation %d is still running", s.in.Rotations[p.Name].ID)
+	case s.o.DiskFull:
+		s.event(p.Name, "", "missed", "the journal cannot be written")
+	default:
+		cause := "schedule"
+		if v.Late {
+			cause = "schedule (late)"
+		}
+		s.rotate(p, cause, names(p))
+	}
+}
+
+func names(p *Pool) []string {
+	out := make([]string, 0, len(p.Workers))
+	for _, spec := range p.Workers {
+		if !spec.Static {
+			out = append(out, spec.Name)
+		}
+	}
+	return out
+}
+
+// rotate begins a rotation of the named workers.
+func (s *step) rotate(p *Pool, cause string, queue []string) {
+	if len(queue) == 0 {
+		return
+	}
+	s.in.Counter++
+	s.in.Rotations[p.Name] = Rotation{ID: s.in.Counter, Pool: p.Name, Cause: cause, State: Running, Queue: queue, Began: s.now}
+	s.event(p.Name, "", "rotation", "%d begins: %s", s.in.Counter, cause)
+}
+
+// turn follows the worker whose turn it is.
+func (s *step) turn(p *Pool, r *Rotation) {
+	id := p.Name + "/" + r.Current
+	w, ok := s.in.Workers[id]
+	switch {
+	case !ok || w.Then == ThenRemove:
+		r.Current = "" // taken out of the configuration
+	case (w.Phase == Draining || w.Phase == Drained) && w.Then == ThenStart:
+	case w.Phase == Stopped && w.Then == ThenStart, w.Phase == Starting, w.Phase == Warming:
+	case w.Phase == Ready && w.Generation > r.From && r.Back:
+		s.end(p, r, RolledBack, r.Reason)
+	case w.Phase == Ready && w.Generation > r.From:
+		r.Done, r.Current = append(r.Done, r.Current), ""
+		if r.Cause == Configuration && p.Canary != nil && len(r.Done) == 1 && len(r.Queue) > 0 {
+			r.Canary, r.Since = r.Done[0], s.now
+			s.event(p.Name, id, "canary", "takes %.0f %% of the requests until %d are judged", p.Canary.Share*100, p.Canary.MinRequests)
+		}
+	case w.Phase == Failed && w.Good != "" && w.Hash != w.Good && s.in.Pools[p.Name].Rejected[w.Hash]:
+		r.Back, r.Reason = true, id+" "+w.LastError
+	case w.Phase == Failed && r.Back:
+		s.halt(p, r, fmt.Sprintf("%s fails with what it ran before as well: %s", id, w.LastError))
+	case w.Phase == Ready:
+		s.halt(p, r, id+" was undrained by an operator")
+	default:
+		s.halt(p, r, fmt.Sprintf("%s is %s: %s", id, w.Phase, w.Reason))
+	}
+}
+
+// halt ends a rotation in the middle; what had no turn yet stays in its queue
+// for --continue.
+func (s *step) halt(p *Pool, r *Rotation, why string) {
+	if r.Current != "" {
+		r.Queue = append([]string{r.Current}, r.Queue...)
+	}
+	s.end(p, r, Halted, why)
+}
+
+// end ends a rotation. A roll-out that did not get through is not tried again
+// by itself.
+func (s *step) end(p *Pool, r *Rotation, state RotationState, why string) {
+	r.State, r.Reason, r.Ended, r.Current, r.Canary, r.Why, r.Waiting = state, why, s.now, "", "", "", time.Time{}
+	if state != Done && r.Cause == Configuration {
+		for _, spec := range p.Workers {
+			w := s.in.Workers[p.Name+"/"+spec.Name]
+			if slices.Contains(r.Queue, spec.Name) && w.Hash != spec.Hash {
+				s.reject(p, spec.Hash)
+			}
+		}
+	}
+	if why == "" {
+		why = fmt.Sprintf("%d workers", len(r.Done))
+	}
+	s.event(p.Name, "", "rotation", "%d is %s: %s", r.ID, state, why)
+}
+
+// nextTurn takes the next worker out, if that harms nobody.
+func (s *step) nextTurn(p *Pool, r *Rotation) {
+	for len(r.Queue) > 0 && !s.canTurn(p, r.Queue[0]) {
+		r.Queue = r.Queue[1:]
+	}
+	if len(r.Queue) == 0 {
+		s.end(p, r, Done, "")
+		return
+	}
+	name := r.Queue[0]
+	id := p.Name + "/" + name
+	if why := s.obstacle(p, r, name); why != "" {
+		if r.Waiting.IsZero() {
+			r.Waiting = s.now
+		}
+		r.Why = why
+		// A blackout ends by itself, and no other wait is worth more than a
+		// turn's own two time limits.
+		if why != blackout && s.now.Sub(r.Waiting) > p.Drain+p.Ready {
+			s.halt(p, r, "waited too long: "+why)
+		}
+		return
+	}
+	r.Queue, r.Current, r.Waiting, r.Why = r.Queue[1:], name, time.Time{}, ""
+	w := s.in.Workers[id]
+	r.From = w.Generation
+	w.Then, w.Deadline = ThenStart, s.now.Add(p.Drain)
+	s.to(&w, Draining, "rotation: "+r.Cause)
+	s.in.Workers[id] = w
+	s.event(p.Name, id, "turn", "drains until %s; rotation %d", w.Deadline.UTC().Format(time.RFC3339), r.ID)
+}
+
+// canTurn says whether a worker is there to be turned. What is stopped, held,
+// in quarantine or being started anyway needs no turn.
+func (s *step) canTurn(p *Pool, name string) bool {
+	for i := range p.Workers {
+		if p.Workers[i].Name != name {
+			continue
+		}
+		w, ok := s.in.Workers[p.Name+"/"+name]
+		switch {
+		case !ok, p.Workers[i].Static, w.Phase == Quarantined:
+			return false
+		case w.Phase == Stopped, w.Phase == Draining, w.Phase == Drained:
+			return w.Then == ThenStart
+		}
+		return true
+	}
+	return false
+}
+
+const blackout = "a blackout window is open"
+
+// obstacle says why the named worker cannot be taken out now; empty: it can.
+func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
+	if p.Plan.Blocked(s.o.Wall) && r.Cause != Operator {
+		return blackout
+	}
+	if s.o.DiskFull {
+		return "the journal cannot be written"
+	}
+	if w := s.in.Workers[p.Name+"/"+name]; w.Phase != Ready {
+		return fmt.Sprintf("%s/%s is %s: %s", p.Name, name, w.Phase, w.Reason)
+	}
+	if seen := s.o.Workers[p.Name+"/"+name]; seen.Process != Alive || seen.Busy {
+		return fmt.Sprintf("%s/%s: its driver does not answer", p.Name, name)
+	}
+	ready, room, known := 0, int64(0), true
+	for _, spec := range p.Workers {
+		id := p.Name + "/" + spec.Name
+		w, seen := s.in.Workers[id], s.o.Workers[id]
+		if spec.Name == name {
+			continue
+		}
+		switch {
+		case w.Phase == Ready && seen.Process == Alive && !seen.Down && !seen.Hung, w.Phase == Ready && spec.Static:
+			ready++
+			room += max(0, seen.Free)
+			known = known && seen.Free >= 0
+		case w.Phase == Quarantined, w.Phase == Stopped && w.Then != ThenStart, w.Then == ThenHold:
+		default:
+			return fmt.Sprintf("%s is %s: %s", id, w.Phase, w.Reason)
+		}
+	}
+	if ready < p.MinReady {
+		return fmt.Sprintf("%d other workers are ready, min_ready asks for %d", ready, p.MinReady)
+	}
+	if load := s.o.Workers[p.Name+"/"+name].Charged; ready > 0 && known && load > room {
+		return fmt.Sprintf("the others have room for %d tokens, and it holds %d", room, load)
+	}
+	if s.busy() >= max(1, s.d.Parallel) {
+		return "another start or turn is under way on this machine"
+	}
+	return ""
+}

@@ -1,0 +1,233 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"roundhouse/configs"
+	"roundhouse/supervisor/journal"
+	"roundhouse/supervisor/process"
+)
+
+// doorUser is who the door runs as when the supervisor is root: a user and
+// group that nothing else uses, without a name, a home or groups.
+const doorUser = 60777
+
+// listenerFD is where the door finds its listener, after the lock.
+const listenerFD = 4
+
+// doorNote is what a door's record keeps.
+type doorNote struct {
+	Socket string `json:"socket"`
+	Listen string `json:"listen"` // as configured
+	Actual string `json:"actual"`
+}
+
+const doorPrefix = "door/"
+
+func (s *Supervisor) doorDir() string { return filepath.Join(s.options.Config.StateDir, "door") }
+
+// openDoor takes over a door that runs, or binds the address and lets the loop
+// start one.
+func (s *Supervisor) openDoor() error {
+	found, err := s.nursery.Find()
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if !strings.HasPrefix(f.ID, doorPrefix) || !f.Running {
+			continue
+		}
+		var note doorNote
+		if err := json.Unmarshal(f.Note, &note); err != nil {
+			return fmt.Errorf("the record of %s: %w", f.ID, err)
+		}
+		s.adoptDoor(strings.TrimPrefix(f.ID, doorPrefix), note)
+	}
+	if s.listen != nil || len(s.doors) > 0 {
+		return nil
+	}
+	return s.bind()
+}
+
+// adoptDoor takes over a door that runs, and a copy of its listener where the
+// kernel grants it; without one the next door binds the address anew.
+func (s *Supervisor) adoptDoor(id string, note doorNote) {
+	s.address = note.Actual
+	s.meet(newDoor(id, note.Socket, true))
+	s.event("", "", "adopted", "door "+id+", found running")
+	if n, err := strconv.ParseUint(strings.TrimPrefix(id, "door-"), 10, 64); err == nil {
+		s.doorSerial = max(s.doorSerial, n)
+	}
+	if s.listen != nil {
+		return
+	}
+	listener, err := s.nursery.Descriptor(doorPrefix+id, listenerFD)
+	if err != nil {
+		s.log.Info("the door keeps its listener to itself; it is bound anew once that door ends", "error", err)
+		return
+	}
+	s.listen = listener
+}
+
+// bind takes the door's address.
+func (s *Supervisor) bind() error {
+	address := s.plan.config.Door.Listen
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("door.listen: %w", err)
+	}
+	defer l.Close() // the copy stays
+	if s.listen, err = l.(*net.TCPListener).File(); err != nil {
+		return fmt.Errorf("door.listen: %w", err)
+	}
+	s.address = l.Addr().String()
+	return nil
+}
+
+// meet begins to follow a door.
+func (s *Supervisor) meet(d *door) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	d.cancel = cancel
+	s.doors[d.id] = d
+	s.group.Go(func() {
+		d.follow(ctx, &s.set, s.clock.Now, func(n news) { s.tell(func() { s.heard(n) }) })
+	})
+}
+
+// tendDoors lets go of doors that have ended, and starts one where none is.
+func (s *Supervisor) tendDoors() {
+	if len(s.options.Doors) > 0 {
+		return
+	}
+	serving := false
+	for id, d := range s.doors {
+		if s.nursery.Running(doorPrefix + id) {
+			serving = serving || !d.leaving
+			continue
+		}
+		d.cancel()
+		delete(s.doors, id)
+		how := s.nursery.Ended(doorPrefix + id)
+		s.nursery.Forget(doorPrefix + id)
+		os.Remove(d.socket)
+		if d.leaving {
+			s.event("", "", "door", id+" has ended: "+how)
+			continue
+		}
+		s.event("", "", "crashed", "door "+id+": "+how)
+		if s.clock.Now().Sub(s.doorTry) < 0 {
+			continue
+		}
+		s.doorTry = s.clock.Now().Add(200 * time.Millisecond)
+	}
+	if serving || s.ending || s.clock.Now().Before(s.doorTry) {
+		return
+	}
+	s.doorTry = s.clock.Now().Add(time.Second)
+	if _, err := s.startDoor(); err != nil {
+		s.event("", "", "failed", "door: "+err.Error())
+		if !s.serving {
+			s.stop(err)
+		}
+	}
+}
+
+// startDoor starts a door on the listener.
+func (s *Supervisor) startDoor() (*door, error) {
+	if s.listen == nil {
+		if err := s.bind(); err != nil {
+			return nil, err
+		}
+	}
+	s.doorSerial++
+	s.write([]journal.Change{{Bucket: journal.Meta, Key: "door", Value: s.doorSerial}})
+	id := "door-" + strconv.FormatUint(s.doorSerial, 10)
+	dir := s.doorDir()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(dir, id+".sock")
+	if len(socket) > 100 {
+		return nil, fmt.Errorf("state_dir: the private socket's path %s has %d letters, a socket's may have 100; use a shorter folder", socket, len(socket))
+	}
+	note, err := json.Marshal(doorNote{socket, s.plan.config.Door.Listen, s.address})
+	if err != nil {
+		return nil, err
+	}
+	child := process.Child{
+		ID: doorPrefix + id, Env: s.options.Env, Files: []*os.File{s.listen}, Confined: true, Note: note,
+		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir},
+	}
+	if os.Geteuid() == 0 {
+		if err := giveAway(dir); err != nil {
+			return nil, err
+		}
+		child.UID, child.GID = doorUser, doorUser
+	}
+	if _, err := s.nursery.Start(child); err != nil {
+		return nil, err
+	}
+	d := newDoor(id, socket, true)
+	s.meet(d)
+	return d, nil
+}
+
+// giveAway makes the door's own folder the door's.
+func giveAway(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Lchown(filepath.Join(dir, e.Name()), doorUser, doorUser); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return os.Lchown(dir, doorUser, doorUser)
+}
+
+// doorTLS puts the certificate where the door can read it: as another user it
+// can seldom read the original.
+func (s *Supervisor) doorTLS(tls *configs.TLS) *configs.TLS {
+	if tls == nil || os.Geteuid() != 0 || len(s.options.Doors) > 0 {
+		return tls
+	}
+	out := configs.TLS{Cert: filepath.Join(s.doorDir(), "cert.pem"), Key: filepath.Join(s.doorDir(), "key.pem")}
+	for from, to := range map[string]string{tls.Cert: out.Cert, tls.Key: out.Key} {
+		if err := copyFor(from, to); err != nil {
+			s.log.Error("door.tls", "error", err)
+			return tls
+		}
+	}
+	return &out
+}
+
+// copyFor copies a file to the door's user, unless it is there as it should.
+func copyFor(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if old, err := os.ReadFile(to); err == nil && string(old) == string(data) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(to+".new", data, 0o400); err != nil {
+		return err
+	}
+	if err := os.Lchown(to+".new", doorUser, doorUser); err != nil {
+		return err
+	}
+	return os.Rename(to+".new", to)
+}

@@ -1,0 +1,197 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/supervisor/core"
+)
+
+// When a worker counts as dead, or hung, though its process lives. A busy
+// engine may miss a health check for seconds, so either takes time, and tokens
+// that come are a better sign than any check.
+const (
+	downAfter = 30 * time.Second
+	hungAfter = 2 * time.Minute
+)
+
+// progress is when a worker's counters last moved.
+type progress struct {
+	generation uint64
+	sum        int64
+	busy       bool
+	since      time.Time
+}
+
+// observe gathers what is known into what core decides by.
+func (s *Supervisor) observe(now time.Time) core.Observed {
+	set := s.set.Load()
+	o := core.Observed{Wall: s.clock.Wall(), DiskFull: s.diskFull != nil, Workers: map[string]core.Seen{}}
+	allAcked := true
+	for i, d := range s.living() {
+		o.Doors++
+		allAcked = allAcked && s.acked(d, set)
+		if i == 0 || d.lease.Before(o.Lease) {
+			o.Lease = d.lease
+		}
+	}
+	for id := range s.intent.Workers {
+		o.Workers[id] = s.seen(id, allAcked, now)
+	}
+	for id := range s.plan.kinds {
+		if _, done := o.Workers[id]; !done {
+			o.Workers[id] = s.seen(id, allAcked, now)
+		}
+	}
+	return o
+}
+
+// seen gathers what is known of one worker.
+func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
+	seen := core.Seen{Acked: acked, Reached: true, Free: -1}
+	kind, configured := s.plan.kinds[id]
+	static := kind.driver == "static"
+	i, exists := s.instances[id]
+	name, _ := s.driverOf(id)
+	switch {
+	case static:
+		seen.Process, seen.Generation = core.Alive, s.intent.Workers[id].Generation
+	case configured && !s.listed[name]:
+		seen.Process = core.Unknown
+	case !exists:
+		seen.Process, seen.Released = core.Absent, true
+	case i.Running:
+		seen.Process = core.Alive
+	default:
+		seen.Process, seen.Exit, seen.Released = core.Exited, i.Ended, i.Released
+	}
+	if exists {
+		seen.Generation, seen.Hash, seen.Memory = i.Generation, i.Hash, i.Memory
+	}
+	_, seen.Busy = s.acting[id]
+	if f := s.failures[id]; f.generation == s.intent.Workers[id].Generation {
+		seen.Failure = f.why
+	}
+	s.byDoors(id, &seen)
+	moving := s.moved(id, seen, now)
+	if p, ok := s.probes[id]; ok && (static || p.generation == seen.Generation) {
+		seen.Healthy, seen.Unhealthy = p.healthy, p.unhealthy
+		seen.Warmed, seen.WarmError = p.warmed, p.warmError
+		last := p.last
+		if last.IsZero() {
+			last = p.began
+		}
+		seen.Down = !p.healthy && now.Sub(last) > downAfter && now.Sub(moving.since) > downAfter
+	}
+	seen.Hung = moving.busy && now.Sub(moving.since) > hungAfter
+	return seen
+}
+
+// byDoors adds what the doors know of a worker.
+func (s *Supervisor) byDoors(id string, seen *core.Seen) {
+	generation := s.intent.Workers[id].Generation
+	for _, d := range s.living() {
+		w := findWorker(d.state, id)
+		if w == nil || w.Generation != generation {
+			seen.Reached = false
+			continue
+		}
+		seen.Reached = seen.Reached && w.Reached
+		seen.InFlight += w.Requests.InFlight
+		if w.Requests.OldestSeconds != nil {
+			seen.Oldest = max(seen.Oldest, time.Duration(*w.Requests.OldestSeconds*float64(time.Second)))
+		}
+		seen.Charged += w.KV.ChargedTokens
+		seen.Served += w.Served
+		seen.Failed += w.Failed
+		seen.Tokens += w.Tokens
+		seen.Speed = max(seen.Speed, w.TokensPerSecond)
+		seen.TTFT = max(seen.TTFT, w.TTFTSeconds)
+		if c := w.KV.CapacityTokens; c != nil {
+			seen.Free = *c - w.KV.ChargedTokens - w.KV.ForeignTokens
+		}
+	}
+}
+
+func findWorker(st *control.State, id string) *control.WorkerState {
+	if st == nil {
+		return nil
+	}
+	for i := range st.Workers {
+		if st.Workers[i].ID == id {
+			return &st.Workers[i]
+		}
+	}
+	return nil
+}
+
+// moved notes when a worker last made progress: tokens, requests ended, or
+// prompt tokens computed; or had nothing to make progress on.
+func (s *Supervisor) moved(id string, seen core.Seen, now time.Time) progress {
+	sum := seen.Tokens + seen.Served + seen.Failed
+	for _, d := range s.living() {
+		if w := findWorker(d.state, id); w != nil && w.Requests.PrefillTokens != nil {
+			sum -= *w.Requests.PrefillTokens
+		}
+	}
+	p := s.progress[id]
+	if p.sum != sum || p.generation != seen.Generation || seen.InFlight == 0 {
+		p = progress{generation: seen.Generation, sum: sum, since: now}
+	}
+	p.busy = seen.InFlight > 0
+	s.progress[id] = p
+	return p
+}
+
+// tendProbes keeps one probe a running worker, and none for others.
+func (s *Supervisor) tendProbes() {
+	for id, p := range s.probes {
+		url, generation, ok := s.probed(id)
+		if !ok || p.url != url || p.generation != generation {
+			p.cancel()
+			delete(s.probes, id)
+		}
+	}
+	for id := range s.plan.kinds {
+		if _, ok := s.probes[id]; ok {
+			continue
+		}
+		if url, generation, ok := s.probed(id); ok {
+			s.probe(id, url, generation)
+		}
+	}
+}
+
+// probed says where a worker is to be probed. A static worker's probe is that
+// of its address, whatever the generation.
+func (s *Supervisor) probed(id string) (url string, generation uint64, ok bool) {
+	kind, configured := s.plan.kinds[id]
+	if kind.driver == "static" {
+		return kind.config.URL, 0, true
+	}
+	i, exists := s.instances[id]
+	return i.URL, i.Generation, configured && exists && i.Running
+}
+
+func (s *Supervisor) probe(id, url string, generation uint64) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	p := &probe{url: url, key: s.plan.kinds[id].config.APIKey.Reveal(), generation: generation, cancel: cancel, began: s.clock.Now()}
+	s.probes[id] = p
+	s.group.Go(func() {
+		watchHealth(ctx, s.client, url, p.key, func(f finding) {
+			s.tell(func() {
+				p.healthy, p.unhealthy = f.healthy, f.why
+				if f.healthy {
+					p.last = s.clock.Now()
+				}
+				if f.ours != nil {
+					p.ours = f.ours
+				}
+				if f.models != nil {
+					p.models = f.models
+				}
+			})
+		})
+	})
+}

@@ -1,0 +1,382 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Child is a process to start.
+type Child struct {
+	ID    string   // as it is known to people: "pool/name", "door/3"
+	Argv  []string // the program and its arguments
+	Env   []string
+	Files []*os.File // it finds them from descriptor 4 on
+	CPUs  string     // kernel list format; empty: any
+	Mems  string
+	UID   int // 0: as this process
+	GID   int
+	// Confined children can gain no rights by executing anything.
+	Confined bool
+	Note     json.RawMessage // kept in the record, for the successor
+}
+
+// Record is what a successor reads of a child.
+type Record struct {
+	ID    string          `json:"id"`
+	Began time.Time       `json:"began"`
+	Ended string          `json:"ended,omitempty"`
+	Note  json.RawMessage `json:"note,omitempty"`
+}
+
+// Found is a child as it is now.
+type Found struct {
+	Record
+	PID     int // 0: not running
+	Running bool
+}
+
+// Nursery starts, finds and ends the children of one state folder.
+type Nursery struct {
+	dir     string   // the state folder
+	shim    []string // the command that runs Shim
+	changed chan struct{}
+
+	ctx    context.Context // ends when the nursery is closed
+	cancel context.CancelFunc
+	group  sync.WaitGroup // one watcher a child
+
+	mu      sync.Mutex
+	watched map[string]int // pid by ID
+}
+
+// NewNursery returns the nursery of a state folder. shim is the command line
+// to which a child's own is appended.
+func NewNursery(dir string, shim []string) (*Nursery, error) {
+	for _, sub := range []string{"run", "logs"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o711); err != nil {
+			return nil, err
+		}
+	}
+	n := &Nursery{dir: dir, shim: shim, changed: make(chan struct{}, 1), watched: map[string]int{}}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	return n, nil
+}
+
+// Close ends the watching and leaves the children running.
+func (n *Nursery) Close() {
+	n.cancel()
+	n.group.Wait()
+}
+
+// Changed delivers a value when a child has begun or ended.
+func (n *Nursery) Changed() <-chan struct{} { return n.changed }
+
+func (n *Nursery) wake() {
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+// file names a child's file; "/" cannot stand in it.
+func (n *Nursery) file(id, ending string) string {
+	return filepath.Join(n.dir, "run", strings.ReplaceAll(id, "/", "@")+ending)
+}
+
+// LogFile is where a child writes.
+func (n *Nursery) LogFile(id string) string {
+	return filepath.Join(n.dir, "logs", strings.ReplaceAll(id, "/", "@")+".log")
+}
+
+// Start starts a child. A child of that name that lives is an error.
+func (n *Nursery) Start(c Child) (pid int, err error) {
+	if _, err := os.Stat(c.Argv[0]); err != nil {
+		return 0, fmt.Errorf("cannot start %s: %w", c.ID, err)
+	}
+	lock, err := takeLock(n.file(c.ID, ".lock"))
+	if err != nil {
+		return 0, fmt.Errorf("cannot start %s: its lock: %w", c.ID, err)
+	}
+	defer lock.Close() // the child has its own by then
+	if err := lock.Truncate(0); err != nil {
+		return 0, err
+	}
+	if err := n.write(Record{ID: c.ID, Began: time.Now(), Note: c.Note}); err != nil {
+		return 0, err
+	}
+	if err := turnLog(n.LogFile(c.ID)); err != nil {
+		return 0, err
+	}
+	log, err := os.OpenFile(n.LogFile(c.ID), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	argv := append([]string(nil), n.shim...)
+	argv = append(argv, "--nofile", "1048576")
+	if c.CPUs != "" {
+		argv = append(argv, "--cpus", c.CPUs)
+	}
+	if c.Mems != "" {
+		argv = append(argv, "--mems", c.Mems)
+	}
+	if c.UID > 0 {
+		argv = append(argv, "--uid", strconv.Itoa(c.UID), "--gid", strconv.Itoa(c.GID))
+	}
+	if c.Confined {
+		argv = append(argv, "--no-new-privs")
+	}
+	argv = append(append(argv, "--"), c.Argv...)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = c.Env, log, log
+	cmd.ExtraFiles = append([]*os.File{lock}, c.Files...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		os.Remove(n.file(c.ID, ".json"))
+		return 0, fmt.Errorf("cannot start %s: %w", c.ID, err)
+	}
+	n.mu.Lock()
+	n.watched[c.ID] = cmd.Process.Pid
+	n.mu.Unlock()
+	// Not counted in the group: it ends with the child, which may outlive us.
+	go func() {
+		err := cmd.Wait()
+		n.ended(c.ID, cmd.Process.Pid, describe(cmd.ProcessState, err))
+	}()
+	n.wake()
+	return cmd.Process.Pid, nil
+}
+
+// describe says in words how a child ended.
+func describe(state *os.ProcessState, err error) string {
+	if state == nil {
+		return fmt.Sprint(err)
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		return "killed by signal " + status.Signal().String()
+	}
+	return fmt.Sprintf("exit status %d", state.ExitCode())
+}
+
+// ended notes how a child ended, unless another of its name runs by now.
+func (n *Nursery) ended(id string, pid int, how string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.watched[id] != pid {
+		return
+	}
+	delete(n.watched, id)
+	if r, err := n.read(id); err == nil {
+		r.Ended = how
+		_ = n.write(r) // its absence is read as "exit status unknown"
+	}
+	n.wake()
+}
+
+// write replaces a record as a whole.
+func (n *Nursery) write(r Record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	path := n.file(r.ID, ".json")
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (n *Nursery) read(id string) (Record, error) {
+	var r Record
+	data, err := os.ReadFile(n.file(id, ".json"))
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", n.file(id, ".json"), err)
+	}
+	return r, nil
+}
+
+// Find returns every child that has a record, and watches those that live.
+func (n *Nursery) Find() ([]Found, error) {
+	paths, err := filepath.Glob(filepath.Join(n.dir, "run", "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var out []Found
+	for _, path := range paths {
+		id := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(path), ".json"), "@", "/")
+		f, err := n.find(id)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// errYoung is returned while a child holds its lock and has not said who it is.
+var errYoung = errors.New("it is just being started")
+
+func (n *Nursery) find(id string) (Found, error) {
+	held, err := isHeld(n.file(id, ".lock"))
+	if err != nil {
+		return Found{}, err
+	}
+	r, err := n.read(id)
+	if err != nil {
+		return Found{}, err
+	}
+	f := Found{Record: r}
+	if !held {
+		if f.Ended == "" {
+			f.Ended = "exit status unknown"
+		}
+		return f, nil
+	}
+	f.Running = true
+	h, ok := readHolder(n.file(id, ".lock"))
+	if !ok {
+		return Found{}, fmt.Errorf("%s: %w", id, errYoung)
+	}
+	f.PID = h.pid
+	n.watch(id, h)
+	return f, nil
+}
+
+// watch waits for the end of a child that another process started.
+func (n *Nursery) watch(id string, h holder) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ctx.Err() != nil || n.watched[id] == h.pid {
+		return
+	}
+	fd, ok := h.open()
+	if !ok {
+		return
+	}
+	n.watched[id] = h.pid
+	n.group.Go(func() {
+		defer unix.Close(fd)
+		if waitExit(n.ctx, fd) {
+			var status unix.WaitStatus
+			how := "exit status unknown"
+			if got, err := unix.Wait4(h.pid, &status, unix.WNOHANG, nil); err == nil && got == h.pid {
+				how = "exit status " + strconv.Itoa(status.ExitStatus())
+				if status.Signaled() {
+					how = "killed by signal " + status.Signal().String()
+				}
+			}
+			n.ended(id, h.pid, how)
+		}
+	})
+}
+
+// waitExit waits until the process of a pidfd has ended.
+func waitExit(ctx context.Context, fd int) bool {
+	for ctx.Err() == nil {
+		polls := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(polls, 200)
+		if n > 0 {
+			return true
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return false
+		}
+	}
+	return false
+}
+
+// Stop asks a child to end, and after grace ends it. It returns when the child
+// is gone.
+func (n *Nursery) Stop(ctx context.Context, id string, grace time.Duration) error {
+	h, ok := readHolder(n.file(id, ".lock"))
+	if held, err := isHeld(n.file(id, ".lock")); err != nil || !held {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("cannot stop %s: %w", id, errYoung)
+	}
+	fd, ok := h.open()
+	if !ok {
+		return nil
+	}
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("cannot stop %s: %w", id, err)
+	}
+	polite, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if waitExit(polite, fd) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// The whole group, while its leader still lives and the number is its own.
+	if err := unix.Kill(-h.pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("cannot kill %s: %w", id, err)
+	}
+	if !waitExit(ctx, fd) {
+		return fmt.Errorf("cannot kill %s: it is still there", id)
+	}
+	return nil
+}
+
+// Forget drops a child's record once it has ended.
+func (n *Nursery) Forget(id string) {
+	os.Remove(n.file(id, ".json"))
+}
+
+// Descriptor returns a copy of one of a living child's open files, as a
+// successor needs the door's listener. The kernel grants it to root and to
+// whoever may trace the child.
+func (n *Nursery) Descriptor(id string, fd int) (*os.File, error) {
+	h, ok := readHolder(n.file(id, ".lock"))
+	if !ok {
+		return nil, fmt.Errorf("%s: not running", id)
+	}
+	pidfd, ok := h.open()
+	if !ok {
+		return nil, fmt.Errorf("%s: not running", id)
+	}
+	defer unix.Close(pidfd)
+	got, err := unix.PidfdGetfd(pidfd, fd, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot take descriptor %d of %s: %w", fd, id, err)
+	}
+	unix.CloseOnExec(got)
+	return os.NewFile(uintptr(got), id), nil
+}
+
+// Running says whether a child lives.
+func (n *Nursery) Running(id string) bool {
+	held, err := isHeld(n.file(id, ".lock"))
+	return err != nil || held
+}
+
+// Ended says how a child ended.
+func (n *Nursery) Ended(id string) string {
+	r, err := n.read(id)
+	if err != nil || r.Ended == "" {
+		return "exit status unknown"
+	}
+	return r.Ended
+}

@@ -1,0 +1,179 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"roundhouse/supervisor/driver"
+	"roundhouse/worker/device"
+)
+
+// Driver runs workers of our own engine as processes.
+type Driver struct {
+	nursery *Nursery
+	binary  string   // roundhouse-worker
+	env     []string // what every worker gets
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// NewDriver returns a driver that starts binary with env.
+func NewDriver(n *Nursery, binary string, env []string) *Driver {
+	return &Driver{nursery: n, binary: binary, env: env}
+}
+
+// note is what a worker's record keeps.
+type note struct {
+	Generation uint64       `json:"generation"`
+	Hash       string       `json:"hash"`
+	URL        string       `json:"url"`
+	Place      driver.Place `json:"place"`
+}
+
+// prefix keeps workers apart from doors among the children.
+const prefix = "worker/"
+
+// Start starts a worker on a free port of the loopback, or on its own.
+func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
+	if _, err := os.Stat(d.binary); err != nil {
+		return fmt.Errorf("the worker program is missing: %w; build it with `make build`, or put it beside roundhouse", err)
+	}
+	port := spec.Port
+	if port == 0 {
+		free, err := freePort(ctx)
+		if err != nil {
+			return err
+		}
+		port = free
+	}
+	note, err := json.Marshal(note{spec.Generation, spec.Hash, "http://127.0.0.1:" + strconv.Itoa(port), spec.Place})
+	if err != nil {
+		return err
+	}
+	env := append([]string(nil), d.env...)
+	for k, v := range spec.Engine.Environment {
+		env = append(env, k+"="+v)
+	}
+	_, err = d.nursery.Start(Child{
+		ID: prefix + spec.ID(), Argv: append([]string{d.binary}, Arguments(spec, port)...), Env: env,
+		CPUs: spec.Place.CPUs, Mems: device.FormatList(spec.Place.NUMA), Note: note,
+	})
+	return err
+}
+
+// Arguments is the command line of a worker of ours.
+func Arguments(spec driver.Spec, port int) []string {
+	args := []string{"serve", "--host", "127.0.0.1", "--port", strconv.Itoa(port)}
+	for _, name := range spec.Engine.ServedModelName {
+		args = append(args, "--served-model-name", name)
+	}
+	if spec.Engine.Model != "" {
+		args = append(args, "--model", spec.Engine.Model)
+	}
+	if spec.Engine.Quantization != "" {
+		args = append(args, "--quantization", spec.Engine.Quantization)
+	}
+	if spec.Engine.MaxModelLen > 0 {
+		args = append(args, "--max-model-len", strconv.Itoa(spec.Engine.MaxModelLen))
+	}
+	where := "cpu"
+	if len(spec.Place.GPUs) > 0 {
+		where = "xpu:" + spec.Place.GPUs[0].ID
+	}
+	args = append(args, "--device", where)
+	if spec.Place.CPUs != "" {
+		args = append(args, "--cpus", spec.Place.CPUs)
+	}
+	if len(spec.Place.NUMA) > 0 {
+		args = append(args, "--mems", device.FormatList(spec.Place.NUMA))
+	}
+	return append(args, spec.Engine.Args...)
+}
+
+// freePort asks the kernel for a port that nobody has. Another may take it
+// before the worker does; the worker then ends, and is started on another.
+func freePort(ctx context.Context) (int, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("no free port on the loopback: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Stop ends a worker's process.
+func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace time.Duration) error {
+	r, err := d.nursery.read(prefix + id)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var n note
+	if err := json.Unmarshal(r.Note, &n); err != nil {
+		return err
+	}
+	if n.Generation != generation {
+		return nil // what was to be stopped is gone
+	}
+	return d.nursery.Stop(ctx, prefix+id, grace)
+}
+
+// List returns the workers that have a record.
+func (d *Driver) List(context.Context) ([]driver.Instance, error) {
+	found, err := d.nursery.Find()
+	if err != nil {
+		return nil, err
+	}
+	var out []driver.Instance
+	for _, f := range found {
+		id, ours := strings.CutPrefix(f.ID, prefix)
+		if !ours {
+			continue
+		}
+		var n note
+		if err := json.Unmarshal(f.Note, &n); err != nil {
+			return nil, fmt.Errorf("the record of %s: %w", id, err)
+		}
+		out = append(out, driver.Instance{
+			ID: id, Generation: n.Generation, Hash: n.Hash, Running: f.Running, URL: n.URL, PID: f.PID,
+			Began: f.Began, Ended: f.Ended, Memory: resident(f.PID), Place: n.Place, Released: !f.Running,
+		})
+	}
+	return out, nil
+}
+
+// resident reads how much memory a process really holds, in bytes.
+func resident(pid int) int64 {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// Logs opens a worker's log.
+func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions) (io.ReadCloser, error) {
+	return d.nursery.OpenLog(ctx, prefix+id, options)
+}
+
+// Changed delivers a value when a process has begun or ended.
+func (d *Driver) Changed() <-chan struct{} { return d.nursery.Changed() }
+
+// Close does nothing: the nursery belongs to whoever made it.
+func (d *Driver) Close() error { return nil }

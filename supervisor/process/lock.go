@@ -1,0 +1,100 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// errHeld is returned when another process holds a lock.
+var errHeld = errors.New("held by another process")
+
+// takeLock opens and locks a file without waiting.
+func takeLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errHeld
+		}
+		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// isHeld says whether some process holds the lock. A shared lock is asked for,
+// so that two who ask at once do not find each other.
+func isHeld(path string) (bool, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}
+
+// holder is the process that a lock file names.
+type holder struct {
+	pid   int
+	ticks uint64 // when it began, in clock ticks since the machine did
+}
+
+func (h holder) String() string { return fmt.Sprintf("%d %d\n", h.pid, h.ticks) }
+
+// readHolder reads who wrote the lock file; ok is false while the shim has not
+// written yet.
+func readHolder(path string) (holder, bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return holder{}, false
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) != 2 {
+		return holder{}, false
+	}
+	pid, errPID := strconv.Atoi(fields[0])
+	ticks, errTicks := strconv.ParseUint(fields[1], 10, 64)
+	return holder{pid, ticks}, errPID == nil && errTicks == nil && pid > 0
+}
+
+// beginTicks reads when a process began, from /proc.
+func beginTicks(pid int) (uint64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name in parentheses may hold spaces and parentheses of its own.
+	text := string(data)
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// open returns a pidfd of the holder if it still lives.
+func (h holder) open() (int, bool) {
+	fd, err := unix.PidfdOpen(h.pid, 0)
+	if err != nil {
+		return -1, false
+	}
+	if ticks, err := beginTicks(h.pid); err != nil || ticks != h.ticks {
+		unix.Close(fd)
+		return -1, false
+	}
+	return fd, true
+}

@@ -1,0 +1,159 @@
+package supervisor
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/journal"
+)
+
+// relay passes a question on to the doors; the first that knows an answer
+// gives it. Lists of several doors are joined.
+func (s *Supervisor) relay(w http.ResponseWriter, r *http.Request) {
+	var doors []*door
+	if err := s.ask(r.Context(), func() { doors = s.living() }); err != nil {
+		fail(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	path := strings.TrimPrefix(r.URL.EscapedPath(), "/api")
+	status, data := http.StatusServiceUnavailable, []byte(`{"error":{"message":"no door answers","code":503}}`)
+	for _, d := range doors {
+		got, answer, err := d.ask(r.Context(), r.Method, path, nil)
+		if err != nil {
+			continue
+		}
+		if status != http.StatusOK || got == http.StatusOK && r.PathValue("id") == "" {
+			data = join(data, answer, status == http.StatusOK)
+			status = got
+		}
+	}
+	if status == http.StatusNotFound && len(data) == 0 {
+		fail(w, status, "no door knows it")
+		return
+	}
+	if len(data) > 0 {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // the asker may be gone
+}
+
+// join appends the lists of one door's answer to those of another.
+func join(a, b []byte, both bool) []byte {
+	if !both {
+		return b
+	}
+	var x, y map[string]any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return a
+	}
+	for k, v := range y {
+		if list, ok := v.([]any); ok {
+			old, _ := x[k].([]any)
+			x[k] = append(old, list...)
+		}
+	}
+	out, err := json.Marshal(x)
+	if err != nil {
+		return a
+	}
+	return out
+}
+
+// serveEvents streams events: what is kept after ?after=N (at most ?limit=N,
+// 1000 if not said), then what comes, unless ?follow=false.
+func (s *Supervisor) serveEvents(w http.ResponseWriter, r *http.Request) {
+	after, _ := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
+	if id, err := strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
+		after = id
+	}
+	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	if err != nil || limit < 1 || limit > journal.KeepEvents {
+		limit = 1000
+	}
+	follow := r.URL.Query().Get("follow") != "false"
+	incoming := make(chan journal.Event, 256)
+	var old []journal.Event
+	var readErr error
+	if err := s.ask(r.Context(), func() {
+		if old, readErr = s.journal.Events(after, limit); readErr == nil && follow {
+			s.watchers[incoming] = true
+		}
+	}); err != nil || readErr != nil {
+		fail(w, http.StatusServiceUnavailable, fmt.Sprint(err, readErr))
+		return
+	}
+	defer s.tell(func() { delete(s.watchers, incoming) })
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	for _, e := range old {
+		writeEvent(w, e)
+	}
+	if !follow {
+		return
+	}
+	flush := http.NewResponseController(w)
+	beat := time.NewTicker(15 * time.Second)
+	defer beat.Stop()
+	for {
+		if flush.Flush() != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.ctx.Done():
+			return
+		case e := <-incoming:
+			writeEvent(w, e)
+		case <-beat.C:
+			fmt.Fprint(w, ": still here\n\n")
+		}
+	}
+}
+
+func writeEvent(w http.ResponseWriter, e journal.Event) {
+	data, err := json.Marshal(e)
+	if err != nil {
+		panic("BUG: event: " + err.Error())
+	}
+	fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, data)
+}
+
+// serveLogs sends what a worker has written: ?tail=N lines, ?follow=true to go
+// on. The pool "door" is the door's own.
+func (s *Supervisor) serveLogs(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("pool") + "/" + r.PathValue("name")
+	var d driver.Driver
+	if err := s.ask(r.Context(), func() { _, d = s.driverOf(id) }); err != nil || d == nil {
+		fail(w, http.StatusNotFound, "worker "+strconv.Quote(id)+" is run by nobody here, or not configured")
+		return
+	}
+	tail, _ := strconv.Atoi(r.URL.Query().Get("tail"))
+	options := driver.LogOptions{Tail: tail, Follow: r.URL.Query().Get("follow") == "true"}
+	ctx := r.Context()
+	logs, err := d.Logs(ctx, id, options)
+	if err != nil {
+		fail(w, http.StatusNotFound, err.Error())
+		return
+	}
+	defer logs.Close()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	flush := http.NewResponseController(w)
+	lines := bufio.NewReader(logs)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if _, writeErr := w.Write(line); writeErr != nil || err != nil {
+			return
+		}
+		if lines.Buffered() == 0 && flush.Flush() != nil {
+			return
+		}
+	}
+}

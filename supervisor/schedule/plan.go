@@ -1,0 +1,190 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Late is how much after its time a run may begin without being a missed one.
+const Late = 5 * time.Minute
+
+// farAhead is how far the record of the last run may lie in the future before
+// it is taken for the trace of a wrong clock and dropped.
+const farAhead = 24 * time.Hour
+
+// Spec is what a configuration says about a pool's schedule.
+type Spec struct {
+	Cron     string        // five fields; empty: never
+	Timezone string        // IANA name; empty: the machine's
+	Missed   string        // "once" or "skip"
+	Jitter   time.Duration // a run begins up to this much later
+	Blackout []string      // "Mon-Fri 08:00-20:00": no run and no turn begins here
+	Salt     string        // the pool's name, so that pools differ in their jitter
+}
+
+// Plan is a parsed Spec. A nil Plan never runs and is never blacked out.
+type Plan struct {
+	spec     Spec
+	fields   cron.Schedule // nil: by hand only
+	zone     *time.Location
+	blackout []window
+}
+
+// Parse reads a Spec. Its errors name the field and what would be right.
+func Parse(spec Spec) (*Plan, error) {
+	p := &Plan{spec: spec, zone: time.Local}
+	if spec.Timezone != "" {
+		zone, err := time.LoadLocation(spec.Timezone)
+		if err != nil {
+			return nil, fmt.Errorf("timezone %q is not known; use an IANA name such as \"Europe/Berlin\"", spec.Timezone)
+		}
+		p.zone = zone
+	}
+	for _, text := range spec.Blackout {
+		w, err := parseWindow(text)
+		if err != nil {
+			return nil, err
+		}
+		p.blackout = append(p.blackout, w)
+	}
+	if spec.Cron == "" {
+		return p, nil
+	}
+	fields, err := parseCron(spec.Cron)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %q: %w", spec.Cron, err)
+	}
+	p.fields = fields
+	return p, nil
+}
+
+func parseCron(text string) (cron.Schedule, error) {
+	if strings.Contains(text, "TZ=") {
+		return nil, errors.New("the time zone has its own setting, timezone")
+	}
+	if strings.HasPrefix(text, "@every") {
+		return nil, errors.New("@every counts from the start of the program; write five cron fields, e.g. \"0 3 * * *\"")
+	}
+	fields, err := cron.ParseStandard(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w; write five cron fields: minute hour day month weekday", err)
+	}
+	if fields.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return nil, errors.New("no day of the next five years fits")
+	}
+	return fields, nil
+}
+
+// Next returns the first run after t, with its jitter, or the zero time.
+func (p *Plan) Next(t time.Time) time.Time {
+	run := p.named(t)
+	if run.IsZero() {
+		return run
+	}
+	return run.Add(p.offset(run))
+}
+
+// named returns the first run after t as the schedule names it, without jitter.
+func (p *Plan) named(t time.Time) time.Time {
+	if p == nil || p.fields == nil {
+		return time.Time{}
+	}
+	// The fields are asked about a clock that knows no zone, whose every day
+	// has 24 hours; its answers are then found on the real one.
+	local := t.In(p.zone)
+	wall := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), local.Nanosecond(), time.UTC)
+	for range 4096 {
+		if wall = p.fields.Next(wall); wall.IsZero() {
+			return wall
+		}
+		if real := onWall(wall, p.zone); real.After(t) {
+			return real
+		}
+	}
+	return time.Time{}
+}
+
+// onWall returns the first instant at which the clock of zone shows wall, or
+// the instant of the change that leaves wall out.
+func onWall(wall time.Time, zone *time.Location) time.Time {
+	t := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
+	start, end := t.ZoneBounds()
+	if t.Hour() != wall.Hour() || t.Minute() != wall.Minute() {
+		// In a gap time.Date answers from one side of the change or the other.
+		if !start.IsZero() && t.Sub(start) < 3*time.Hour {
+			return start
+		}
+		return end
+	}
+	if !start.IsZero() {
+		_, now := t.Zone()
+		_, before := start.Add(-time.Second).Zone()
+		if first := t.Add(-time.Duration(before-now) * time.Second); before > now && first.Before(start) {
+			return first
+		}
+	}
+	return t
+}
+
+// offset is a run's jitter: the same for every supervisor that asks.
+func (p *Plan) offset(run time.Time) time.Duration {
+	if p.spec.Jitter <= 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d", p.spec.Salt, run.Unix())
+	return time.Duration(h.Sum64() % uint64(p.spec.Jitter))
+}
+
+// Verdict is what Due says.
+type Verdict struct {
+	Run    bool      // begin now
+	Missed int       // runs whose time passed without one
+	Last   time.Time // to be passed to the next call
+	Late   bool      // the run that begins is one that was missed
+}
+
+// Due says whether a run is due at now, when last is the Last of the verdict
+// before (the zero time: there was none, and nothing before now counts).
+// Runs that fall into a blackout come at its end, together as one.
+func (p *Plan) Due(last, now time.Time) Verdict {
+	if p == nil || p.fields == nil || last.IsZero() || last.Sub(now) > farAhead {
+		return Verdict{Last: now}
+	}
+	if p.Blocked(now) {
+		return Verdict{Last: last}
+	}
+	v := Verdict{Last: last}
+	var latest time.Time
+	for n := 0; ; n++ {
+		run := p.named(v.Last)
+		if run.IsZero() || run.Add(p.offset(run)).After(now) {
+			break
+		}
+		v.Last, latest = run, run.Add(p.offset(run))
+		v.Missed++
+		if n == 1000 { // a year of hours asleep: what is older does not matter
+			v.Last = now
+			break
+		}
+	}
+	if v.Missed == 0 {
+		return v
+	}
+	v.Missed-- // the latest is judged by itself
+	v.Late = now.Sub(latest) > Late && !p.Blocked(latest)
+	if v.Late && p.spec.Missed == "skip" {
+		v.Missed++
+		return v
+	}
+	v.Run = true
+	return v
+}
+
+// Zone is where the plan's clock hangs.
+func (p *Plan) Zone() *time.Location { return p.zone }

@@ -1,0 +1,150 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"roundhouse/supervisor/core"
+	"roundhouse/supervisor/driver"
+)
+
+// Shutdown drains and ends the door, then the workers unless they are to be
+// kept. When ctx ends it stops waiting for streams. Run's context is to be
+// ended afterwards.
+func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
+	patience := time.Minute
+	err := s.ask(ctx, func() {
+		s.ending = true
+		s.event("", "", "shutdown", "asked to end")
+		s.flushEvents()
+		for _, p := range s.plan.pools {
+			patience = max(patience, p.Drain)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	soft, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = s.endFrom(soft, keepWorkers)
+	if !keepWorkers {
+		err = errors.Join(err, s.ask(context.WithoutCancel(ctx), s.rest))
+	}
+	return err
+}
+
+// endAll ends everything within a few seconds.
+func (s *Supervisor) endAll(patience time.Duration, keepWorkers bool) {
+	s.ending = true
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := s.endFrom(ctx, keepWorkers); err != nil {
+		s.log.Error("cannot end everything", "error", err)
+	}
+	if !keepWorkers {
+		s.rest()
+	}
+}
+
+// endFrom ends the door, politely as long as soft lasts, and then the workers.
+func (s *Supervisor) endFrom(soft context.Context, keepWorkers bool) error {
+	hard, cancel := context.WithTimeout(context.WithoutCancel(soft), 10*time.Minute)
+	defer cancel()
+	errs := s.endDoors(soft, hard)
+	if keepWorkers {
+		return errs
+	}
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	for _, d := range s.drivers {
+		list, err := d.List(hard)
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		for _, i := range list {
+			if !i.Running || i.Foreign {
+				continue
+			}
+			group.Go(func() {
+				err := s.endWorker(soft, hard, d, i)
+				mu.Lock()
+				defer mu.Unlock()
+				errs = errors.Join(errs, err)
+			})
+		}
+	}
+	group.Wait()
+	return errs
+}
+
+func (s *Supervisor) endWorker(soft, hard context.Context, d driver.Driver, i driver.Instance) error {
+	grace := 10 * time.Second
+	if spec, ok := s.specs[i.Hash]; ok && spec.Grace > 0 {
+		grace = spec.Grace
+	}
+	if soft.Err() != nil {
+		grace = min(grace, time.Second)
+	}
+	return d.Stop(hard, i.ID, i.Generation, grace)
+}
+
+// endDoors has our own doors drain and end.
+func (s *Supervisor) endDoors(soft, hard context.Context) error {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var errs error
+	for _, d := range s.doors {
+		if !d.child {
+			continue
+		}
+		group.Go(func() {
+			_, _, _ = d.ask(soft, http.MethodPost, "/shutdown", []byte("{}")) // the signal below says it again
+			patience := 10 * time.Minute
+			if deadline, ok := soft.Deadline(); ok {
+				patience = max(0, time.Until(deadline))
+			}
+			polite, cancel := context.WithTimeout(hard, patience)
+			defer cancel()
+			stop := context.AfterFunc(soft, cancel)
+			defer stop()
+			err := s.nursery.Stop(polite, doorPrefix+d.id, patience+time.Second)
+			if polite.Err() != nil {
+				err = s.nursery.Stop(hard, doorPrefix+d.id, time.Second)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			errs = errors.Join(errs, err)
+		})
+	}
+	group.Wait()
+	return errs
+}
+
+// rest notes that what was running was stopped on purpose, so that the next
+// supervisor starts it and tells of no crash.
+func (s *Supervisor) rest() {
+	next := s.intent.Clone()
+	for id, w := range next.Workers {
+		switch w.Phase {
+		case core.Quarantined, core.Stopped:
+			continue
+		}
+		held := w.Then == core.ThenHold || w.Then == core.ThenStop
+		w.Phase, w.Since, w.Reason, w.Then, w.NextTry = core.Stopped, s.clock.Now(), "waits to be started", core.ThenStart, time.Time{}
+		if held {
+			w.Then, w.Reason = "", "stopped by an operator"
+		}
+		next.Workers[id] = w
+	}
+	for name, r := range next.Rotations {
+		if r.State == core.Running {
+			r.State, r.Reason, r.Ended = core.Halted, "the supervisor was ended", s.clock.Now()
+			next.Rotations[name] = r
+		}
+	}
+	s.remember(next)
+}

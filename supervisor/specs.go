@@ -1,0 +1,101 @@
+package supervisor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"roundhouse/configs"
+	"roundhouse/supervisor/core"
+	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/schedule"
+)
+
+// blueprint is a configuration as the supervisor works by it.
+type blueprint struct {
+	config *configs.Config
+	pools  []core.Pool
+	specs  map[string]driver.Spec // by hash
+	kinds  map[string]worker      // by pool/name
+}
+
+// worker is what is configured of a worker besides its Spec.
+type worker struct {
+	pool   string
+	driver string
+	config configs.Worker
+	models []string
+}
+
+// draw makes the blueprint of a configuration. scale overrides the number of
+// workers of pools whose workers are counted, not named.
+func draw(cfg *configs.Config, scale map[string]int, plan planner) (*blueprint, error) {
+	b := &blueprint{config: cfg, specs: map[string]driver.Spec{}, kinds: map[string]worker{}}
+	for i := range cfg.Pools {
+		p := cfg.Pools[i]
+		if n, ok := scale[p.Name]; ok {
+			p.Workers = counted(n)
+		}
+		if err := b.pool(&p, plan); err != nil {
+			return nil, fmt.Errorf("pool %q: %w", p.Name, err)
+		}
+	}
+	return b, nil
+}
+
+// counted are the workers of `workers = n`.
+func counted(n int) []configs.Worker {
+	list := make([]configs.Worker, n)
+	for i := range list {
+		list[i].Name = strconv.Itoa(i + 1)
+	}
+	return list
+}
+
+func (b *blueprint) pool(p *configs.Pool, plan planner) error {
+	r := p.Rotation
+	parsed, err := schedule.Parse(schedule.Spec{
+		Cron: r.Schedule, Timezone: r.Timezone, Missed: r.Missed, Jitter: r.Jitter.Std(), Blackout: r.Blackout, Salt: p.Name,
+	})
+	if err != nil {
+		return err
+	}
+	pool := core.Pool{
+		Name: p.Name, MinReady: min(r.MinReady, max(0, len(p.Workers)-1)), Plan: parsed,
+		Drain: r.DrainTimeout.Std(), Ready: r.ReadyTimeout.Std(), Grace: r.StopGrace.Std(),
+		AfterRequests: r.AfterRequests, AfterTokens: r.AfterTokens, MemoryGrowth: r.MemoryGrowth, Slowdown: r.Slowdown,
+	}
+	if p.Canary != nil {
+		pool.Canary = &core.Canary{Share: p.Canary.Share, MinRequests: int64(p.Canary.MinRequests)}
+	}
+	for _, w := range p.Workers {
+		id := p.Name + "/" + w.Name
+		spec := driver.Spec{
+			Pool: p.Name, Name: w.Name, Engine: p.Engine, Container: p.Container, Port: w.Port, Takeover: w.Takeover,
+			Place: plan[id], Grace: r.StopGrace.Std(),
+		}
+		if spec.Hash, err = fingerprint(spec); err != nil {
+			return err
+		}
+		b.specs[spec.Hash] = spec
+		b.kinds[id] = worker{pool: p.Name, driver: p.Driver, config: w, models: p.Engine.ServedModelName}
+		pool.Workers = append(pool.Workers, core.Spec{
+			Name: w.Name, Hash: spec.Hash, Static: p.Driver == "static", Device: len(spec.Place.GPUs) > 0,
+		})
+	}
+	b.pools = append(b.pools, pool)
+	return nil
+}
+
+// fingerprint names a Spec by all that a restart would change.
+func fingerprint(spec driver.Spec) (string, error) {
+	spec.Hash, spec.Generation, spec.Grace = "", 0, 0
+	data, err := json.Marshal(spec) // maps come in the order of their keys
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8]), nil
+}

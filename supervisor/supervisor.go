@@ -1,0 +1,276 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/configs"
+	"roundhouse/supervisor/core"
+	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/journal"
+	"roundhouse/supervisor/process"
+)
+
+// Options are what a supervisor is made of. Paths are absolute.
+type Options struct {
+	Config *configs.Config
+	// Load reads the configuration anew, for reload. Nil: there is no reload.
+	Load    func() (*configs.Config, error)
+	Program string   // this program: the door and the shim are started from it
+	Worker  string   // roundhouse-worker
+	Env     []string // what workers and the door get of the environment
+	Version string
+	Doors   []string // private sockets of doors that others run; none: a door of our own
+	Sysfs   string   // where the machine is read from; "/sys"
+	Log     *slog.Logger
+}
+
+// Supervisor runs the workers of a configuration.
+type Supervisor struct {
+	options Options
+	log     *slog.Logger
+	clock   clock
+	journal *journal.Journal
+	nursery *process.Nursery
+	drivers map[string]driver.Driver // by their name in the configuration
+	client  *http.Client             // to workers
+	admin   net.Listener
+	listen  *os.File // the door's listener, for the next door; nil: the door alone has it
+	address string   // where the door listens
+
+	inbox   chan func() // what the loop is asked to do or told
+	ctx     context.Context
+	cancel  context.CancelFunc
+	group   sync.WaitGroup
+	set     atomic.Pointer[control.WorkerSet]
+	first   chan struct{} // closed once something can be served
+	serving bool          // first is closed
+
+	// All below belongs to the loop.
+	plan       *blueprint
+	tls        *configs.TLS // where the door finds its certificate
+	fresh      bool         // no worker of this state folder was ever ready
+	intent     core.Intent
+	specs      map[string]driver.Spec // every hash that a worker may need
+	epoch      uint64
+	doors      map[string]*door
+	doorSerial uint64
+	doorTry    time.Time // no door is started before
+	instances  map[string]driver.Instance
+	byDriver   map[string][]driver.Instance
+	listed     map[string]bool // drivers that have answered
+	lists      map[string]chan struct{}
+	probes     map[string]*probe
+	acting     map[string]uint64 // generation of the act under way, by worker
+	failures   map[string]failure
+	progress   map[string]progress
+	walls      map[string]wall
+	diskFull   error
+	ending     bool
+	end        chan error // ends Run
+	watchers   map[chan journal.Event]bool
+	recent     []journal.Event // not yet written
+	reloadErr  error
+	counters   counters
+}
+
+// failure is how the last act on a generation failed.
+type failure struct {
+	generation uint64
+	why        string
+}
+
+// New opens the state folder and takes all that must be there before anything
+// starts: the journal's lock, the admin address, and the door's.
+func New(o Options) (*Supervisor, error) {
+	dir := o.Config.StateDir
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, fmt.Errorf("state_dir: %w", err)
+	}
+	j, err := journal.Open(filepath.Join(dir, "journal"))
+	if err != nil {
+		return nil, fmt.Errorf("state_dir %s: %w", dir, err)
+	}
+	s := &Supervisor{
+		options: o, log: o.Log, journal: j, drivers: map[string]driver.Driver{},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second}},
+		inbox:  make(chan func(), 64), first: make(chan struct{}),
+		doors: map[string]*door{}, instances: map[string]driver.Instance{}, byDriver: map[string][]driver.Instance{}, listed: map[string]bool{},
+		lists: map[string]chan struct{}{}, probes: map[string]*probe{}, acting: map[string]uint64{},
+		failures: map[string]failure{}, progress: map[string]progress{}, walls: map[string]wall{},
+		end: make(chan error, 1), watchers: map[chan journal.Event]bool{}, counters: newCounters(),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.open(dir); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open does New's work, which close undoes.
+func (s *Supervisor) open(dir string) error {
+	if s.journal.SetAside != "" {
+		s.event("", "", "journal", "was damaged and is set aside as "+s.journal.SetAside+"; it is rebuilt from what runs")
+	}
+	if err := s.recall(); err != nil {
+		return err
+	}
+	var err error
+	if s.nursery, err = process.NewNursery(dir, []string{s.options.Program, "supervise", "shim"}); err != nil {
+		return err
+	}
+	if err := s.redraw(s.options.Config); err != nil {
+		return err
+	}
+	if s.admin, err = listenAdmin(s.options.Config.Admin); err != nil {
+		return err
+	}
+	if err := s.openDrivers(); err != nil {
+		return err
+	}
+	if len(s.options.Doors) > 0 {
+		for i, socket := range s.options.Doors {
+			s.meet(newDoor(fmt.Sprintf("given-%d", i+1), socket, false))
+		}
+		return nil
+	}
+	return s.openDoor()
+}
+
+// openDrivers opens the drivers that the configuration names.
+func (s *Supervisor) openDrivers() error {
+	for _, p := range s.plan.config.Pools {
+		if _, ok := s.drivers[p.Driver]; ok || p.Driver == "static" {
+			continue
+		}
+		switch p.Driver {
+		case "process":
+			s.drivers[p.Driver] = process.NewDriver(s.nursery, s.options.Worker, s.options.Env)
+		default:
+			return fmt.Errorf("pool %q: there is no driver %q", p.Name, p.Driver)
+		}
+	}
+	return nil
+}
+
+// redraw makes the blueprint of a configuration and remembers its specs.
+func (s *Supervisor) redraw(cfg *configs.Config) error {
+	places, err := place(cfg, s.options.Sysfs)
+	if err != nil {
+		return err
+	}
+	scale := map[string]int{}
+	for name, c := range s.intent.Pools {
+		if c.Scale != nil {
+			scale[name] = *c.Scale
+		}
+	}
+	plan, err := draw(cfg, scale, places)
+	if err != nil {
+		return err
+	}
+	s.plan, s.tls = plan, s.doorTLS(cfg.Door.TLS)
+	for hash, spec := range plan.specs {
+		s.specs[hash] = spec
+	}
+	return nil
+}
+
+// Admin is where the admin API listens.
+func (s *Supervisor) Admin() net.Addr { return s.admin.Addr() }
+
+// Door is where the door listens; empty where others run it.
+func (s *Supervisor) Door() string { return s.address }
+
+// Ready is closed once the door can serve some pool.
+func (s *Supervisor) Ready() <-chan struct{} { return s.first }
+
+// Run supervises until ctx ends, and returns once all its goroutines have. It
+// leaves the workers and the door running; Shutdown ends those.
+func (s *Supervisor) Run(ctx context.Context) error {
+	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	s.group.Go(func() {
+		if err := server.Serve(s.admin); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("admin API", "error", err)
+		}
+	})
+	err := s.loop(ctx)
+	if err != nil && !s.serving && !errors.Is(err, errFenced) {
+		s.endAll(5*time.Second, false) // nothing half-started is left
+	}
+	s.cancel()
+	server.Close()
+	s.close()
+	return err
+}
+
+// close lets go of everything that New took.
+func (s *Supervisor) close() {
+	s.cancel()
+	if s.admin != nil {
+		s.admin.Close()
+	}
+	for _, d := range s.drivers {
+		if err := d.Close(); err != nil {
+			s.log.Warn("driver", "error", err)
+		}
+	}
+	// A door that was told of by an asking goroutine is gone with the context.
+	done := make(chan struct{})
+	go func() { s.group.Wait(); close(done) }()
+	for open := true; open; {
+		select {
+		case f := <-s.inbox:
+			f()
+		case <-done:
+			open = false
+		}
+	}
+	if s.nursery != nil {
+		s.nursery.Close()
+	}
+	if s.listen != nil {
+		s.listen.Close()
+	}
+	s.client.CloseIdleConnections()
+	if err := s.journal.Close(); err != nil {
+		s.log.Warn("journal", "error", err)
+	}
+}
+
+// tell gives the loop something to do; false: the supervisor has ended.
+func (s *Supervisor) tell(f func()) bool {
+	select {
+	case s.inbox <- f:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// ask has the loop run f and waits for it.
+func (s *Supervisor) ask(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	if !s.tell(func() { defer close(done); f() }) {
+		return errors.New("the supervisor is ending")
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.ctx.Done():
+		return errors.New("the supervisor is ending")
+	}
+}

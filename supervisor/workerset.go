@@ -1,0 +1,163 @@
+package supervisor
+
+import (
+	"reflect"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/configs"
+	"roundhouse/supervisor/core"
+	"roundhouse/supervisor/journal"
+)
+
+// wall is a deadline on both clocks, so that a set does not change because a
+// clock was read twice.
+type wall struct {
+	steady time.Time
+	shown  time.Time
+}
+
+// publish makes the worker set of the present intent, and where it differs
+// from the last one hands it to every door.
+func (s *Supervisor) publish() {
+	set := s.workerSet()
+	old := s.set.Load()
+	if old != nil {
+		set.Epoch, set.Version = old.Epoch, old.Version
+		if s.epoch == old.Epoch && reflect.DeepEqual(*old, set) {
+			return
+		}
+	}
+	set.Epoch, set.Version = s.epoch, set.Version+1
+	s.set.Store(&set)
+	for _, d := range s.doors {
+		d.wake()
+	}
+}
+
+// workerSet is what every door is to serve now.
+func (s *Supervisor) workerSet() control.WorkerSet {
+	cfg := s.plan.config
+	set := control.WorkerSet{Schema: 1, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes}
+	set.Door.TLS = s.tls
+	for _, p := range cfg.Plugins {
+		if p.Kind == "policy" || p.Kind == "filter" {
+			set.Plugins = append(set.Plugins, p)
+		}
+	}
+	for i := range cfg.Pools {
+		set.Pools = append(set.Pools, s.poolSet(&cfg.Pools[i], s.plan.pools[i]))
+	}
+	return set
+}
+
+func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
+	out := control.Pool{
+		Name: p.Name, Policy: cfg.Policy, Models: cfg.Engine.ServedModelName, ReasoningEnd: cfg.ReasoningEnd, Scrape: cfg.Scrape,
+	}
+	if r := s.intent.Rotations[p.Name]; r.State == core.Running && r.Canary != "" && p.Canary != nil {
+		out.Canary = &control.Canary{Worker: r.Canary, Share: p.Canary.Share}
+	}
+	for _, spec := range p.Workers {
+		id := p.Name + "/" + spec.Name
+		url, _, alive := s.probed(id)
+		w, known := s.intent.Workers[id]
+		if !alive || !known {
+			continue
+		}
+		kind := s.plan.kinds[id]
+		worker := control.Worker{
+			Name: spec.Name, URL: url, APIKey: kind.config.APIKey.Reveal(), Generation: w.Generation,
+			Kind: s.kind(id), KVTokens: kind.config.KVTokens, Reason: w.Reason,
+		}
+		switch w.Phase {
+		case core.Ready:
+			worker.State = "ready"
+		case core.Draining, core.Drained:
+			worker.State = "draining"
+			if !w.Deadline.IsZero() && w.Phase == core.Draining {
+				shown := s.onWall(id, w.Deadline)
+				worker.Deadline = &shown
+			}
+		case core.Starting, core.Warming:
+			if !s.probes[id].isHealthy() {
+				continue // there is nothing yet that a door could reach
+			}
+			worker.State = "starting"
+		default:
+			continue
+		}
+		out.Workers = append(out.Workers, worker)
+	}
+	return out
+}
+
+func (p *probe) isHealthy() bool { return p != nil && p.healthy }
+
+// kind says what protocol a worker speaks to the door.
+func (s *Supervisor) kind(id string) string {
+	if p := s.probes[id]; p != nil && p.ours != nil {
+		if *p.ours {
+			return "roundhouse"
+		}
+		return "vllm"
+	}
+	if s.plan.kinds[id].driver == "process" {
+		return "roundhouse"
+	}
+	return "vllm"
+}
+
+// onWall shows a deadline on the wall's clock, always the same for the same.
+func (s *Supervisor) onWall(id string, deadline time.Time) time.Time {
+	w := s.walls[id]
+	if !w.steady.Equal(deadline) {
+		w = wall{deadline, s.clock.OnWall(deadline).Round(time.Second)}
+		s.walls[id] = w
+	}
+	return w.shown
+}
+
+// heard takes what a door's goroutine tells.
+func (s *Supervisor) heard(n news) {
+	d := n.door
+	if s.doors[d.id] != d {
+		return
+	}
+	if n.err != nil {
+		if d.lastErr == "" && d.state != nil {
+			s.log.Warn("door does not answer", "door", d.id, "error", n.err)
+		}
+		d.lastErr = n.err.Error()
+		return
+	}
+	d.lastErr, d.heard = "", s.clock.Now()
+	if n.state != nil {
+		d.state = n.state
+	}
+	if n.ack != nil {
+		d.ack = *n.ack
+		d.lease = n.sent.Add(time.Duration(n.ack.LeaseSeconds * float64(time.Second)))
+	}
+	if n.refused == 0 {
+		return
+	}
+	// Whoever came last holds the doors. Before our first word to this door
+	// the newer epoch can only be that of a predecessor whose journal is lost.
+	if d.ack.Epoch == s.epoch {
+		s.stop(errFenced)
+		return
+	}
+	if n.refused >= s.epoch {
+		s.epoch = n.refused + 1
+		s.write([]journal.Change{{Bucket: journal.Meta, Key: "epoch", Value: s.epoch}})
+	}
+}
+
+// stop ends Run.
+func (s *Supervisor) stop(err error) {
+	select {
+	case s.end <- err:
+	default:
+	}
+}
