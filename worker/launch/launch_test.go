@@ -1,0 +1,255 @@
+package launch
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"roundhouse/kernels"
+	"roundhouse/worker/demo"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func noEnv(string) string { return "" }
+
+func TestFlags(t *testing.T) {
+	f := func(args string, want func(Options) any, value any) {
+		t.Helper()
+		o, err := ParseServe(strings.Fields(args), noEnv)
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			return
+		}
+		if got := want(o); fmt.Sprint(got) != fmt.Sprint(value) {
+			t.Errorf("%s: got %v; want %v", args, got, value)
+		}
+	}
+	f("", func(o Options) any { return []any{o.Model, o.Port, o.Host, o.Device, o.PrefixCache} }, []any{"", 8000, "0.0.0.0", "cpu", true})
+	f("org/name --port=9", func(o Options) any { return []any{o.Model, o.Port} }, []any{"org/name", 9})
+	f("--model m --max_model_len 128 --block-size 64", func(o Options) any { return []any{o.Model, o.MaxModelLen, o.BlockTokens} }, []any{"m", 128, 64})
+	f("--max-model-len 4k", func(o Options) any { return o.MaxModelLen }, 4000)
+	f("--max-model-len 4K", func(o Options) any { return o.MaxModelLen }, 4096)
+	f("--max-model-len auto", func(o Options) any { return o.MaxModelLen }, -1)
+	f("--served-model-name a b --port 1", func(o Options) any { return []any{o.ServedNames, o.Port} }, []any{[]string{"a", "b"}, 1})
+	f("--gpu-memory-util 0.9", func(o Options) any { return o.Warnings }, []string{"--gpu-memory-utilization is accepted and has no effect on this engine"})
+	f("--no-enable-prefix-caching", func(o Options) any { return o.PrefixCache }, false)
+	f("--enable-prefix-caching", func(o Options) any { return o.PrefixCache }, true)
+	f("-tp 1 --tensor-parallel-size=1 --enforce-eager --trust-remote-code", func(o Options) any { return len(o.Warnings) }, 2)
+	f("--pace 20ms --cpus 0-3 --mems 0", func(o Options) any { return []any{o.Pace, o.CPUs, o.Mems} }, []any{"20ms", "0-3", "0"})
+	f("--quantization sym_int4", func(o Options) any { return format(&o) }, kernels.FormatInt4)
+	f("--dtype float32", func(o Options) any { return []any{format(&o), kvType(&o)} }, []any{kernels.FormatF32, kernels.F32})
+	f("", func(o Options) any { return []any{format(&o), kvType(&o)} }, []any{kernels.FormatBF16, kernels.BF16})
+	f(`--speculative-config {"method":"ngram","num_speculative_tokens":3}`, func(o Options) any { return o.Speculative }, Speculative{"ngram", 3, 5, 2})
+}
+
+func TestFlagErrors(t *testing.T) {
+	f := func(args, want string) {
+		t.Helper()
+		_, err := ParseServe(strings.Fields(args), noEnv)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v; want %q", args, err, want)
+		}
+	}
+	f("--modle x", "there is no flag --modle")
+	f("--tool-parser x", "did you mean --tool-call-parser?")
+	f("--max-num 3", "--max-num may mean --max-num-seqs, --max-num-batched-tokens")
+	f("--port x", "--port: \"x\"; want a whole number")
+	f("--port", "--port needs a value")
+	f("a b", "one model is served by one worker")
+	f("a --model b", "the model is named twice")
+	f("-tp 2", "start more workers instead")
+	f("--pipeline-parallel-size 2", "start more workers instead")
+	f("--lora-modules a=b", "merge the adapter")
+	f("--quantization bitsandbytes", "want one of auto, none, None, fp8, sym_int4, int8, gptq, awq")
+	f("--device tpu", "want cpu or xpu")
+	f("--max-num-batched-tokens 4", "must be at least --max-num-seqs")
+	f("--speculative-config {}", "want ngram")
+	f("--max-logprobs 65", "from 0 to 64")
+}
+
+func TestPlanCache(t *testing.T) {
+	spec := kernels.KVSpec{Layers: 2, BlockTokens: 16, Heads: 1, KeyDim: 64, ValueDim: 64, Type: kernels.BF16} // 8 KiB a block
+	o := Options{MaxSeqs: 4, MaxBatched: 64}
+	p, err := planCache(&o, []kernels.KVSpec{spec}, []int{0}, 1<<20, 1024)
+	if err != nil || p.tokens != 128*16 || p.maxModelLen != 1024 {
+		t.Fatalf("plan %+v, %v", p, err)
+	}
+	_, err = planCache(&o, []kernels.KVSpec{spec}, []int{0}, 1<<18, 1024)
+	if err == nil || !strings.Contains(err.Error(), "max seq len (1024)") || !strings.Contains(err.Error(), "estimated maximum model length is 512") {
+		t.Fatalf("too small: %v", err)
+	}
+	o.MaxModelLen = -1
+	if p, err = planCache(&o, []kernels.KVSpec{spec}, []int{0}, 1<<18, 1024); err != nil || p.maxModelLen != 512 {
+		t.Fatalf("auto: %+v, %v", p, err)
+	}
+	if p, err = planCache(&o, []kernels.KVSpec{spec, spec}, []int{0, 32}, 1<<20, 1024); err != nil || p.groups[1].Blocks >= p.groups[0].Blocks || p.groups[1].Window != 32 {
+		t.Fatalf("window: %+v, %v", p, err)
+	}
+	o.MaxModelLen = 2048
+	if _, err = planCache(&o, []kernels.KVSpec{spec}, []int{0}, 1<<20, 1024); err == nil || !strings.Contains(err.Error(), "longer than the 1024 positions") {
+		t.Fatalf("too long: %v", err)
+	}
+}
+
+// copyDemo writes the demonstration model's files to a folder.
+func copyDemo(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, demo.FS); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestStartErrors has starts that fail, the sentence that each gives, and that
+// nothing is left behind (goleak).
+func TestStartErrors(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Helper()
+		o, err := ParseServe(append([]string{"--host", "127.0.0.1", "--port", "0"}, args...), noEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Serve(context.Background(), o, quiet)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v; want %q", args, err, want)
+		}
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := ln.Addr().(*net.TCPAddr).Port
+	f(fmt.Sprintf("port %d of 127.0.0.1 is in use", busy), "--port", fmt.Sprint(busy))
+	_ = ln.Close()
+	f("there is no such folder", "--model", "/nowhere/at/all")
+	f("hf download org/name", "--model", "org/name")
+	f("this build computes on the CPU only", "--device", "xpu")
+	f("--cpus", "--cpus", "x")
+	f("KV cache is needed", "--num-gpu-blocks-override", "3")
+
+	dir := copyDemo(t)
+	cut := filepath.Join(dir, "model.safetensors")
+	st, err := os.Stat(cut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(cut, st.Size()-100); err != nil {
+		t.Fatal(err)
+	}
+	f("model.safetensors", "--model", dir)
+	head := make([]byte, 8)
+	binary.LittleEndian.PutUint64(head, 1<<40)
+	if err := os.WriteFile(cut, head, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f("model.safetensors", "--model", dir)
+	for _, file := range []string{"tokenizer.json", "config.json"} {
+		dir := copyDemo(t)
+		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+		f(file, "--model", dir)
+	}
+	dir = copyDemo(t)
+	if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte("{% for %}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f("chat template, line 1", "--model", dir)
+}
+
+// TestServe starts a worker on the demonstration model, asks it, and stops it.
+func TestServe(t *testing.T) {
+	port, err := reserve("127.0.0.1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := port.listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := ln.Addr().(*net.TCPAddr).Port
+	_ = ln.Close()
+	o, err := ParseServe([]string{"--host", "127.0.0.1", "--port", fmt.Sprint(number), "--served-model-name", "X", "--cpus", "0"}, noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	url := fmt.Sprintf("http://127.0.0.1:%d", number)
+	ready := make(chan struct{})
+	log := slog.New(slog.NewTextHandler(&sees{"msg=ready", ready}, nil))
+	go func() { served <- Serve(ctx, o, log) }()
+	select {
+	case <-ready:
+	case err := <-served:
+		t.Fatal(err)
+	}
+	resp, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"X","messages":[{"role":"user","content":"Say"}],"max_tokens":4}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if resp.StatusCode != 200 || !strings.Contains(string(body), `"model":"X"`) {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	stop()
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", number)); err == nil {
+		t.Fatal("the port is still open")
+	}
+}
+
+// sees closes a channel when a line with text is written.
+type sees struct {
+	text string
+	ch   chan struct{}
+}
+
+func (s *sees) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), s.text) {
+		close(s.ch)
+	}
+	return len(p), nil
+}
+
+func TestFindModel(t *testing.T) {
+	dir := t.TempDir()
+	repo := filepath.Join(dir, "models--org--name")
+	for _, d := range []string{"refs", "snapshots/abc"} {
+		if err := os.MkdirAll(filepath.Join(repo, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(repo, "refs", "main"), []byte("abc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := findModel("org/name", []string{"/nowhere", dir})
+	if want := filepath.Join(repo, "snapshots", "abc"); err != nil || got != want {
+		t.Fatalf("got %s, %v; want %s", got, err, want)
+	}
+	if _, err := findModel("org/other", []string{dir}); err == nil || !strings.Contains(err.Error(), "models--org--other") {
+		t.Fatalf("got %v; want the path that was searched", err)
+	}
+	if _, err := fs.Stat(demo.FS, "config.json"); err != nil {
+		t.Fatal(err)
+	}
+}
