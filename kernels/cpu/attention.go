@@ -154,22 +154,27 @@ func (a *attention) attend(s *scratch, row, head int) {
 		}
 	}
 	group := a.Heads / a.KVHeads
-	query, out := a.x.row(a.Q, row), a.x.row(a.Out, row)
+	query := a.x.row(a.Q, row)[a.QFirst+head*group*a.KeyDim:][:group*a.KeyDim]
+	out := a.x.row(a.Out, row)[head*group*a.ValueDim:][:group*a.ValueDim]
+	clear(out)
 	for g := range group {
-		h := head*group + g
-		q := query[a.QFirst+h*a.KeyDim:][:a.KeyDim]
-		y := out[h*a.ValueDim:][:a.ValueDim]
-		most, total := float32(math.Inf(-1)), float32(0)
-		clear(y)
-		for at := first; at <= last; {
-			end := min((at/split+1)*split, last+1)
-			m, sum := a.splitOf(s, q, seq, head, at, end)
-			most, total = merge(y, s.part[:a.ValueDim], most, total, m, sum)
-			at = end
+		s.most[g], s.total[g] = float32(math.Inf(-1)), 0
+	}
+	for at := first; at <= last; {
+		end := min((at/split+1)*split, last+1)
+		a.score(s, query, seq, head, at, end)
+		for g := range group {
+			m, sum := a.splitOf(s, g, seq, head, at, end)
+			s.most[g], s.total[g] = merge(out[g*a.ValueDim:][:a.ValueDim], s.part, s.most[g], s.total[g], m, sum)
 		}
+		at = end
+	}
+	for g := range group {
+		y := out[g*a.ValueDim:][:a.ValueDim]
+		total := s.total[g]
 		if a.sinks != nil {
 			clear(s.part[:a.ValueDim])
-			_, total = merge(y, s.part[:a.ValueDim], most, total, a.sinks[h], 1)
+			_, total = merge(y, s.part, s.most[g], total, a.sinks[head*group+g], 1)
 		}
 		for d := range y {
 			y[d] /= total
@@ -185,17 +190,16 @@ func merge(y, part []float32, most, total, m, sum float32) (float32, float32) {
 		return most, total
 	}
 	before, now := exp(most-top), exp(m-top)
-	for d, v := range part {
+	for d, v := range part[:len(y)] {
 		y[d] = float32(y[d]*before) + float32(v*now)
 	}
 	return top, float32(total*before) + float32(sum*now)
 }
 
-// splitOf attends from q over tokens first to end of one split; the weighted
-// values go to s.part.
-func (a *attention) splitOf(s *scratch, q []float32, seq, head, first, end int) (most, sum float32) {
-	l, scores := a.x.level, s.scores[:end-first]
-	a.score(s, q, seq, head, first, end)
+// splitOf turns the scores of query head g over tokens first to end of one
+// split into chances; the weighted values go to s.part.
+func (a *attention) splitOf(s *scratch, g, seq, head, first, end int) (most, sum float32) {
+	l, scores := a.x.level, s.scores[g*split:][:end-first]
 	if a.SoftCap > 0 {
 		for t, v := range scores {
 			scores[t] = a.SoftCap * tanh(float32(v*a.Scale)/a.SoftCap)
@@ -211,10 +215,10 @@ func (a *attention) splitOf(s *scratch, q []float32, seq, head, first, end int) 
 	return most, sum
 }
 
-// score fills s.scores with q·k of tokens first to end, 16 of a page at a time.
+// score fills s.scores with q·k of tokens first to end, 16 of a page at a time,
+// for all query heads of the group.
 func (a *attention) score(s *scratch, q []float32, seq, head, first, end int) {
 	c, l := a.cache, a.x.level
-	var lanes [16]float32
 	for t := first; t < end; {
 		page := a.page(seq, t, head)
 		slot := t % c.spec.BlockTokens
@@ -222,15 +226,17 @@ func (a *attention) score(s *scratch, q []float32, seq, head, first, end int) {
 		keys := unsafe.Pointer(&page[base*c.elem])
 		switch c.spec.Type {
 		case kernels.BF16:
-			l.scoresBF16(&lanes, q, keys, c.stride)
+			l.scoresBF16(s.lanes, q, a.KeyDim, keys, c.stride)
 		case kernels.F8E4M3:
-			s.widen(page[base:], len(q), 16, c.stride)
-			l.scoresF32(&lanes, q, unsafe.Pointer(&s.wide[0]), 16)
+			s.widen(page[base:], a.KeyDim, 16, c.stride)
+			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[0]), 16)
 		default:
-			l.scoresF32(&lanes, q, keys, c.stride)
+			l.scoresF32(s.lanes, q, a.KeyDim, keys, c.stride)
 		}
 		n := min(end-t, min(base+16, c.spec.BlockTokens)-slot)
-		copy(s.scores[t-first:][:n], lanes[slot-base:])
+		for g := range len(q) / a.KeyDim {
+			copy(s.scores[g*split+t-first:][:n], s.lanes[16*g+slot-base:])
+		}
 		t += n
 	}
 }

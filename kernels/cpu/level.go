@@ -46,13 +46,13 @@ type level struct {
 	exponents func(y, x []float32, scale, most float32) float32
 	siluMul   func(y, gate, up []float32)
 
-	// scores is y[t] = Σ q[d] · k[d][t] over 16 tokens of a page; stride is the
-	// number of tokens that a page has room for.
-	scoresF32  func(y *[16]float32, q []float32, k unsafe.Pointer, stride int)
-	scoresBF16 func(y *[16]float32, q []float32, k unsafe.Pointer, stride int)
+	// scores is y[i][t] = Σ q[i][d] · k[d][t] for queries of n columns and 16
+	// tokens of a page; stride is the number of tokens that a page has room for.
+	scoresF32  func(y, q []float32, n int, k unsafe.Pointer, stride int)
+	scoresBF16 func(y, q []float32, n int, k unsafe.Pointer, stride int)
 	// weigh is y[d] += p[t] · v[t][d], token by token.
-	weighF32  func(y []float32, p []float32, v unsafe.Pointer, stride int)
-	weighBF16 func(y []float32, p []float32, v unsafe.Pointer, stride int)
+	weighF32  func(y, p []float32, v unsafe.Pointer, stride int)
+	weighBF16 func(y, p []float32, v unsafe.Pointer, stride int)
 }
 
 // Kinds of matrix kernels.

@@ -250,27 +250,33 @@ func siluMul(y, gate, up []float32) {
 	}
 }
 
-func scoresF32(y *[16]float32, q []float32, k unsafe.Pointer, stride int) {
-	*y = lanes{}
-	for d, x := range q {
-		row := (*lanes)(unsafe.Add(k, 4*d*stride))
-		for j := range y {
-			y[j] += float32(x * row[j])
+func scoresF32(y, q []float32, n int, k unsafe.Pointer, stride int) {
+	for ; len(q) > 0; y, q = y[16:], q[n:] {
+		var sum lanes
+		for d, x := range q[:n] {
+			row := (*lanes)(unsafe.Add(k, 4*d*stride))
+			for j := range sum {
+				sum[j] += float32(x * row[j])
+			}
 		}
+		copy(y, sum[:])
 	}
 }
 
-func scoresBF16(y *[16]float32, q []float32, k unsafe.Pointer, stride int) {
-	*y = lanes{}
-	for d, x := range q {
-		row := (*[16]uint16)(unsafe.Add(k, 2*d*stride))
-		for j := range y {
-			y[j] += float32(x * num.FromBF16(row[j]))
+func scoresBF16(y, q []float32, n int, k unsafe.Pointer, stride int) {
+	for ; len(q) > 0; y, q = y[16:], q[n:] {
+		var sum lanes
+		for d, x := range q[:n] {
+			row := (*[16]uint16)(unsafe.Add(k, 2*d*stride))
+			for j := range sum {
+				sum[j] += float32(x * num.FromBF16(row[j]))
+			}
 		}
+		copy(y, sum[:])
 	}
 }
 
-func weighF32(y []float32, p []float32, v unsafe.Pointer, stride int) {
+func weighF32(y, p []float32, v unsafe.Pointer, stride int) {
 	for t, x := range p {
 		row := unsafe.Slice((*float32)(unsafe.Add(v, 4*t*stride)), len(y))
 		for d, z := range row {
@@ -279,7 +285,7 @@ func weighF32(y []float32, p []float32, v unsafe.Pointer, stride int) {
 	}
 }
 
-func weighBF16(y []float32, p []float32, v unsafe.Pointer, stride int) {
+func weighBF16(y, p []float32, v unsafe.Pointer, stride int) {
 	for t, x := range p {
 		row := unsafe.Slice((*uint16)(unsafe.Add(v, 2*t*stride)), len(y))
 		for d, z := range row {

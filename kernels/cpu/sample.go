@@ -61,7 +61,7 @@ func (x *executable) describe(c *kernels.Choice, row []float32, sm *kernels.Samp
 	}
 	most := x.level.greatest(row)
 	c.Token, c.Logit, c.Rank = token, row[token], 1
-	c.LogSumExp = most + float32(math.Log(s.total(x.level, row, 1, most)))
+	c.LogSumExp = most + float32(math.Log(s.sum(x.level, row, 1, most)))
 	if c.Logit != most || sm.Temperature != 0 || sm.Edits != nil || sm.Allowed != nil {
 		for _, v := range row[:token] {
 			if v >= c.Logit {
@@ -103,11 +103,11 @@ func (s *scratch) restore(row []float32, edits []kernels.Edit) {
 	}
 }
 
-// total is Σ exp(row · inverse - most), in a fixed order.
-func (s *scratch) total(l *level, row []float32, inverse, most float32) float64 {
+// sum is Σ exp(row · inverse - most), in a fixed order.
+func (s *scratch) sum(l *level, row []float32, inverse, most float32) float64 {
 	var sum float64
 	for len(row) > 0 {
-		n := min(len(row), len(s.scores))
+		n := min(len(row), split)
 		sum += float64(l.exponents(s.scores[:n], row[:n], inverse, most))
 		row = row[n:]
 	}
@@ -200,7 +200,7 @@ func (s *scratch) above(row []float32, pass func(float32) bool) {
 func (s *scratch) gather(sm *kernels.Sampling, row []float32, l *level, inverse, most float32, chance func(float32) float64) {
 	total := math.Inf(1) // of all that min_p leaves; used where top_k is off
 	if sm.TopK <= 0 && sm.MinP <= 0 {
-		total = s.total(l, row, inverse, most)
+		total = s.sum(l, row, inverse, most)
 	}
 	for depth := float32(6); ; depth *= 2 {
 		least := most - depth
@@ -269,10 +269,10 @@ func walk(list []kernels.Candidate, u float64, chance func(float32) float64) int
 
 // walkRow draws from all of a row.
 func (s *scratch) walkRow(l *level, row []float32, inverse, most float32, u float64) int32 {
-	u *= s.total(l, row, inverse, most)
+	u *= s.sum(l, row, inverse, most)
 	last := 0
-	for at := 0; at < len(row); at += len(s.scores) {
-		n := min(len(row)-at, len(s.scores))
+	for at := 0; at < len(row); at += split {
+		n := min(len(row)-at, split)
 		sum := float64(l.exponents(s.scores[:n], row[at:at+n], inverse, most))
 		if u >= sum && at+n < len(row) {
 			u -= sum

@@ -9,9 +9,12 @@ import (
 type scratch struct {
 	tile   tile
 	tail   [16 * 64]float32 // results of a tile that has fewer than 16 outputs
-	scores [split]float32
-	part   []float32 // a split's weighted values
-	wide   []float32 // fp8 pages as float32
+	scores []float32        // (query heads of a group, split)
+	lanes  []float32        // (query heads of a group, 16)
+	most   []float32        // greatest score so far, by query head of a group
+	total  []float32        // sum of exponents so far
+	part   []float32        // a split's weighted values
+	wide   []float32        // fp8 pages as float32
 	picks  []kernels.Candidate
 	before []float32 // logits that a sampling has edited
 	_      [64]byte
@@ -19,15 +22,18 @@ type scratch struct {
 
 // setAside makes room for the widest operation of the program.
 func (s *scratch) setAside(x *executable) error {
-	value, key, vocab := 0, 0, 0
+	value, key, vocab, group := 0, 0, 0, 1
 	for _, op := range x.p.Ops {
 		switch op := op.(type) {
 		case *kernels.Attention:
 			value, key = max(value, op.ValueDim), max(key, op.KeyDim)
+			group = max(group, op.Heads/op.KVHeads)
 		case *kernels.Sample:
 			vocab = max(vocab, x.p.Width(op.Logits))
 		}
 	}
+	s.scores, s.lanes = make([]float32, group*split), make([]float32, group*16)
+	s.most, s.total = make([]float32, group), make([]float32, group)
 	s.part = make([]float32, value)
 	s.wide = make([]float32, max(16*key, value))
 	s.picks = make([]kernels.Candidate, 0, vocab)

@@ -6,6 +6,10 @@
 // dwords, one for each output; a dword holds the next elements along K: one
 // float, two halves, four bytes or eight nibbles.
 
+// A product and a sum are two roundings unless fma says otherwise: integer linears
+// are held to equal bits.
+#pragma OPENCL FP_CONTRACT OFF
+
 #define TILE 16
 
 #ifdef __OPENCL_C_VERSION__
@@ -88,7 +92,15 @@ inline float from_e2m1(uint v) {
 inline float from_e8m0(uint b) { return b == 255u ? NaN : ldexp(1.0f, (int)b - 127); }
 
 // The formats of weights, as in kernels.Format.
-enum { F32, BF16, F16, INT8, INT4, FP8, MXFP4, GPTQ, AWQ, VECTOR };
+#define F32 0
+#define BF16 1
+#define F16 2
+#define INT8 3
+#define INT4 4
+#define FP8 5
+#define MXFP4 6
+#define GPTQ 7
+#define AWQ 8
 
 // The types of pages, as in kernels.DType.
 enum { PAGE_F32, PAGE_F16, PAGE_BF16, PAGE_F8E4M3 };
@@ -103,9 +115,9 @@ inline float activation(int kind, float x) {
 	case SILU:
 		return x * sigmoid(x);
 	case GELU:
-		return 0.5f * x * (1.0f + erf(x * 0.70710678118654752f));
+		return 0.5f * x * erfc(-x * 0.70710678118654752f); // 1 + erf would cancel far below zero
 	case GELU_TANH:
-		return 0.5f * x * (1.0f + tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)));
+		return x * sigmoid(1.5957691216057308f * (x + 0.044715f * x * x * x)); // 0.5 (1 + tanh u) = sigmoid(2u)
 	case RELU:
 		return fmax(x, 0.0f);
 	case TANH:

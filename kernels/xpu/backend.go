@@ -1,0 +1,297 @@
+package xpu
+
+import (
+	"embed"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"roundhouse/kernels"
+	"roundhouse/kernels/num"
+	"roundhouse/kernels/xpu/cl"
+)
+
+//go:embed kernels/*.cl
+var sources embed.FS
+
+// Tuning holds what is decided when the kernels are compiled.
+type Tuning struct {
+	Split int // sub-groups that share the columns of one dot product
+	Rows  int // rows of a tile of a linear with many rows
+}
+
+// Options choose the device and bound what is taken of it.
+type Options struct {
+	Device  cl.Device
+	Memory  int64  // bytes to use at most; 0: what the device has
+	Tuning  Tuning // zero: by device
+	Library *cl.Library
+}
+
+// Backend is one GPU.
+type Backend struct {
+	ctx     *cl.Context
+	program *cl.Program
+	tuning  Tuning
+	memory  int64 // bytes that may be taken
+	taken   int64
+	arenas  []*cl.Buffer
+	used    int64 // dwords of the last arena
+	buffers []*cl.Buffer
+	execs   []*executable
+	dummy   *cl.Buffer // where a kernel wants a buffer that it does not use
+}
+
+// New begins to use a device and builds the kernels for it.
+func New(o Options) (*Backend, error) {
+	ctx, err := o.Library.Open(o.Device)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{ctx: ctx, tuning: o.Tuning, memory: o.Memory}
+	if b.memory <= 0 {
+		b.memory = int64(o.Device.GlobalMemory)
+	}
+	if b.tuning == (Tuning{}) {
+		b.tuning = tuningOf(o.Device)
+	}
+	if b.program, err = ctx.Build(source(b.tuning), "-cl-std=CL2.0"); err != nil {
+		ctx.Close()
+		return nil, err
+	}
+	if b.dummy, err = b.buffer(64); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// tuningOf is the table of tunings. On a CPU a work-group is a loop, so that one
+// slice is enough; a GPU hides memory latency with several.
+func tuningOf(d cl.Device) Tuning {
+	if d.Kind == cl.CPU {
+		return Tuning{Split: 2, Rows: 4}
+	}
+	return Tuning{Split: 8, Rows: 8}
+}
+
+// linears names the linear kernels by format; float32 names activations too.
+var linears = []struct {
+	format kernels.Format
+	macro  string
+}{
+	{kernels.FormatF32, "F32"}, {kernels.FormatBF16, "BF16"}, {kernels.FormatF16, "F16"}, {kernels.FormatInt8, "INT8"},
+	{kernels.FormatInt4, "INT4"}, {kernels.FormatFP8, "FP8"}, {kernels.FormatMXFP4, "MXFP4"},
+}
+
+// linearName is the kernel of a format for one row a group, or for many. The
+// four-bit formats share one: zero points and groups are arguments.
+func linearName(f kernels.Format, many bool) string {
+	if f == kernels.FormatGPTQ || f == kernels.FormatAWQ {
+		f = kernels.FormatInt4
+	}
+	for _, l := range linears {
+		if l.format == f {
+			if many {
+				return "linear_" + strings.ToLower(l.macro) + "_many"
+			}
+			return "linear_" + strings.ToLower(l.macro) + "_one"
+		}
+	}
+	panic(fmt.Sprintf("BUG: no linear for %v", f))
+}
+
+// source is the whole program: the prelude, a linear for each format and number
+// of rows, and the rest. The preprocessor compares words, so formats are numbers.
+func source(t Tuning) string {
+	read := func(name string) string {
+		text, err := sources.ReadFile("kernels/" + name + ".cl")
+		if err != nil {
+			panic(fmt.Sprintf("BUG: %v", err))
+		}
+		return string(text)
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "#define SPLIT %d\n#define PASTE(a, b) a##b\n#define CAT(a, b) PASTE(a, b)\n", t.Split)
+	s.WriteString(read("prelude"))
+	linear := read("linear")
+	for _, l := range linears {
+		for _, r := range []int{1, t.Rows} {
+			name := linearName(l.format, false)
+			if r > 1 {
+				name = linearName(l.format, true)
+			}
+			fmt.Fprintf(&s, "#define NAME %s\n#define R %d\n#define FORMAT %s\n%s\n", name, r, l.macro, linear)
+		}
+	}
+	for _, name := range []string{"operand", "rowwise", "attention", "moe", "delta"} {
+		s.WriteString(read(name))
+	}
+	return s.String()
+}
+
+// Name implements kernels.Backend.
+func (b *Backend) Name() string {
+	return fmt.Sprintf("xpu %s, %s", b.ctx.Device.Name, b.ctx.Device.Version)
+}
+
+// take counts memory against the budget.
+func (b *Backend) take(bytes int64) error {
+	if b.taken+bytes > b.memory {
+		return fmt.Errorf("%d MiB more do not fit: %d of %d MiB of %s are taken", bytes>>20, b.taken>>20, b.memory>>20, b.ctx.Device.Name)
+	}
+	b.taken += bytes
+	return nil
+}
+
+// buffer sets memory aside until Close.
+func (b *Backend) buffer(bytes int64) (*cl.Buffer, error) {
+	if err := b.take(bytes); err != nil {
+		return nil, err
+	}
+	buf, err := b.ctx.Buffer(bytes)
+	if err != nil {
+		return nil, err
+	}
+	b.buffers = append(b.buffers, buf)
+	return buf, nil
+}
+
+// release gives a buffer back before Close. The queue is in order, and what was
+// enqueued with it holds it until it is done.
+func (b *Backend) release(buf *cl.Buffer) {
+	b.buffers = slices.DeleteFunc(b.buffers, func(o *cl.Buffer) bool { return o == buf })
+	b.taken -= buf.Size
+	buf.Release()
+}
+
+// room finds a place of n dwords in an arena, 64 bytes aligned.
+func (b *Backend) room(n int64) (*cl.Buffer, int64, error) {
+	n = (n + 15) &^ 15
+	if len(b.arenas) > 0 {
+		last := b.arenas[len(b.arenas)-1]
+		if b.used+n <= last.Size/4 {
+			at := b.used
+			b.used += n
+			return last, at, nil
+		}
+	}
+	most := int64(1) << 30
+	if m := int64(b.ctx.Device.MaxAllocation); m > 0 {
+		most = min(most, m)
+	}
+	size := max(min(int64(1)<<20<<len(b.arenas), most), 4*n)
+	buf, err := b.buffer(size)
+	if err != nil {
+		return nil, 0, err
+	}
+	b.arenas = append(b.arenas, buf)
+	b.used = n
+	return buf, 0, nil
+}
+
+// Weight implements kernels.Backend.
+func (b *Backend) Weight(src kernels.Source, format kernels.Format) (kernels.Weight, error) {
+	if err := num.Check(src, format); err != nil {
+		return nil, err
+	}
+	packed, err := pack(src, format)
+	if err != nil {
+		return nil, err
+	}
+	arena, base, err := b.room(int64(len(packed.words)))
+	if err != nil {
+		return nil, fmt.Errorf("weight %s as %v: %w", src.Name, format, err)
+	}
+	raw := make([]byte, 4*len(packed.words))
+	for i, w := range packed.words {
+		binary.LittleEndian.PutUint32(raw[4*i:], w)
+	}
+	if err := arena.Write(4*base, raw); err != nil {
+		return nil, err
+	}
+	w := &weight{format: format, out: src.Out, in: src.In, arena: arena, base: base,
+		scales: packed.scales, zeros: packed.zeros, order: -1, group: packed.group, bytes: int64(len(raw))}
+	if packed.order >= 0 {
+		w.order = base + packed.order
+	}
+	return w, nil
+}
+
+// kv is the pages of one layer group.
+type kv struct {
+	spec   kernels.KVSpec
+	keys   *cl.Buffer // nil for recurrent state
+	values *cl.Buffer // nil for MLA and recurrent state
+	state  *cl.Buffer
+}
+
+// Spec implements kernels.KV.
+func (c *kv) Spec() kernels.KVSpec { return c.spec }
+
+// Bytes implements kernels.KV.
+func (c *kv) Bytes() int64 { return int64(c.spec.Blocks) * c.spec.PageBytes() }
+
+// pageType is the kernels' number for a type of page; -1 where they have none.
+func pageType(t kernels.DType) int32 {
+	switch t {
+	case kernels.F32:
+		return 0
+	case kernels.F16:
+		return 1
+	case kernels.BF16:
+		return 2
+	case kernels.F8E4M3:
+		return 3
+	}
+	return -1
+}
+
+// KV implements kernels.Backend.
+func (b *Backend) KV(spec kernels.KVSpec) (kernels.KV, error) {
+	c := &kv{spec: spec}
+	if spec.StateBytes > 0 {
+		var err error
+		if c.state, err = b.buffer(c.Bytes()); err != nil {
+			return nil, err
+		}
+		return c, c.state.Zero()
+	}
+	if pageType(spec.Type) < 0 {
+		return nil, fmt.Errorf("pages of %v: %w; there are float32, float16, bfloat16 and fp8_e4m3", spec.Type, errUnsupported)
+	}
+	entries := int64(spec.Layers) * int64(spec.Blocks) * int64(spec.BlockTokens) * int64(spec.Heads) * int64(spec.Type.Size())
+	var err error
+	if c.keys, err = b.buffer(entries * int64(spec.KeyDim)); err != nil {
+		return nil, fmt.Errorf("keys of %d blocks: %w", spec.Blocks, err)
+	}
+	if spec.ValueDim > 0 {
+		if c.values, err = b.buffer(entries * int64(spec.ValueDim)); err != nil {
+			return nil, fmt.Errorf("values of %d blocks: %w", spec.Blocks, err)
+		}
+	}
+	return c, nil
+}
+
+// Close implements kernels.Backend.
+func (b *Backend) Close() error {
+	err := b.ctx.Finish()
+	for _, e := range b.execs {
+		e.release()
+	}
+	for _, buf := range b.buffers {
+		buf.Release()
+	}
+	b.program.Release()
+	b.ctx.Close()
+	return err
+}
+
+// turns splits a frequency in radians into turns, as two floats.
+func turns(frequency float64) (high, low float32) {
+	t := frequency / (2 * math.Pi)
+	high = float32(t)
+	return high, float32(t - float64(high))
+}

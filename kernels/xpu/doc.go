@@ -1,0 +1,22 @@
+// Package xpu computes on a GPU through OpenCL. Its kernels are OpenCL C, written
+// once; they run on Intel GPUs and, for tests, on any CPU through PoCL.
+//
+// # Memory
+//
+// Weights lie in arenas, buffers of the device that grow by doubling, in tiles of
+// 16 output columns: the layout of the CPU backend, so that a lane is a column. A
+// Program's values are buffers for the most rows that its limits allow. Pages keep
+// keys as (head, dim, token) and values as (head, token, dim).
+//
+// # A step
+//
+// Compile makes a list of launches, each a kernel object whose arguments are set
+// once; only numbers of rows change. Run writes all that changes from step to step in
+// one upload, enqueues the launches on one in-order queue, and waits once, when
+// it reads the rows that were asked for.
+//
+// # Order of sums
+//
+// It depends on the shape of a weight and on the tuning, never on the number of rows:
+// a row gets the same bits in any batch. Integer linears have the reference's bits.
+package xpu

@@ -1,0 +1,120 @@
+package xpu
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"roundhouse/kernels"
+	"roundhouse/kernels/xpu/cl"
+)
+
+var errUnsupported = errors.ErrUnsupported
+
+// launch is one kernel with its arguments, run once a step.
+type launch struct {
+	kernel *cl.Kernel
+	global func(c counts) []uintptr
+	local  []uintptr
+	rowArg int // argument that is the number of rows; -1: none
+	rows   func(c counts) int
+}
+
+// counts is how many rows of each kind a step has.
+type counts struct{ tokens, sampled, seqs int }
+
+func (c counts) of(kind kernels.Rows) int {
+	switch kind {
+	case kernels.Sampled:
+		return c.sampled
+	case kernels.Seqs:
+		return c.seqs
+	}
+	return c.tokens
+}
+
+// arg is an argument of a kernel: *cl.Buffer, int32, int64, float32 or int.
+type arg any
+
+// rowCount marks the argument that is the number of rows.
+type rowCount struct{}
+
+// launch appends a kernel to the step.
+func (e *executable) launch(name string, local []uintptr, global func(c counts) []uintptr, args ...arg) {
+	if e.err != nil {
+		return
+	}
+	k, err := e.b.program.Kernel(name)
+	if err != nil {
+		e.err = err
+		return
+	}
+	l := &launch{kernel: k, global: global, local: local, rowArg: -1}
+	e.launches = append(e.launches, l)
+	for i, a := range args {
+		if err := l.set(i, a, e.b.dummy); err != nil {
+			e.err = fmt.Errorf("%s, argument %d: %w", name, i, err)
+			return
+		}
+	}
+}
+
+// set gives a kernel one argument. A kernel that does not use a buffer gets the
+// dummy: some drivers take no null pointer.
+func (l *launch) set(i int, a arg, dummy *cl.Buffer) error {
+	switch v := a.(type) {
+	case *cl.Buffer:
+		if v == nil {
+			v = dummy
+		}
+		return l.kernel.SetBuffer(i, v)
+	case int32:
+		return l.kernel.SetInt(i, v)
+	case int:
+		if v > math.MaxInt32 {
+			return fmt.Errorf("%d is beyond 31 bits", v)
+		}
+		return l.kernel.SetInt(i, int32(v))
+	case bool:
+		if v {
+			return l.kernel.SetInt(i, 1)
+		}
+		return l.kernel.SetInt(i, 0)
+	case int64:
+		return l.kernel.SetLong(i, v)
+	case float32:
+		return l.kernel.SetFloat(i, v)
+	case rowCount:
+		l.rowArg = i
+		return l.kernel.SetInt(i, 0)
+	}
+	panic(fmt.Sprintf("BUG: argument of type %T", a))
+}
+
+// run enqueues the launch for a step; nothing where it has no rows.
+func (l *launch) run(c counts) error {
+	global := l.global(c)
+	for _, g := range global {
+		if g == 0 {
+			return nil
+		}
+	}
+	if l.rowArg >= 0 {
+		if err := l.kernel.SetInt(l.rowArg, int32(l.rows(c))); err != nil {
+			return err
+		}
+	}
+	return l.kernel.Run(global, l.local)
+}
+
+// dims is a global size.
+func dims(n ...int) []uintptr {
+	out := make([]uintptr, len(n))
+	for i, v := range n {
+		out[i] = uintptr(v)
+	}
+	return out
+}
+
+// none is a buffer argument that a kernel does not use.
+var none *cl.Buffer

@@ -1,0 +1,195 @@
+package xpu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"roundhouse/kernels"
+)
+
+// layout says where each part of a step lies in its one upload, in dwords.
+type layout struct {
+	tokens, positions, types int // (tokens)
+	seqs, selfs              int // (tokens) which sequence, and where in it
+	rows                     int // (rows)
+	firsts, counts, contexts int // (seqs)
+	tables                   int // (groups, seqs): where each block table begins
+	blocks                   int // the block tables
+	groups                   int
+	blockTokens              []int // by group
+	words                    int   // in all
+}
+
+// layoutOf places the parts for the most that the limits allow. A sequence has no
+// more blocks than its group has pages.
+func layoutOf(p *kernels.Program, limits kernels.Limits) layout {
+	var l layout
+	pages := map[int]int{}
+	for _, op := range p.Ops {
+		group, c := 0, kernels.KV(nil)
+		switch op := op.(type) {
+		case *kernels.Attention:
+			group, c = op.Group, op.KV
+		case *kernels.Delta:
+			group, c = op.Group, op.KV
+		}
+		if c != nil {
+			pages[group] = max(pages[group], c.Spec().Blocks)
+			l.groups = max(l.groups, group+1)
+		}
+	}
+	at := 0
+	part := func(n int) int {
+		begin := at
+		at += n
+		return begin
+	}
+	l.tokens, l.positions, l.types = part(limits.Tokens), part(limits.Tokens), part(limits.Tokens)
+	l.seqs, l.selfs = part(limits.Tokens), part(limits.Tokens)
+	l.rows = part(limits.Rows)
+	l.firsts, l.counts, l.contexts = part(limits.Seqs), part(limits.Seqs), part(limits.Seqs)
+	l.tables = part(l.groups * limits.Seqs)
+	l.blocks = at
+	for _, n := range pages {
+		at += n * limits.Seqs
+	}
+	l.words = max(at, 1)
+	return l
+}
+
+// fill writes a step where the kernels read it and returns the longest context.
+func (e *executable) fill(s *kernels.Step) (longest int, err error) {
+	l := &e.layout
+	if e.words == nil {
+		e.words = make([]int32, l.words)
+		e.raw = make([]byte, 4*l.words)
+	}
+	copy(e.words[l.tokens:], s.Tokens)
+	copy(e.words[l.positions:], s.Positions)
+	types := e.words[l.types:][:len(s.Tokens)]
+	clear(types)
+	copy(types, s.Types)
+	copy(e.words[l.rows:], s.Rows)
+	at := l.blocks
+	for i, q := range s.Seqs {
+		e.words[l.firsts+i], e.words[l.counts+i], e.words[l.contexts+i] = q.First, q.Count, q.Context
+		longest = max(longest, int(q.Context))
+		for n := range int(q.Count) {
+			row := int(q.First) + n
+			e.words[l.seqs+row], e.words[l.selfs+row] = int32(i), q.Context-q.Count+int32(n)
+		}
+		for g := range l.groups {
+			if g >= len(q.Blocks) {
+				return 0, fmt.Errorf("sequence %d has %d block tables; the program reads %d", i, len(q.Blocks), l.groups)
+			}
+			if at+len(q.Blocks[g]) > l.words {
+				return 0, fmt.Errorf("sequence %d: its block table of %d does not fit: a sequence cannot have more blocks than there are pages", i, len(q.Blocks[g]))
+			}
+			e.words[l.tables+g*e.limits.Seqs+i] = int32(at)
+			at += copy(e.words[at:], q.Blocks[g])
+		}
+	}
+	for i, w := range e.words[:at] {
+		binary.LittleEndian.PutUint32(e.raw[4*i:], uint32(w))
+	}
+	return longest, e.step.Write(0, e.raw[:4*at])
+}
+
+// checkIDs refuses ids beyond their table.
+func (e *executable) checkIDs(s *kernels.Step) error {
+	for _, c := range e.ids {
+		ids := [...][]int32{kernels.TokenIDs: s.Tokens, kernels.PositionIDs: s.Positions, kernels.TypeIDs: s.Types}[c.ids]
+		for i, id := range ids {
+			if id < 0 || int(id) >= c.table {
+				return fmt.Errorf("row %d of the step: id %d is not in a table of %d", i, id, c.table)
+			}
+		}
+	}
+	return nil
+}
+
+// Run implements kernels.Executable.
+func (e *executable) Run(s *kernels.Step, out *kernels.Result) error {
+	if err := e.limits.CheckStep(s); err != nil {
+		return err
+	}
+	if err := e.checkIDs(s); err != nil {
+		return err
+	}
+	longest, err := e.fill(s)
+	if err != nil {
+		return err
+	}
+	if err := e.growParts(e.limits.Tokens, longest); err != nil {
+		return err
+	}
+	c := counts{len(s.Tokens), len(s.Rows), len(s.Seqs)}
+	for _, l := range e.launches {
+		if err := l.run(c); err != nil {
+			return err
+		}
+	}
+	return e.results(s, c, out)
+}
+
+// results reads the rows that the step asks for: the one wait.
+func (e *executable) results(s *kernels.Step, c counts, out *kernels.Result) error {
+	*out = kernels.Result{}
+	if e.sampled == kernels.None && len(e.outputs) == 0 {
+		return e.b.ctx.Finish()
+	}
+	total := 0
+	for _, t := range e.outputs {
+		total += c.of(e.p.Values[t].Rows) * e.p.Width(t)
+	}
+	if e.sampled != kernels.None {
+		total += c.sampled * e.p.Width(e.sampled)
+	}
+	if cap(e.host) < total {
+		e.host = make([]float32, total)
+	}
+	e.host, e.rowsOut = e.host[:0], e.rowsOut[:0]
+	for _, t := range e.outputs {
+		if err := e.read(t, c); err != nil {
+			return err
+		}
+	}
+	out.Output = e.rowsOut
+	if e.sampled == kernels.None {
+		return nil
+	}
+	first := len(e.rowsOut)
+	if err := e.read(e.sampled, c); err != nil {
+		return err
+	}
+	rows := e.rowsOut[first:]
+	out.Output = e.rowsOut[:first]
+	if s.WantLogits {
+		out.Logits = rows
+	}
+	if s.Sampling != nil {
+		out.Sampled = e.choose(s, rows)
+	}
+	return nil
+}
+
+// read appends the rows of a value to what was brought to the host.
+func (e *executable) read(t kernels.Tensor, c counts) error {
+	n, width := c.of(e.p.Values[t].Rows), e.p.Width(t)
+	at := len(e.host)
+	e.host = e.host[:at+n*width]
+	for i := range n {
+		e.rowsOut = append(e.rowsOut, e.host[at+i*width:][:width])
+	}
+	return e.values[t].Read(0, bytesOfFloats(e.host[at:]))
+}
+
+// floatBytes is numbers as the device reads them.
+func floatBytes(x []float32) []byte {
+	raw := make([]byte, 0, 4*len(x))
+	for _, v := range x {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+	}
+	return raw
+}

@@ -1,0 +1,36 @@
+package xpu
+
+import (
+	"testing"
+
+	"roundhouse/kernels/kerneltest"
+	"roundhouse/kernels/xpu/cl"
+)
+
+// open uses the first OpenCL device; PoCL makes one of every CPU.
+func open(t testing.TB, tuning Tuning) *Backend {
+	t.Helper()
+	lib, err := cl.Load("")
+	if err != nil {
+		t.Skipf("%v; for tests the package pocl-opencl-icd is enough", err)
+	}
+	devices, err := lib.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(devices) == 0 {
+		t.Skip("no OpenCL driver; for tests the package pocl-opencl-icd is enough")
+	}
+	b, err := New(Options{Device: devices[0], Library: lib, Tuning: tuning})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func TestConformance(t *testing.T) { kerneltest.Run(t, open(t, Tuning{})) }
