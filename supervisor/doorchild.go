@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"roundhouse/configs"
+	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
 	"roundhouse/supervisor/process"
 )
@@ -33,7 +36,15 @@ type doorNote struct {
 
 const doorPrefix = "door/"
 
-func (s *Supervisor) doorDir() string { return filepath.Join(s.options.Config.StateDir, "door") }
+// doorDir is the door's own folder. As another user the door may not be let
+// into state_dir, so root gives it one under /run, named by state_dir.
+func (s *Supervisor) doorDir() string {
+	if os.Geteuid() != 0 {
+		return filepath.Join(s.options.Config.StateDir, "door")
+	}
+	sum := sha256.Sum256([]byte(s.options.Config.StateDir))
+	return filepath.Join("/run/roundhouse", "door-"+hex.EncodeToString(sum[:6]))
+}
 
 // openDoor takes over a door that runs, or binds the address and lets the loop
 // start one.
@@ -117,27 +128,39 @@ func (s *Supervisor) tendDoors() {
 		d.cancel()
 		delete(s.doors, id)
 		how := s.nursery.Ended(doorPrefix + id)
-		s.nursery.Forget(doorPrefix + id)
 		os.Remove(d.socket)
+		defer s.nursery.Forget(doorPrefix + id)
 		if d.leaving {
 			s.event("", "", "door", id+" has ended: "+how)
 			continue
 		}
 		s.event("", "", "crashed", "door "+id+": "+how)
-		if s.clock.Now().Sub(s.doorTry) < 0 {
-			continue
-		}
-		s.doorTry = s.clock.Now().Add(200 * time.Millisecond)
+		s.doorFailed(d)
 	}
 	if serving || s.ending || s.clock.Now().Before(s.doorTry) {
 		return
 	}
-	s.doorTry = s.clock.Now().Add(time.Second)
 	if _, err := s.startDoor(); err != nil {
 		s.event("", "", "failed", "door: "+err.Error())
+		s.doorTry = s.clock.Now().Add(time.Second)
 		if !s.serving {
 			s.stop(err)
 		}
+	}
+}
+
+// doorFailed decides when the next door is started: at once after one that
+// served, later and later after one that never did. A program that has just
+// begun gives up after the third, while whoever typed the command looks on.
+func (s *Supervisor) doorFailed(d *door) {
+	if d.state != nil {
+		s.doorFailures = 0
+	}
+	s.doorFailures++
+	wait := min(time.Duration(s.doorFailures-1)*time.Second, 30*time.Second)
+	s.doorTry = s.clock.Now().Add(wait)
+	if s.doorFailures >= 3 && !s.serving {
+		s.stop(fmt.Errorf("the door does not start: %s\n%s", s.nursery.Ended(doorPrefix+d.id), s.tail(s.nursery.OpenLog(s.ctx, "door", driver.LogOptions{Tail: 12}))))
 	}
 }
 
@@ -152,6 +175,9 @@ func (s *Supervisor) startDoor() (*door, error) {
 	s.write([]journal.Change{{Bucket: journal.Meta, Key: "door", Value: s.doorSerial}})
 	id := "door-" + strconv.FormatUint(s.doorSerial, 10)
 	dir := s.doorDir()
+	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -164,7 +190,7 @@ func (s *Supervisor) startDoor() (*door, error) {
 		return nil, err
 	}
 	child := process.Child{
-		ID: doorPrefix + id, Env: s.options.Env, Files: []*os.File{s.listen}, Confined: true, Note: note,
+		ID: doorPrefix + id, Log: "door", Env: s.options.Env, Files: []*os.File{s.listen}, Confined: true, Note: note,
 		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir},
 	}
 	if os.Geteuid() == 0 {

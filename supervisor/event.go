@@ -74,7 +74,11 @@ func (s *Supervisor) lastLines(id string) string {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
 	defer cancel()
-	r, err := d.Logs(ctx, id, driver.LogOptions{Tail: 12})
+	return s.tail(d.Logs(ctx, id, driver.LogOptions{Tail: 12}))
+}
+
+// tail reads the end of a log.
+func (s *Supervisor) tail(r io.ReadCloser, err error) string {
 	if err != nil {
 		return ""
 	}

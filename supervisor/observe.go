@@ -49,7 +49,7 @@ func (s *Supervisor) observe(now time.Time) core.Observed {
 
 // seen gathers what is known of one worker.
 func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
-	seen := core.Seen{Acked: acked, Reached: true, Free: -1}
+	seen := core.Seen{Acked: acked, Reached: len(s.doors) > 0, Free: -1}
 	kind, configured := s.plan.kinds[id]
 	static := kind.driver == "static"
 	i, exists := s.instances[id]

@@ -215,7 +215,7 @@ func (b *bench) workers() []seen {
 // until polls what only other processes know.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
-	late := time.After(40 * time.Second)
+	late := time.After(15 * time.Second)
 	for !ok() {
 		select {
 		case <-late:
@@ -255,7 +255,8 @@ func (b *bench) post(path, body string) (int, string) {
 
 // count asks for the numbers 1 to n and checks each.
 func (b *bench) count(n int) error {
-	res, err := http.Post(b.door+"/v1/completions", "application/json", strings.NewReader(fmt.Sprintf(`{"stream":true,"max_tokens":%d}`, n)))
+	client := http.Client{Timeout: 15 * time.Second}
+	res, err := client.Post(b.door+"/v1/completions", "application/json", strings.NewReader(fmt.Sprintf(`{"stream":true,"max_tokens":%d}`, n)))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -121,6 +122,9 @@ func (s *Supervisor) endDoors(soft, hard context.Context) error {
 		})
 	}
 	group.Wait()
+	if len(s.options.Doors) == 0 && os.Geteuid() == 0 {
+		errs = errors.Join(errs, os.RemoveAll(s.doorDir()))
+	}
 	return errs
 }
 

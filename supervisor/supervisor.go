@@ -57,31 +57,32 @@ type Supervisor struct {
 	serving bool          // first is closed
 
 	// All below belongs to the loop.
-	plan       *blueprint
-	tls        *configs.TLS // where the door finds its certificate
-	fresh      bool         // no worker of this state folder was ever ready
-	intent     core.Intent
-	specs      map[string]driver.Spec // every hash that a worker may need
-	epoch      uint64
-	doors      map[string]*door
-	doorSerial uint64
-	doorTry    time.Time // no door is started before
-	instances  map[string]driver.Instance
-	byDriver   map[string][]driver.Instance
-	listed     map[string]bool // drivers that have answered
-	lists      map[string]chan struct{}
-	probes     map[string]*probe
-	acting     map[string]uint64 // generation of the act under way, by worker
-	failures   map[string]failure
-	progress   map[string]progress
-	walls      map[string]wall
-	diskFull   error
-	ending     bool
-	end        chan error // ends Run
-	watchers   map[chan journal.Event]bool
-	recent     []journal.Event // not yet written
-	reloadErr  error
-	counters   counters
+	plan         *blueprint
+	tls          *configs.TLS // where the door finds its certificate
+	fresh        bool         // no worker of this state folder was ever ready
+	intent       core.Intent
+	specs        map[string]driver.Spec // every hash that a worker may need
+	epoch        uint64
+	doors        map[string]*door
+	doorSerial   uint64
+	doorTry      time.Time // no door is started before
+	doorFailures int       // in a row
+	instances    map[string]driver.Instance
+	byDriver     map[string][]driver.Instance
+	listed       map[string]bool // drivers that have answered
+	lists        map[string]chan struct{}
+	probes       map[string]*probe
+	acting       map[string]uint64 // generation of the act under way, by worker
+	failures     map[string]failure
+	progress     map[string]progress
+	walls        map[string]wall
+	diskFull     error
+	ending       bool
+	end          chan error // ends Run
+	watchers     map[chan journal.Event]bool
+	recent       []journal.Event // not yet written
+	reloadErr    error
+	counters     counters
 }
 
 // failure is how the last act on a generation failed.

@@ -19,8 +19,11 @@ import (
 
 // Child is a process to start.
 type Child struct {
-	ID    string   // as it is known to people: "pool/name", "door/3"
-	Argv  []string // the program and its arguments
+	ID   string   // as it is known to people: "pool/name", "door/3"
+	Argv []string // the program and its arguments
+	// Log names a log that several children share, one after another; empty:
+	// each child has its own, a new one at every start.
+	Log   string
 	Env   []string
 	Files []*os.File // it finds them from descriptor 4 on
 	CPUs  string     // kernel list format; empty: any
@@ -116,10 +119,14 @@ func (n *Nursery) Start(c Child) (pid int, err error) {
 	if err := n.write(Record{ID: c.ID, Began: time.Now(), Note: c.Note}); err != nil {
 		return 0, err
 	}
-	if err := turnLog(n.LogFile(c.ID)); err != nil {
-		return 0, err
+	path := n.LogFile(c.Log)
+	if c.Log == "" {
+		path = n.LogFile(c.ID)
+		if err := turnLog(path); err != nil {
+			return 0, err
+		}
 	}
-	log, err := os.OpenFile(n.LogFile(c.ID), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {
 		return 0, err
 	}
@@ -232,11 +239,23 @@ func (n *Nursery) Find() ([]Found, error) {
 	return out, nil
 }
 
-// errYoung is returned while a child holds its lock and has not said who it is.
-var errYoung = errors.New("it is just being started")
+// holder returns who holds a child's lock. A shim that has just begun gets the
+// moment that it takes to write who it is.
+func (n *Nursery) holder(id string) (h holder, held bool, err error) {
+	for range 400 {
+		if held, err = isHeld(n.file(id, ".lock")); err != nil || !held {
+			return holder{}, false, err
+		}
+		if h, ok := readHolder(n.file(id, ".lock")); ok {
+			return h, true, nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return holder{}, true, fmt.Errorf("%s holds its lock and does not say who it is", id)
+}
 
 func (n *Nursery) find(id string) (Found, error) {
-	held, err := isHeld(n.file(id, ".lock"))
+	h, held, err := n.holder(id)
 	if err != nil {
 		return Found{}, err
 	}
@@ -252,10 +271,6 @@ func (n *Nursery) find(id string) (Found, error) {
 		return f, nil
 	}
 	f.Running = true
-	h, ok := readHolder(n.file(id, ".lock"))
-	if !ok {
-		return Found{}, fmt.Errorf("%s: %w", id, errYoung)
-	}
 	f.PID = h.pid
 	n.watch(id, h)
 	return f, nil
@@ -307,12 +322,9 @@ func waitExit(ctx context.Context, fd int) bool {
 // Stop asks a child to end, and after grace ends it. It returns when the child
 // is gone.
 func (n *Nursery) Stop(ctx context.Context, id string, grace time.Duration) error {
-	h, ok := readHolder(n.file(id, ".lock"))
-	if held, err := isHeld(n.file(id, ".lock")); err != nil || !held {
+	h, held, err := n.holder(id)
+	if err != nil || !held {
 		return err
-	}
-	if !ok {
-		return fmt.Errorf("cannot stop %s: %w", id, errYoung)
 	}
 	fd, ok := h.open()
 	if !ok {
