@@ -1,0 +1,19 @@
+package cpu_test
+
+import (
+	"fmt"
+	"testing"
+
+	"roundhouse/kernels/cpu"
+	"roundhouse/kernels/kerneltest"
+)
+
+func BenchmarkKernels(b *testing.B) {
+	for _, level := range cpu.Levels() {
+		for _, threads := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/threads=%d", level, threads), func(b *testing.B) {
+				kerneltest.Bench(b, open(b, cpu.Options{Threads: threads, Level: level}), threads)
+			})
+		}
+	}
+}
