@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 )
 
@@ -44,3 +45,31 @@ func mxfp4Floats(codes, scales []byte) []byte {
 	}
 	return out
 }
+
+// every is each n-th of data, from first on.
+func every(data [][]byte, n, first int) [][]byte {
+	var out [][]byte
+	for i := first; i < len(data); i += n {
+		out = append(out, data[i])
+	}
+	return out
+}
+
+// beside puts matrices of the same number of rows next to each other.
+func beside(parts [][]byte, rows int) []byte {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	var out []byte
+	for r := range rows {
+		for _, p := range parts {
+			width := len(p) / rows
+			out = append(out, p[r*width:(r+1)*width]...)
+		}
+	}
+	return out
+}
+
+// errOrders is what a mixture of experts with act-order gives: gate and up are
+// one matrix here, which has one order of columns.
+var errOrders = errors.New("gate and up have their columns in different orders (desc_act); such experts are not supported")

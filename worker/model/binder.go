@@ -15,6 +15,7 @@ type binder struct {
 	set      *weights.Set
 	be       kernels.Backend // nil: check and count
 	format   kernels.Format
+	quant    *quant // nil: the checkpoint holds floats
 	progress func(done, total int64)
 	total    int64 // bytes of the files that will be read, for progress
 
@@ -36,11 +37,17 @@ func (w counted) Bytes() int64         { return w.bytes }
 
 // matrix binds an (out, in) matrix of a linear.
 func (b *binder) matrix(name string, out, in int) kernels.Weight {
+	if w, ok := b.quantised([]string{name}, out, in); ok {
+		return b.bind(w)
+	}
 	return b.bind(wanted{format: b.linearFormat(in), out: out, in: in, pieces: []piece{whole(name, out, in)}})
 }
 
 // stack binds two (out, in) matrices of a linear one below the other.
 func (b *binder) stack(upper, lower string, out, in int) kernels.Weight {
+	if w, ok := b.quantised([]string{upper, lower}, out, in); ok {
+		return b.bind(w)
+	}
 	return b.bind(wanted{format: b.linearFormat(in), out: 2 * out, in: in, pieces: []piece{whole(upper, out, in), whole(lower, out, in)}})
 }
 
@@ -97,9 +104,9 @@ type wanted struct {
 	out, in int
 	pieces  []piece
 
-	// make puts the weight together from the bytes of the pieces; nil puts the
-	// pieces one below the other.
-	make func(data [][]byte) kernels.Source
+	// make puts the weight together from the bytes of the pieces, and the type
+	// of those that are floats; nil puts the pieces one below the other.
+	make func(data [][]byte, floats kernels.DType) (kernels.Source, error)
 }
 
 // piece is count slices of a tensor's first dimension, from first on.
@@ -113,13 +120,16 @@ type piece struct {
 
 // whole is all of a tensor of floats.
 func whole(name string, shape ...int) piece {
+	if len(shape) == 0 {
+		return piece{name: name, count: 1} // a scalar
+	}
 	return piece{name: name, shape: shape, count: shape[0]}
 }
 
 // elements is how many numbers a slice of the first dimension has.
 func (p piece) elements() int64 {
 	n := int64(1)
-	for _, d := range p.shape[1:] {
+	for _, d := range p.shape[min(1, len(p.shape)):] {
 		n *= int64(d)
 	}
 	return n
@@ -193,8 +203,12 @@ var floats = []weights.DType{weights.F32, weights.F16, weights.BF16}
 
 func (b *binder) load(w wanted, tensors []*weights.Tensor) (kernels.Weight, error) {
 	names, data := make([]string, len(w.pieces)), make([][]byte, len(w.pieces))
+	stored := kernels.F32
 	for i, p := range w.pieces {
 		names[i] = p.name
+		if slices.Contains(floats, tensors[i].Type) {
+			stored = storedType(tensors[i].Type)
+		}
 		all, err := tensors[i].Data()
 		if err != nil {
 			return nil, err
@@ -205,17 +219,17 @@ func (b *binder) load(w wanted, tensors []*weights.Tensor) (kernels.Weight, erro
 			return nil, fmt.Errorf("%s: %s: element %d is not a finite number; the file is damaged or was never whole", tensors[i].File(), p.name, int64(p.first)*p.elements()+int64(n))
 		}
 	}
-	var src kernels.Source
+	src := kernels.Source{Type: stored}
 	switch {
 	case w.make != nil:
-		src = w.make(data)
+		var err error
+		if src, err = w.make(data, stored); err != nil {
+			return nil, fmt.Errorf("%s: %w", names[0], err)
+		}
 	case len(data) == 1:
 		src.Data = data[0]
 	default:
 		src.Data = slices.Concat(data...)
-	}
-	if w.make == nil {
-		src.Type = storedType(tensors[0].Type)
 	}
 	src.Name, src.Out, src.In = strings.Join(names, " + "), w.out, w.in
 	return b.be.Weight(src, w.format)
@@ -235,6 +249,8 @@ func storedType(t weights.DType) kernels.DType {
 		return kernels.F8E4M3
 	case weights.I8:
 		return kernels.Int8
+	case weights.I32, weights.U32:
+		return kernels.Int32
 	}
 	return kernels.UInt8
 }

@@ -98,10 +98,8 @@ func readSettings(fsys fs.FS) (*settings, architecture, error) {
 		return nil, arch, err
 	}
 	faults := s.complete()
-	if s.quant, err = s.readQuant(); err != nil {
+	if s.quant, err = s.readQuant(arch); err != nil {
 		faults = append(faults, err.Error())
-	} else if s.quant != nil && !slices.Contains(arch.quants, s.quant.method) {
-		faults = append(faults, fmt.Sprintf("quantization_config: quant_method %q is not supported for %s", s.quant.method, arch.name))
 	}
 	if len(faults) > 0 {
 		return nil, arch, fmt.Errorf("config.json: %s", strings.Join(faults, "; "))

@@ -2,7 +2,10 @@ package model
 
 import (
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"os"
 	"testing"
 
@@ -13,6 +16,7 @@ import (
 // the same files.
 func TestDemo(t *testing.T) {
 	var golden struct {
+		Weights  string  `json:"weights_sha256"`
 		ProbeIDs []int32 `json:"probe_ids"`
 		Prompts  []struct {
 			Name   string      `json:"name"`
@@ -24,13 +28,20 @@ func TestDemo(t *testing.T) {
 		} `json:"prompts"`
 	}
 	readGolden(t, &golden)
+	weights, err := fs.ReadFile(demo.FS, "model.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := fmt.Sprintf("%x", sha256.Sum256(weights)); sum != golden.Weights {
+		t.Fatalf("golden.json.gz is of weights with SHA-256 %s, the model's have %s; run golden.py of worker/demo/train", golden.Weights, sum)
+	}
 	m, err := OpenFS(demo.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
 	for _, p := range golden.Prompts {
-		ids := p.IDs[:min(len(p.IDs), 160)] // the reference backend is slow
+		ids := p.IDs[:min(len(p.IDs), 100)] // the reference backend is slow
 		got := newRunner(t, m, len(ids)).logits(t, ids, len(ids))
 		worst := 0.0
 		for i, row := range got {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"testing"
 	"testing/fstest"
+
+	"roundhouse/kernels/num"
 )
 
 // fixture is a golden file of testdata; fixtures.py says what is in it.
@@ -21,27 +23,42 @@ type fixture struct {
 	Tensors      []fixtureTensor
 	IDs          []int32
 	Logits       string
-	Variants     []struct {
-		Name       string
-		Patch      map[string]any
-		Tensors    []fixtureTensor
-		Without    []string
-		Last       string
-		Difference float64
-	}
+	Variants     []variant
 }
 
-// fixtureTensor is [name, shape, base, scale] or [name, shape, base, scale, type].
+// variant is the configuration with one setting changed.
+type variant struct {
+	Name       string
+	Patch      map[string]any
+	Tensors    []fixtureTensor
+	Without    []string
+	Last       string
+	Difference float64
+}
+
+// changed is what the variant's tensors are.
+func (v *variant) changed(f *fixture) []fixtureTensor {
+	tensors := slices.Clone(v.Tensors)
+	for _, old := range f.Tensors {
+		if !slices.Contains(v.Without, old.name) && !slices.ContainsFunc(tensors, func(n fixtureTensor) bool { return n.name == old.name }) {
+			tensors = append(tensors, old)
+		}
+	}
+	return tensors
+}
+
+// fixtureTensor is [name, shape, base, scale] or [name, shape, base, scale, kind],
+// with the kinds of numbers in fixtures.py.
 type fixtureTensor struct {
 	name        string
 	shape       []int
 	base, scale float32
-	dtype       string // F32 or U8
+	kind        string
 }
 
 func (f *fixtureTensor) UnmarshalJSON(data []byte) error {
-	f.dtype = "F32"
-	return json.Unmarshal(data, &[]any{&f.name, &f.shape, &f.base, &f.scale, &f.dtype})
+	f.kind = "F32"
+	return json.Unmarshal(data, &[]any{&f.name, &f.shape, &f.base, &f.scale, &f.kind})
 }
 
 func readFixture(t *testing.T, name string) *fixture {
@@ -75,13 +92,40 @@ func (f *fixtureTensor) fill() []byte {
 		z = (z ^ z>>27) * 0x94d049bb133111eb
 		z ^= z >> 31
 		u := float32(z>>40)*float32(1.0/(1<<23)) - 1
-		if f.dtype == "U8" {
+		word := uint32(z >> 32)
+		switch value := f.base + float32(f.scale*u); f.kind {
+		case "U8":
 			data = append(data, byte(f.base+float32(math.Floor(float64((u*0.5+0.5)*f.scale)))))
-			continue
+		case "F8_E4M3":
+			data = append(data, byte(word&0x8f+0x28))
+		case "F16":
+			data = binary.LittleEndian.AppendUint16(data, num.F16(value))
+		case "I32":
+			data = binary.LittleEndian.AppendUint32(data, word)
+		case "ZEROS":
+			data = binary.LittleEndian.AppendUint32(data, word&0x33333333+0x44444444)
+		case "GROUPS":
+			data = binary.LittleEndian.AppendUint32(data, uint32(i)%uint32(f.scale))
+		case "SORTED":
+			data = binary.LittleEndian.AppendUint32(data, uint32(i)/128)
+		case "SHAPE":
+			data = binary.LittleEndian.AppendUint64(data, uint64([]float32{f.base, f.scale}[i]))
+		default:
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(value))
 		}
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f.base+float32(f.scale*u)))
 	}
 	return data
+}
+
+// dtype is the type of the tensor in its file.
+func (f *fixtureTensor) dtype() string {
+	switch f.kind {
+	case "ZEROS", "GROUPS", "SORTED":
+		return "I32"
+	case "SHAPE":
+		return "I64"
+	}
+	return f.kind
 }
 
 // safetensors writes tensors as a file.
@@ -90,7 +134,7 @@ func safetensors(tensors []fixtureTensor) []byte {
 	for _, t := range tensors {
 		begin := data.Len()
 		data.Write(t.fill())
-		header[t.name] = map[string]any{"dtype": t.dtype, "shape": t.shape, "data_offsets": []int{begin, data.Len()}}
+		header[t.name] = map[string]any{"dtype": t.dtype(), "shape": t.shape, "data_offsets": []int{begin, data.Len()}}
 	}
 	head, err := json.Marshal(header)
 	if err != nil {
@@ -132,15 +176,27 @@ func decodeRows(t *testing.T, text string, width int) [][]float32 {
 func TestGolden(t *testing.T) {
 	for _, arch := range architectures() {
 		if arch.kind == Generate {
-			t.Run(arch.name, func(t *testing.T) { golden(t, arch) })
+			t.Run(arch.name, func(t *testing.T) { golden(t, arch.name, arch.fixture) })
 		}
 	}
 }
 
-func golden(t *testing.T, arch architecture) {
-	f := readFixture(t, arch.fixture)
-	if names := f.Config["architectures"].([]any); names[0] != arch.name {
-		t.Fatalf("testdata/%s.json is of %s", arch.fixture, names[0])
+// TestGoldenQuantised: checkpoints that are quantised already, worked out to
+// float32, are what their layouts mean.
+func TestGoldenQuantised(t *testing.T) {
+	t.Run("linears", func(t *testing.T) { golden(t, "Qwen3ForCausalLM", quantisedFixture) })
+	t.Run("experts", func(t *testing.T) { golden(t, "Qwen3MoeForCausalLM", quantisedExperts) })
+}
+
+const (
+	quantisedFixture = "quantised"
+	quantisedExperts = "quantised_experts"
+)
+
+func golden(t *testing.T, arch, name string) {
+	f := readFixture(t, name)
+	if names := f.Config["architectures"].([]any); names[0] != arch {
+		t.Fatalf("testdata/%s.json is of %s", name, names[0])
 	}
 	m := openFixture(t, f.Config, f.Tensors)
 	r := newRunner(t, m, len(f.IDs))
@@ -160,13 +216,7 @@ func golden(t *testing.T, arch architecture) {
 		t.Run(v.Name, func(t *testing.T) {
 			config := maps.Clone(f.Config)
 			maps.Copy(config, v.Patch)
-			changed := append([]fixtureTensor(nil), v.Tensors...)
-			for _, old := range f.Tensors {
-				if !slices.Contains(v.Without, old.name) && !slices.ContainsFunc(changed, func(n fixtureTensor) bool { return n.name == old.name }) {
-					changed = append(changed, old)
-				}
-			}
-			m := openFixture(t, config, changed)
+			m := openFixture(t, config, v.changed(f))
 			r := newRunner(t, m, len(f.IDs))
 			last := decodeRows(t, v.Last, r.vocab)
 			got := r.logits(t, f.IDs, len(f.IDs))
@@ -199,7 +249,7 @@ const fixtureProbe = "3cfb18bf38f71d3f"
 
 // TestFixtureTensors holds the numbers that the golden files were made with.
 func TestFixtureTensors(t *testing.T) {
-	f := fixtureTensor{name: "x", shape: []int{2}, scale: 1, dtype: "F32"}
+	f := fixtureTensor{name: "x", shape: []int{2}, scale: 1, kind: "F32"}
 	if got := fmt.Sprintf("%x", f.fill()); got != fixtureProbe {
 		t.Fatalf("the tensor x begins with %s; in fixtures.py with %s", got, fixtureProbe)
 	}

@@ -13,7 +13,6 @@ import (
 // gpt-oss-20b, gpt-oss-120b.
 func gptOSS(g *graph) {
 	g.want(g.SwiGLUAlpha == 0 || g.SwiGLUAlpha == 1.702, "swiglu_alpha is %g; this architecture is known with 1.702", g.SwiGLUAlpha)
-	g.want(g.quant == nil || g.quant.method == "mxfp4", "quantization_config: this architecture is known with mxfp4 or none")
 	s := g.begin(1, 0)
 	a := attention{RoPE: g.rope(fullAttention), Bias: g.AttentionBias, OutBias: g.AttentionBias, Sinks: true}
 	s.layers(a, func(p string, layer int, in kernels.Tensor) kernels.Tensor {
@@ -45,18 +44,14 @@ func (g *graph) gptOSSExperts(p string, op *kernels.MoE) *kernels.MoE {
 // layer in one tensor: (experts, in, out) of floats, or (experts, out, in) of
 // four bits. Rows of gate and up take turns there; here gate comes first.
 func (g *graph) gptOSSMatrix(name string, expert, out, in int, paired bool) kernels.Weight {
-	if g.quant == nil {
+	if g.binder.quant == nil {
 		p := piece{name: name, shape: []int{g.LocalExperts, in, out}, first: expert, count: 1}
-		stored := kernels.F32
-		if t := g.set.Lookup(name); t != nil {
-			stored = storedType(t.Type)
-		}
-		return g.bind(wanted{format: g.linearFormat(in), out: out, in: in, pieces: []piece{p}, make: func(data [][]byte) kernels.Source {
+		return g.bind(wanted{format: g.linearFormat(in), out: out, in: in, pieces: []piece{p}, make: func(data [][]byte, stored kernels.DType) (kernels.Source, error) {
 			d := transpose(data[0], in, out, stored.Size())
 			if paired {
 				d = unpair(d, out)
 			}
-			return kernels.Source{Type: stored, Data: d}
+			return kernels.Source{Type: stored, Data: d}, nil
 		}})
 	}
 	if in%mxGroup != 0 {
@@ -73,30 +68,26 @@ func (g *graph) gptOSSMatrix(name string, expert, out, in int, paired bool) kern
 			{name: name + "_blocks", shape: []int{g.LocalExperts, out, in / mxGroup, mxGroup / 2}, types: bytes, first: expert, count: 1},
 			{name: name + "_scales", shape: []int{g.LocalExperts, out, in / mxGroup}, types: bytes, first: expert, count: 1},
 		},
-		make: func(data [][]byte) kernels.Source {
+		make: func(data [][]byte, _ kernels.DType) (kernels.Source, error) {
 			codes, scales := data[0], data[1]
 			if paired {
 				codes, scales = unpair(codes, out), unpair(scales, out)
 			}
 			if format == kernels.FormatF32 {
-				return kernels.Source{Type: kernels.F32, Data: mxfp4Floats(codes, scales)}
+				return kernels.Source{Type: kernels.F32, Data: mxfp4Floats(codes, scales)}, nil
 			}
-			return kernels.Source{Type: kernels.UInt8, Data: codes, Scales: scales, ScalesType: kernels.UInt8, Group: mxGroup}
+			return kernels.Source{Type: kernels.UInt8, Data: codes, Scales: scales, ScalesType: kernels.UInt8, Group: mxGroup}, nil
 		}})
 }
 
 func (g *graph) gptOSSBias(name string, expert, n int, paired bool) kernels.Weight {
 	p := piece{name: name, shape: []int{g.LocalExperts, n}, first: expert, count: 1}
-	stored := kernels.F32
-	if t := g.set.Lookup(name); t != nil {
-		stored = storedType(t.Type)
-	}
-	return g.bind(wanted{format: kernels.FormatVector, out: n, in: 1, pieces: []piece{p}, make: func(data [][]byte) kernels.Source {
+	return g.bind(wanted{format: kernels.FormatVector, out: n, in: 1, pieces: []piece{p}, make: func(data [][]byte, stored kernels.DType) (kernels.Source, error) {
 		d := data[0]
 		if paired {
 			d = unpair(d, n)
 		}
-		return kernels.Source{Type: stored, Data: d}
+		return kernels.Source{Type: stored, Data: d}, nil
 	}})
 }
 

@@ -11,9 +11,8 @@ import (
 type graph struct {
 	*settings
 	*binder
-	prog  *kernels.Program
-	kv    []kernels.KV // one a group
-	quant *quant       // nil: the checkpoint holds floats
+	prog *kernels.Program
+	kv   []kernels.KV // one a group
 
 	groups  []group
 	scratch map[scratchKey]kernels.Tensor
@@ -37,7 +36,7 @@ type scratchKey struct {
 }
 
 func newGraph(s *settings, b *binder, groups []group, kv []kernels.KV) *graph {
-	return &graph{settings: s, binder: b, quant: s.quant, prog: &kernels.Program{}, kv: kv, groups: groups, scratch: map[scratchKey]kernels.Tensor{}}
+	return &graph{settings: s, binder: b, prog: &kernels.Program{}, kv: kv, groups: groups, scratch: map[scratchKey]kernels.Tensor{}}
 }
 
 // value returns the value of a role, the same one each time.

@@ -118,7 +118,7 @@ func (m *Model) WeightBytes(format kernels.Format) int64 {
 
 // count is a binder that loads nothing.
 func (m *Model) count(format kernels.Format) *binder {
-	return &binder{set: m.set, format: format, bound: map[string]kernels.Weight{}}
+	return &binder{set: m.set, format: format, quant: m.settings.quant, bound: map[string]kernels.Weight{}}
 }
 
 // BuildOptions say how a model is to be loaded.

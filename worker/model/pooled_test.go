@@ -105,7 +105,7 @@ func (f *pooledFixture) run(t *testing.T, fsys fstest.MapFS) [][]float32 {
 // TestGoldenPooled holds every model that embeds or scores to its golden file.
 func TestGoldenPooled(t *testing.T) {
 	for _, arch := range architectures() {
-		for _, name := range []string{arch.fixture, arch.embeds} {
+		for _, name := range slices.Compact([]string{arch.fixture, arch.embeds}) {
 			if name != "" && (arch.kind != Generate || name == arch.embeds) {
 				t.Run(arch.name+"/"+name, func(t *testing.T) { goldenPooled(t, name) })
 			}

@@ -68,6 +68,11 @@ const tableFoot = `
 
 ## Quantisation
 
+Checkpoints that are quantised already: GPTQ (4 bits, groups of a multiple of 128, with act-order but for experts), AWQ (4 bits, gemm), fp8
+(e4m3, scales by tensor, row or block), compressed-tensors (fp8; int4 symmetric by group), and MXFP4 for gpt-oss. Their codes are kept as
+they are, except that fp8 can be turned into the formats below; activations are not rounded to fp8. The golden tests are
+` + "`quantised.json`" + ` and ` + "`quantised_experts.json`" + `.
+
 Weights can be kept as float32, bfloat16, float16, int8, sym_int4 (groups of 128) or fp8 (e4m3), quantised while they are read. Embeddings
 and the head keep 16 bits, routers and norms 32. A matrix whose columns are no multiple of 128 stays in 16 bits under sym_int4.
 `

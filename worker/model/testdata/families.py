@@ -4,7 +4,14 @@ Each is as small as it can be with everything different that could be mixed up:
 heads, KV heads, widths and layers. "variants" are settings that must be seen.
 """
 
+import quants
+
 VOCAB = 72
+
+
+def compressed(layout, bits, kind, strategy, **more):
+    weights = {"num_bits": bits, "type": kind, "strategy": strategy, "symmetric": True, "dynamic": False, **more}
+    return {"quant_method": "compressed-tensors", "format": layout, "ignore": ["lm_head"], "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
 
 
 def decoder(architecture, model_type, **more):
@@ -297,6 +304,34 @@ FAMILIES = {
         "variants": {
             "two labels": {"patch": {"id2label": {"0": "a", "1": "b"}, "label2id": {"a": 0, "b": 1}}},
             "layer_norm_eps": {"patch": {"layer_norm_eps": 0.3}},
+        },
+    },
+    "quantised": {
+        "config": {**decoder("Qwen3ForCausalLM", "qwen3", rope_theta=1000.0, head_dim=32), "hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 2},
+        "scales": [("q_norm", 1.8, 0.5), ("k_norm", 1.8, 0.5)],
+        "stored": quants.stored,
+        "variants": {
+            "gptq": {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True}},
+            "gptq with act-order": {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True, "sym": False}},
+            "awq": {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}},
+            "fp8 in blocks": {"quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}},
+            "compressed-tensors, fp8 by channel": {"quantization_config": compressed("float-quantized", 8, "float", "channel")},
+            "compressed-tensors, fp8 by tensor": {"quantization_config": compressed("float-quantized", 8, "float", "tensor")},
+            "compressed-tensors, int4": {"quantization_config": compressed("pack-quantized", 4, "int", "group", group_size=128)},
+        },
+    },
+    "quantised_experts": {
+        "config": {**decoder("Qwen3MoeForCausalLM", "qwen3_moe", rope_theta=1000.0, head_dim=32, num_experts=4, num_experts_per_tok=2,
+                             moe_intermediate_size=128, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[]),
+                   "hidden_size": 128, "num_hidden_layers": 1},
+        "scales": [("q_norm", 1.8, 0.5), ("k_norm", 1.8, 0.5)],
+        "stored": quants.stored,
+        "variants": {
+            "gptq": {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True}},
+            "awq": {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}},
+            "fp8 in blocks": {"quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}},
+            "compressed-tensors, fp8 by tensor": {"quantization_config": compressed("float-quantized", 8, "float", "tensor")},
+            "compressed-tensors, int4": {"quantization_config": compressed("pack-quantized", 4, "int", "group", group_size=128)},
         },
     },
 }

@@ -32,6 +32,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from families import FAMILIES
+from quants import DEQUANTISE, dequantise
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOKENS = 80  # beyond every window, three pages of 16, and YaRN's original length
@@ -39,8 +40,8 @@ LAST = 3  # positions of a variant that are kept
 TOLERANCE = 1e-4
 
 
-def uniform(name, count):
-    """count numbers in [-1, 1), exact in float32: splitmix64 over FNV-1a."""
+def bits(name, count):
+    """count words of 64 bits: splitmix64 over FNV-1a of the name."""
     h = 0xCBF29CE484222325
     for b in name.encode():
         h = (h ^ b) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
@@ -48,16 +49,41 @@ def uniform(name, count):
         z = np.uint64(h) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-    return (z >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-23) - np.float32(1)
+        return z ^ (z >> np.uint64(31))
 
 
-def numbers(name, shape, base, scale, dtype="F32"):
-    """The numbers of a tensor; those of U8 are base to base + scale - 1."""
-    u = uniform(name, int(np.prod(shape))).reshape(shape)
-    if dtype == "U8":
+def uniform(name, count):
+    """count numbers in [-1, 1), exact in float32."""
+    return (bits(name, count) >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-23) - np.float32(1)
+
+
+def numbers(name, shape, base, scale, kind="F32"):
+    """The numbers of a tensor, by the kind of its file.
+
+    F32, F16  base + scale * uniform
+    U8        base to base + scale - 1
+    I32       words of random bits; ZEROS: words of nibbles from 4 to 7
+    F8_E4M3   codes of 0.25 to 0.94 with either sign
+    GROUPS    the group of each column, scale groups in turns (int32); SORTED: 128 columns each
+    SHAPE     base and scale themselves (int64)
+    """
+    count = int(np.prod(shape))
+    z, u = bits(name, count).reshape(shape), uniform(name, count).reshape(shape)
+    if kind == "U8":
         return (base + np.floor((u * np.float32(0.5) + np.float32(0.5)) * scale)).astype(np.uint8)
-    return np.float32(base) + np.float32(scale) * u
+    if kind == "I32":
+        return (z >> np.uint64(32)).astype(np.uint32).view(np.int32)
+    if kind == "ZEROS":
+        return ((z >> np.uint64(32) & np.uint64(0x33333333)) + np.uint64(0x44444444)).astype(np.uint32).view(np.int32)
+    if kind == "F8_E4M3":
+        return ((z >> np.uint64(32) & np.uint64(0x8F)) + np.uint64(0x28)).astype(np.uint8)
+    if kind == "SORTED":
+        return (np.arange(count) // 128).astype(np.int32)
+    if kind == "SHAPE":
+        return np.array([base, scale], dtype=np.int64)
+    if kind == "GROUPS":
+        return (np.arange(count) % scale).astype(np.int32)
+    return (np.float32(base) + np.float32(scale) * u).astype({"F32": np.float32, "F16": np.float16}[kind])
 
 
 def scale_of(name, shape, family):
@@ -108,6 +134,12 @@ def run(config, tensors, ids, family):
     with tempfile.TemporaryDirectory() as tmp:
         write_config(config, tmp)
         weights = {t[0]: numbers(*t) for t in tensors}
+        if config.get("quantization_config", {}).get("quant_method") in DEQUANTISE:
+            # transformers runs these on other machines only: the weights are
+            # worked out here, from the definition of their layout.
+            config = {k: v for k, v in config.items() if k != "quantization_config"}
+            write_config(config, tmp)
+            weights = dequantise(weights)
         save_file(weights, os.path.join(tmp, "model.safetensors"), {"format": "pt"})
         cls = getattr(transformers, family.get("auto", "AutoModelForCausalLM"))
         model, info = cls.from_pretrained(tmp, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
