@@ -46,7 +46,7 @@ const (
 func commands(c *console) []*cobra.Command {
 	all := []*cobra.Command{
 		upCommand(c), balanceCommand(c), superviseCommand(c),
-		validateCommand(c), fmtCommand(c), keyCommand(c),
+		validateCommand(c), fmtCommand(c), keyCommand(c), importCommand(c),
 		psCommand(c), logsCommand(c), eventsCommand(c), explainCommand(c), versionCommand(c),
 		rotateCommand(c), scheduleCommand(c), scaleCommand(c), reloadCommand(c),
 	}
