@@ -25,6 +25,7 @@ func (pl *plan) attention(op *kernels.Attention) {
 		a.sinks = op.Sinks.(*weight).vector
 	}
 	pages := pl.pagesOf(a)
+	x.costs[kernels.Tokens] += 2 * float64(op.Heads*(op.KeyDim+op.ValueDim)) * split // a guess at the context
 	if op.KV == nil {
 		x.placed = append(x.placed, func() { a.cache.data = x.buffers[pages].memory })
 	}
@@ -32,7 +33,7 @@ func (pl *plan) attention(op *kernels.Attention) {
 	pl.stage(stage{reads: append(operand(op.Q), pages), writes: operand(op.Out), run: func(thread int) {
 		// One item is one KV head of one row: all query heads that read it.
 		n := x.counts[kernels.Tokens] * op.KVHeads
-		a.queue.take(n, max(1, min(16, n/(4*x.threads))), func(first, last int) {
+		a.queue.take(n, max(1, min(16, n/(4*x.active))), func(first, last int) {
 			s := &x.scratch[thread]
 			for i := first; i < last; i++ {
 				a.attend(s, i/op.KVHeads, i%op.KVHeads)

@@ -16,6 +16,8 @@ type executable struct {
 	p       *kernels.Program
 	limits  kernels.Limits
 	threads int
+	active  int        // threads of this step: all, or the caller's alone
+	costs   [3]float64 // float32 operations a row of each kind
 	stages  []stage
 	buffers []buffer
 	places  []int
@@ -103,7 +105,13 @@ func (x *executable) Run(step *kernels.Step, out *kernels.Result) error {
 		q.next.Store(0)
 	}
 	x.choices, x.logits, x.outputs = x.choices[:0], x.logits[:0], x.outputs[:0]
-	x.b.team.run(x.job)
+	x.active = x.threads
+	if x.small() {
+		x.active = 1
+		x.work(0)
+	} else {
+		x.b.team.run(x.job)
+	}
 	for _, f := range x.results {
 		f()
 	}
@@ -186,11 +194,21 @@ func checkSampling(step *kernels.Step, vocab int) error {
 	return nil
 }
 
+// small says whether a step is so little work that to share it out would take
+// longer: some ten microseconds, which is what the threads' meetings take.
+func (x *executable) small() bool {
+	var cost float64
+	for kind, n := range x.counts {
+		cost += float64(n) * x.costs[kind]
+	}
+	return cost < 2e6
+}
+
 // work is one thread's part of a step.
 func (x *executable) work(thread int) {
 	for i := range x.stages {
 		s := &x.stages[i]
-		if s.barrier {
+		if s.barrier && x.active > 1 {
 			x.b.team.barrier()
 		}
 		s.run(thread)
@@ -200,7 +218,7 @@ func (x *executable) work(thread int) {
 // share is the rows of a thread.
 func (x *executable) share(kind kernels.Rows, thread int) (first, last int) {
 	n := x.counts[kind]
-	return n * thread / x.threads, n * (thread + 1) / x.threads
+	return n * thread / x.active, n * (thread + 1) / x.active
 }
 
 // row is row i of t.

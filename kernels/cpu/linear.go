@@ -127,6 +127,7 @@ func (pl *plan) linear(op *kernels.Linear) {
 	tiles := 0
 	for i, w := range op.Weights {
 		packs[i] = pl.packed(op.In, w.(*weight))
+		x.costs[rows] += 2 * float64(w.(*weight).out) * float64(w.(*weight).in)
 		tiles += w.(*weight).tiles
 	}
 	reads := append(packs[:len(packs):len(packs)], operand(op.Add)...)
@@ -137,7 +138,7 @@ func (pl *plan) linear(op *kernels.Linear) {
 	}
 	pl.stage(stage{reads: reads, writes: writes, run: func(thread int) {
 		count := x.counts[rows]
-		first, last := tiles*thread/x.threads, tiles*(thread+1)/x.threads
+		first, last := tiles*thread/x.active, tiles*(thread+1)/x.active
 		column := 0
 		for i, m := range op.Weights {
 			w := m.(*weight)

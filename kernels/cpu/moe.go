@@ -35,6 +35,7 @@ func (pl *plan) moe(op *kernels.MoE) {
 		}
 	}
 	slots := limit * op.Top
+	x.costs[rows] += 6 * float64(op.Top) * float64(inner) * float64(x.p.Width(op.In))
 	m.upPacking, m.downPacking = packingOf(op.GateUp[0].(*weight)), packingOf(op.Down[0].(*weight))
 	scores := pl.buffer(limit * experts * 4)
 	table := pl.buffer(64) // stands for chosen, weights, slots and starts
@@ -48,7 +49,7 @@ func (pl *plan) moe(op *kernels.MoE) {
 		if op.RouterAdd != nil {
 			p.bias = op.RouterAdd.(*weight).vector
 		}
-		if first, last := router.tiles*thread/x.threads, router.tiles*(thread+1)/x.threads; first < last && p.rows > 0 {
+		if first, last := router.tiles*thread/x.active, router.tiles*(thread+1)/x.active; first < last && p.rows > 0 {
 			p.run(x.level, &x.scratch[thread], first, last)
 		}
 	}})
@@ -219,7 +220,7 @@ func (m *mixture) arrange(thread int) {
 // each calls run for this thread's share of the choices.
 func (m *mixture) each(thread int, run func(choice, slot int)) {
 	n := m.x.counts[m.rows] * m.Top
-	for i := n * thread / m.x.threads; i < n*(thread+1)/m.x.threads; i++ {
+	for i := n * thread / m.x.active; i < n*(thread+1)/m.x.active; i++ {
 		run(i, int(m.slots[i]))
 	}
 }

@@ -164,12 +164,8 @@ func (e *executable) embed(op *kernels.Embed) {
 	if format == kernels.FormatGPTQ || format == kernels.FormatAWQ {
 		format = kernels.FormatInt4
 	}
-	if w.order >= 0 {
-		e.err = fmt.Errorf("a table whose columns are in another order: %w", errUnsupported)
-		return
-	}
 	e.launch("embed", nil, e.eachRow(w.in, op.Out), w.arena, w.base, int32(format), w.in, w.scales, w.zeros, w.group,
-		e.step, at, one(op.Scale), e.value(op.Out))
+		w.order, e.step, at, one(op.Scale), e.value(op.Out))
 }
 
 // one is x, where 0 means 1.

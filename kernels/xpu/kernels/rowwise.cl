@@ -35,10 +35,11 @@ inline float element(__global const uint *arena, long base, int format, int k, i
 }
 
 __kernel void embed(__global const uint *arena, long base, int format, int k, int scales, int zeros, int group,
-	__global const int *step, int ids, float scale, __global float *out)
+	long order, __global const int *step, int ids, float scale, __global float *out)
 {
 	const int c = get_global_id(0), row = get_global_id(1);
-	out[(long)row * k + c] = element(arena, base, format, k, scales, zeros, group, step[ids + row], c) * scale;
+	const int to = order < 0 ? c : (int)arena[order + c]; // stored columns may be in another order
+	out[(long)row * k + to] = element(arena, base, format, k, scales, zeros, group, step[ids + row], c) * scale;
 }
 
 // add_rows is the residual stream: sum += x.
