@@ -67,7 +67,7 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("GET /api/rotations", s.answer(func(*http.Request) (any, error) { return s.rotations(), nil }))
 	mux.HandleFunc("GET /api/schedule", s.answer(func(*http.Request) (any, error) { return s.schedules(), nil }))
 	mux.HandleFunc("GET /api/version", s.answer(s.version))
-	mux.HandleFunc("GET /api/config", s.answer(func(*http.Request) (any, error) { return s.plan.config, nil }))
+	mux.HandleFunc("GET /api/config", s.answer(func(*http.Request) (any, error) { return s.plan.config.Redacted(), nil }))
 	mux.HandleFunc("GET /api/events", s.serveEvents)
 	mux.HandleFunc("GET /api/workers/{pool}/{name}/logs", s.serveLogs)
 	mux.HandleFunc("GET /api/queue", s.relay)

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"roundhouse/balancer/control"
@@ -60,6 +61,7 @@ func (s *Supervisor) step() {
 		s.event(e.Pool, e.Worker, e.Kind, e.Text)
 		s.counters.count(e)
 	}
+	s.timeTurns(decision.Intent, now)
 	s.remember(decision.Intent)
 	s.flushEvents()
 	s.publish()
@@ -67,6 +69,20 @@ func (s *Supervisor) step() {
 		s.act(a)
 	}
 	s.announce()
+}
+
+// timeTurns takes the parts of turns that have just ended into the metrics.
+func (s *Supervisor) timeTurns(next core.Intent, now time.Time) {
+	for id, w := range next.Workers {
+		old, ok := s.intent.Workers[id]
+		if ok && old.Phase != w.Phase && w.Phase != core.Failed {
+			pool, _, _ := strings.Cut(id, "/")
+			switch old.Phase {
+			case core.Draining, core.Drained, core.Starting, core.Warming:
+				s.counters.seconds.WithLabelValues(pool, string(old.Phase)).Observe(now.Sub(old.Since).Seconds())
+			}
+		}
+	}
 }
 
 func (s *Supervisor) desired() core.Desired {

@@ -140,8 +140,11 @@ func (b *bench) write() {
 func (b *bench) start(ctx context.Context) chan error {
 	b.t.Helper()
 	b.write()
-	var err error
-	if b.s, err = New(optionsFor(b.cfg, b.path, slog.New(slog.NewTextHandler(b.t.Output(), nil)))); err != nil {
+	cfg, err := readConfig(b.path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if b.s, err = New(optionsFor(cfg, b.path, slog.New(slog.NewTextHandler(b.t.Output(), nil)))); err != nil {
 		b.t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -104,7 +104,7 @@ func (s *step) warming(id string, w *Worker, p *Pool, spec *Spec) {
 		s.failed(id, w, p, spec, "warm-up: "+seen.WarmError)
 	case seen.Warmed && seen.Acked && seen.Reached:
 		w.Failures, w.LastError, w.Good, w.Started, w.Deadline = 0, "", w.Hash, s.now, time.Time{}
-		s.to(w, Ready, w.Reason)
+		s.to(w, Ready, "")
 		s.event(p.Name, id, "ready", "generation %d", w.Generation)
 	case s.now.After(w.Deadline) && !seen.Warmed:
 		s.failed(id, w, p, spec, fmt.Sprintf("answered no request within ready_timeout (%v)", p.Ready))
