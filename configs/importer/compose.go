@@ -156,9 +156,16 @@ func (p *plan) worker(s *service, dir string, o Options) error {
 	if s.ContainerName == "" {
 		w.comment = "If it runs already: takeover = its container's name (docker ps)."
 	}
-	p.join(one, w, served.dp*max(s.Scale, s.Deploy.Replicas, 1))
+	replicas := max(s.Scale, s.Deploy.Replicas, 1)
+	if served.dp > maxWorkers || replicas > maxWorkers/served.dp {
+		return fmt.Errorf("%d replicas of --data-parallel-size %d: a pool has at most %d workers", replicas, served.dp, maxWorkers)
+	}
+	p.join(one, w, served.dp*replicas)
 	return nil
 }
+
+// maxWorkers is the most that a pool may have.
+const maxWorkers = 4096
 
 // lastWord is what a shell ran before vllm: of `bash -lc "source x && vllm"`
 // the part within the quotes.

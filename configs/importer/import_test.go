@@ -85,6 +85,7 @@ func TestRefused(t *testing.T) {
 	f("compose.yaml", "services:\n  v:\n    image: vllm:1\n    command: --port x", "--port x: not a number")
 	f("compose.yaml", "services:\n  v:\n    image: vllm:1\n    command: '\"'", "is not closed")
 	f("compose.yaml", "services:\n  v:\n    image: vllm:1\n    shm_size: lots", "shm_size")
+	f("compose.yaml", "services:\n  v:\n    image: vllm:1\n    scale: 999999999", "at most 4096 workers")
 	f("haproxy.cfg", "backend a\n  mode tcp\n", "no server in it")
 	f("big.yaml", strings.Repeat("# x\n", 1<<19), "larger than 1MiB")
 	if _, err := Command([]string{"llama-server", "-m", "x"}, Options{}); err == nil || !strings.Contains(err.Error(), "no `vllm serve") {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // plan is the configuration that is being made.
@@ -84,7 +86,7 @@ type worker struct {
 // hcl writes the plan.
 func (p *plan) hcl() string {
 	w := &writer{}
-	w.line("# Made by `roundhouse import` from %s.", p.source)
+	w.comment("# ", "# ", "Made by `roundhouse import` from "+p.source+".")
 	w.line("# `roundhouse validate FILE` checks it, `roundhouse up -c FILE` runs it.")
 	if len(p.notes) > 0 {
 		w.line("#\n# What changed, and what was not carried over:")
@@ -227,7 +229,7 @@ func (w *writer) bare(name string, m map[string]string) {
 // comment writes text in lines of some hundred characters.
 func (w *writer) comment(first, next, text string) {
 	line := first
-	for i, word := range strings.Fields(text) {
+	for i, word := range strings.Fields(strings.Map(visible, text)) {
 		if i > 0 && len(line)+len(word) > 100 {
 			w.line("%s", strings.TrimRight(line, " "))
 			line = next
@@ -237,10 +239,19 @@ func (w *writer) comment(first, next, text string) {
 	w.line("%s", strings.TrimRight(line, " "))
 }
 
+// visible keeps what a source holds from breaking out of a comment.
+func visible(r rune) rune {
+	if r == utf8.RuneError || !unicode.IsPrint(r) {
+		return ' '
+	}
+	return r
+}
+
 // quote writes a string of HCL, in which ${ and %{ begin a template.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
+	s = strings.ToValidUTF8(s, "?")
 	for i, r := range s {
 		switch {
 		case r == '"' || r == '\\':
