@@ -21,6 +21,7 @@ type attention struct {
 	Scale   float32 // of scores; 0: 1/√HeadDim
 	SoftCap float32 // of scores; 0: none
 	Sinks   bool    // a logit a head that draws attention to nothing
+	Gate    bool    // q_proj has a gate behind each head's query, whose sigmoid the output is times
 }
 
 // attend records o_proj(attention(in)) of a layer, whose tensors' names begin
@@ -31,7 +32,7 @@ func (g *graph) attend(layer int, prefix string, in kernels.Tensor, a attention)
 	qkv := g.value("qkv", kernels.Tokens, q+2*kv) // queries, keys, values
 	g.prog.Do(&kernels.Linear{In: in, Out: qkv, Add: kernels.None,
 		Weights: []kernels.Weight{
-			g.matrix(prefix+"q_proj.weight", q, g.Hidden),
+			g.queries(prefix, a.Gate),
 			g.matrix(prefix+"k_proj.weight", kv, g.Hidden),
 			g.matrix(prefix+"v_proj.weight", kv, g.Hidden)},
 		Biases: g.biases(a.Bias, prefix, q, kv)})
@@ -57,6 +58,11 @@ func (g *graph) attend(layer int, prefix string, in kernels.Tensor, a attention)
 		Heads: heads, KVHeads: kvHeads, KeyDim: dim, ValueDim: dim,
 		Scale: scale, Window: g.groups[number].window, SoftCap: a.SoftCap,
 		Sinks: g.optional(a.Sinks, prefix+"sinks", heads)})
+	if a.Gate {
+		gate := g.value("attention gate", kernels.Tokens, q)
+		g.prog.Do(&kernels.Linear{In: in, Out: gate, Add: kernels.None, Weights: []kernels.Weight{g.everyOther(prefix+"q_proj.weight", 1)}})
+		g.prog.Do(&kernels.Scale{In: mixed, Gate: gate, Kind: kernels.Sigmoid, Add: kernels.None, Out: mixed})
+	}
 	out := g.value("branch", kernels.Tokens, g.Hidden)
 	o := &kernels.Linear{In: mixed, Out: out, Add: kernels.None, Weights: []kernels.Weight{g.matrix(prefix+"o_proj.weight", g.Hidden, q)}}
 	if a.OutBias {
@@ -64,6 +70,22 @@ func (g *graph) attend(layer int, prefix string, in kernels.Tensor, a attention)
 	}
 	g.prog.Do(o)
 	return out
+}
+
+func (g *graph) queries(prefix string, gate bool) kernels.Weight {
+	if gate {
+		return g.everyOther(prefix+"q_proj.weight", 0)
+	}
+	return g.matrix(prefix+"q_proj.weight", g.Heads*g.HeadDim, g.Hidden)
+}
+
+// everyOther binds each second head's rows of a matrix, from first on.
+func (g *graph) everyOther(name string, first int) kernels.Weight {
+	w := wanted{format: g.linearFormat(g.Hidden), out: g.Heads * g.HeadDim, in: g.Hidden}
+	for h := range g.Heads {
+		w.pieces = append(w.pieces, piece{name: name, shape: []int{2 * w.out, g.Hidden}, first: (2*h + first) * g.HeadDim, count: g.HeadDim})
+	}
+	return g.bind(w)
 }
 
 func (g *graph) biases(yes bool, prefix string, q, kv int) []kernels.Weight {

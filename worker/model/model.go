@@ -78,16 +78,23 @@ func openFaults(g *graph) error {
 	return fmt.Errorf("%d weights are not as config.json says:\n  %s", n, strings.Join(list, "\n  "))
 }
 
-// kvGroups puts layers with the same window together, in the order of the
-// first layer of each.
+// kvGroups puts layers with the same window together, and those with a state
+// instead of pages, in the order of the first layer of each.
 func kvGroups(s *settings) []group {
 	var groups []group
 	for layer := range s.Layers {
-		w := s.window(layer)
-		i := slices.IndexFunc(groups, func(g group) bool { return g.window == w })
+		w, state := s.window(layer), 0
+		if s.layerType(layer) == linearAttention {
+			w, state = 0, max(s.deltaNet().stateBytes(), 1)
+		}
+		i := slices.IndexFunc(groups, func(g group) bool { return g.window == w && g.spec.StateBytes == state })
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, group{window: w, spec: kernels.KVSpec{Heads: s.KVHeads, KeyDim: s.HeadDim, ValueDim: s.HeadDim}})
+			spec := kernels.KVSpec{StateBytes: state}
+			if state == 0 {
+				spec.Heads, spec.KeyDim, spec.ValueDim = s.KVHeads, s.HeadDim, s.HeadDim
+			}
+			groups = append(groups, group{window: w, spec: spec})
 		}
 		groups[i].layers = append(groups[i].layers, layer)
 		groups[i].spec.Layers++
@@ -105,6 +112,9 @@ func (m *Model) KVGroups(blockTokens int, t kernels.DType) []kernels.KVSpec {
 	for i, g := range m.groups {
 		specs[i] = g.spec
 		specs[i].BlockTokens, specs[i].Type = blockTokens, t
+		if g.spec.StateBytes > 0 {
+			specs[i].Type = kernels.F32
+		}
 	}
 	return specs
 }

@@ -62,6 +62,7 @@ func TestHostileConfig(t *testing.T) {
 	f("eos_token_id", 1<<40, "want a token id")
 	f("layer_types", []string{"full_attention"}, "layer_types names 1 layers of 4")
 	f("layer_types", []string{"full_attention", "full_attention", "full_attention", "chunked_attention"}, `layer_types[3] is "chunked_attention"`)
+	f("layer_types", []string{"full_attention", "linear_attention", "full_attention", "full_attention"}, `layer_types[1] is "linear_attention"`)
 	f("sliding_window", -5, "sliding_window is -5")
 	f("quantization_config", map[string]any{"quant_method": "bitsandbytes"}, `quant_method "bitsandbytes" is not supported; supported are`)
 	f("quantization_config", map[string]any{"quant_method": "mxfp4"}, `quant_method "mxfp4" is not supported for LlamaForCausalLM`)

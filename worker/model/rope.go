@@ -72,7 +72,7 @@ func (s *settings) ropeOf(layerType string) (ropeParameters, error) {
 	if p.Original == 0 {
 		p.Original = float64(s.MaxPositions)
 	}
-	if len(p.MRoPE) > 0 {
+	if len(p.MRoPE) > 0 && !s.mrope {
 		return p, fmt.Errorf("%s: mrope_section is for models that see images, which are not served", field)
 	}
 	return p, p.check(field)

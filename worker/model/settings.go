@@ -72,6 +72,15 @@ type settings struct {
 	WindowPattern    int      `json:"sliding_window_pattern"`
 	BothWays         *bool    `json:"use_bidirectional_attention"`
 
+	// The gated delta rule.
+	DeltaKeyHeads   int `json:"linear_num_key_heads"`
+	DeltaValueHeads int `json:"linear_num_value_heads"`
+	DeltaKeyDim     int `json:"linear_key_head_dim"`
+	DeltaValueDim   int `json:"linear_value_head_dim"`
+	DeltaTaps       int `json:"linear_conv_kernel_dim"`
+	SharedInner     int `json:"shared_expert_intermediate_size"`
+	FullInterval    int `json:"full_attention_interval"`
+
 	// Encoders.
 	LayerNormEps float64           `json:"layer_norm_eps"`
 	TypeVocab    int               `json:"type_vocab_size"`
@@ -82,6 +91,9 @@ type settings struct {
 	Decoder      bool              `json:"is_decoder"`
 
 	Quantization json.RawMessage `json:"quantization_config"`
+
+	// mrope: the rotation has sections for images, which text does not use.
+	mrope bool
 
 	// Of other files of the folder.
 	quant   *quant
@@ -148,8 +160,8 @@ func (s *settings) complete() []string {
 		faults = append(faults, fmt.Sprintf("layer_types names %d layers of %d", len(s.LayerTypes), s.Layers))
 	}
 	for i, t := range s.LayerTypes {
-		if t != fullAttention && t != slidingAttention {
-			faults = append(faults, fmt.Sprintf("layer_types[%d] is %q; known are %s and %s", i, t, fullAttention, slidingAttention))
+		if t != fullAttention && t != slidingAttention && (t != linearAttention || s.DeltaTaps == 0) {
+			faults = append(faults, fmt.Sprintf("layer_types[%d] is %.40q, which this architecture does not have", i, t))
 			break
 		}
 	}
@@ -173,6 +185,7 @@ const maxLayers = 1024
 const (
 	fullAttention    = "full_attention"
 	slidingAttention = "sliding_attention"
+	linearAttention  = "linear_attention"
 )
 
 // window is how many tokens a query of a layer sees, itself included; 0: all.

@@ -73,6 +73,9 @@ def mxfp4(config, tensors):
     return sorted(out)
 
 
+DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 24, "linear_conv_kernel_dim": 4}
+HYBRID = [("q_norm", 0.8, 0.5), ("k_norm", 0.8, 0.5), ("linear_attn.norm", 1.0, 0.3), ("A_log", 0.0, 1.0), ("dt_bias", -1.0, 1.0)]
+
 # Settings that all decoders of Llama's shape read.
 COMMON = {
     "rope_theta": {"rope_theta": 500.0},
@@ -332,6 +335,39 @@ FAMILIES = {
             "fp8 in blocks": {"quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}},
             "compressed-tensors, fp8 by tensor": {"quantization_config": compressed("float-quantized", 8, "float", "tensor")},
             "compressed-tensors, int4": {"quantization_config": compressed("pack-quantized", 4, "int", "group", group_size=128)},
+        },
+    },
+    "qwen3_next": {
+        "config": decoder("Qwen3NextForCausalLM", "qwen3_next", rope_theta=1000.0, head_dim=24, partial_rotary_factor=0.5, **DELTA,
+                          num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=48,
+                          norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[], full_attention_interval=2),
+        "norm_base": 0.0,
+        "scales": HYBRID,
+        "variants": {
+            "rope_theta": {"rope_theta": 100.0},
+            "rms_norm_eps": {"rms_norm_eps": 0.3},
+            "tie_word_embeddings": {"tie_word_embeddings": True},
+            "partial_rotary_factor": {"partial_rotary_factor": 1.0},
+            "full_attention_interval": {"full_attention_interval": 4},
+            "layer_types": {"layer_types": ["full_attention", "linear_attention", "linear_attention", "full_attention"]},
+            "linear_conv_kernel_dim": {"linear_conv_kernel_dim": 3},
+            "linear_num_value_heads": {"linear_num_value_heads": 2},
+            "norm_topk_prob": {"norm_topk_prob": False},
+            "mlp_only_layers": {"mlp_only_layers": [2]},
+        },
+    },
+    "qwen3_5": {
+        "config": decoder("Qwen3_5ForCausalLM", "qwen3_5_text", head_dim=24, **DELTA, layer_types=["linear_attention", "full_attention"] * 2,
+                          rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.5, "mrope_section": [2, 2, 2], "mrope_interleaved": True}),
+        "norm_base": 0.0,
+        "scales": HYBRID,
+        "variants": {
+            "rope_theta": {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}},
+            "rms_norm_eps": {"rms_norm_eps": 0.3},
+            "tie_word_embeddings": {"tie_word_embeddings": True},
+            "linear_conv_kernel_dim": {"linear_conv_kernel_dim": 3},
+            "linear_num_value_heads": {"linear_num_value_heads": 2},
+            "layer_types": {"layer_types": ["full_attention", "linear_attention", "linear_attention", "full_attention"]},
         },
     },
 }
