@@ -134,7 +134,7 @@ def copy(r, level):
 
 
 def reverse(r, level):
-    words, sep = word_list(r, 2, level.words, 0.2), r.choice([" ", ", "])
+    words, sep = word_list(r, 2, level.words, 0.1), r.choice([" ", ", "])
     text = sep.join(words)
     form = r.choice(["Reverse: {}", "Reverse these words: {}", "Reverse the list: {}", "Say in reverse order: {}"])
     return " ".join(words), form.format(text), sep.join(words[::-1])
@@ -151,6 +151,11 @@ def name(r):
     return pseudo_word(r).capitalize() if r.random() < 0.05 else r.choice(NAMES)
 
 
+def a_color(r):
+    color = r.choice(COLORS)
+    return f"{'an' if color == 'orange' else 'a'} {color}"
+
+
 def fact(r, who=None):
     """A sentence, the question it answers, and what it is about."""
     n = who or name(r)
@@ -158,7 +163,7 @@ def fact(r, who=None):
     if kind == 0:
         return f"{n} lives in {r.choice(CITIES)}.", f"Where does {n} live?", (n, kind)
     if kind == 1:
-        return f"{n} has a {r.choice(COLORS)} {r.choice(THINGS)}.", f"What does {n} have?", (n, kind)
+        return f"{n} has {a_color(r)} {r.choice(THINGS)}.", f"What does {n} have?", (n, kind)
     if kind == 2:
         return f"{n} likes {r.choice(FOODS)}.", f"What does {n} like?", (n, kind)
     if kind == 3:
@@ -166,7 +171,7 @@ def fact(r, who=None):
     if kind == 4:
         return f"{n} is {r.randint(5, 99)} years old.", f"How old is {n}?", (n, kind)
     if kind == 5:
-        return f"{n} keeps a {r.choice(COLORS)} {r.choice(PETS)}.", f"What does {n} keep?", (n, kind)
+        return f"{n} keeps {a_color(r)} {r.choice(PETS)}.", f"What does {n} keep?", (n, kind)
     if kind == 6:
         t = r.choice(THINGS)
         return f"The {t} is in the {r.choice(PLACES)}.", f"Where is the {t}?", (t, kind)
@@ -219,7 +224,7 @@ def count(r, level):
     s = 1 if r.random() < 0.4 else r.randint(2, 10)
     a = r.randint(0, 30) if r.random() < 0.6 else r.randint(0, 990)
     long = r.random() < level.count_long
-    budget = level.count_tokens if long else min(level.count_tokens, 150)
+    budget = level.count_tokens if long else r.randint(10, 150)
     n = r.randint(max(2, budget // 20) if long else 2, max(3, budget // 3))
     n = min(n, (999 - a) // s + 1)
     b = a + (n - 1) * s
