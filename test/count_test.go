@@ -10,6 +10,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
 )
 
 // count asks the door to count from a to b as a stream and checks every byte
@@ -37,6 +40,59 @@ func count(ctx context.Context, door string, a, b int) error {
 		return fmt.Errorf("after %q: %w", text, err)
 	}
 	return checkCount(text, a, b)
+}
+
+// questions are ranges of about sixty numbers that the model counts right when it
+// is asked in peace. What it is asked under load are these alone, so that a wrong
+// answer is a stream's fault and never the model's.
+func questions(t *testing.T, s *system) [][2]int {
+	t.Helper()
+	const asked = 24
+	var mu sync.Mutex
+	var right [][2]int
+	var asking sync.WaitGroup
+	for i := range asked {
+		asking.Go(func() {
+			a := 1 + i*7
+			if err := count(t.Context(), s.Door, a, a+60); err != nil {
+				t.Logf("in peace: %v", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			right = append(right, [2]int{a, a + 60})
+		})
+	}
+	asking.Wait()
+	if len(right) < asked/2 {
+		t.Fatalf("the model counts only %d of %d ranges right", len(right), asked)
+	}
+	return right
+}
+
+// keepAsking keeps n streams of checkable answers going until stop is called, which
+// waits for the last of them and returns how many there were. A wrong answer
+// fails the test and ends all.
+func keepAsking(ctx context.Context, t *testing.T, s *system, n int) (answers *atomic.Int64, failed *atomic.Bool, stop func()) {
+	t.Helper()
+	all := questions(t, s)
+	answers, failed = new(atomic.Int64), new(atomic.Bool)
+	var ending atomic.Bool
+	var streams sync.WaitGroup
+	for i := range n {
+		streams.Go(func() {
+			for k := 0; !ending.Load() && !failed.Load(); k++ {
+				q := all[(i+k*5)%len(all)]
+				if err := count(ctx, s.Door, q[0], q[1]); err != nil {
+					t.Errorf("stream %d, answer %d: %v", i, k, err)
+					failed.Store(true)
+					return
+				}
+				answers.Add(1)
+			}
+		})
+	}
+	return answers, failed, func() { ending.Store(true); streams.Wait() }
 }
 
 // readStream joins the deltas of a chat stream and checks its shape.

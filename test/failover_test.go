@@ -3,8 +3,6 @@ package test
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -18,26 +16,11 @@ func TestKilledWorkerLosesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 
-	var ending atomic.Bool
-	var answers atomic.Int64
-	var streams sync.WaitGroup
-	for i := range 16 {
-		streams.Go(func() {
-			for n := 0; !ending.Load(); n++ {
-				a := 1 + (i*11+n*17)%60
-				if err := count(ctx, s.Door, a, a+60); err != nil {
-					t.Errorf("stream %d, answer %d: %v", i, n, err)
-					ending.Store(true)
-					return
-				}
-				answers.Add(1)
-			}
-		})
-	}
+	answers, failed, stop := keepAsking(ctx, t, s, 16)
 	for kill := range 4 {
 		target := s.workers()[kill%2]
 		since := answers.Load()
-		poll(t, time.Minute, "answers under way", func() bool { return ending.Load() || answers.Load() > since+4 }, s.out.String)
+		poll(t, time.Minute, "answers under way", func() bool { return failed.Load() || answers.Load() > since+4 }, s.out.String)
 		if err := syscall.Kill(target.Place.PID, syscall.SIGKILL); err != nil {
 			t.Errorf("kill %s: %v", target.ID, err)
 		}
@@ -50,7 +33,6 @@ func TestKilledWorkerLosesNothing(t *testing.T) {
 			return false
 		}, s.out.String)
 	}
-	ending.Store(true)
-	streams.Wait()
+	stop()
 	t.Logf("%d answers, all right, over 4 kills", answers.Load())
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -17,33 +15,16 @@ func TestRotationLosesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 
-	var ending atomic.Bool
-	var answers atomic.Int64
-	var streams sync.WaitGroup
-	for i := range 32 {
-		streams.Go(func() {
-			for n := 0; !ending.Load(); n++ {
-				a := 1 + (i*7+n*13)%50
-				if err := count(ctx, s.Door, a, a+60); err != nil {
-					t.Errorf("stream %d, answer %d: %v", i, n, err)
-					ending.Store(true)
-					return
-				}
-				answers.Add(1)
-			}
-		})
-	}
-
+	answers, failed, stop := keepAsking(ctx, t, s, 32)
 	before := s.workers()
-	for turn := 1; turn <= 3 && !ending.Load(); turn++ {
+	for turn := 1; turn <= 3 && !failed.Load(); turn++ {
 		rotate := exec.CommandContext(ctx, program(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin)
 		if out, err := rotate.CombinedOutput(); err != nil {
 			t.Errorf("rotation %d: %v\n%s", turn, err, out)
 			break
 		}
 	}
-	ending.Store(true)
-	streams.Wait()
+	stop()
 
 	after := s.workers()
 	for i, w := range after {
