@@ -166,10 +166,12 @@ func joinParts(parts []any, i int) (string, *apiError) {
 		}
 		kind, _ := d.Get("type")
 		switch kind {
-		case "text", "input_text", "output_text", "refusal", "thinking":
+		case "thinking", "redacted_thinking":
+			continue // what the model thought before is no part of the conversation
+		case "text", "input_text", "output_text", "refusal":
 			field := "text"
-			if kind == "refusal" || kind == "thinking" {
-				field = kind.(string)
+			if kind == "refusal" {
+				field = "refusal"
 			}
 			s, _ := d.Get(field)
 			t, ok := s.(string)

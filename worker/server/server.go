@@ -90,6 +90,12 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET "+api.StatusPath, s.status)
 	s.mux.HandleFunc("POST /v1/chat/completions", s.generating(s.chat))
 	s.mux.HandleFunc("POST /v1/completions", s.generating(s.completions))
+	s.mux.HandleFunc("POST /v1/responses", s.generating(s.responses))
+	s.mux.HandleFunc("GET /v1/responses/{id}", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, notFound("response_id", "Response with id '%.128s' not found.", r.PathValue("id")))
+	})
+	s.mux.HandleFunc("POST /v1/messages", s.generating(s.messages))
+	s.mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
 	s.mux.HandleFunc("POST /tokenize", s.tokenize)
 	s.mux.HandleFunc("POST /detokenize", s.detokenize)
 	s.operating()
