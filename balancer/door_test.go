@@ -199,7 +199,7 @@ func words(from, until int) string {
 func TestAnswers(t *testing.T) {
 	f := func(name string, own, chat, stream bool) {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, []*sim.Worker{{Own: own}, {Own: own}}, nil)
+			r := newRig(t, []*sim.Worker{sim.New(sim.Options{Own: own}), sim.New(sim.Options{Own: own})}, nil)
 			path, body := "/v1/chat/completions", fmt.Sprintf(chatBody, stream, "")
 			if !chat {
 				path, body = "/v1/completions", fmt.Sprintf(`{"model":"sim","prompt":"count","max_tokens":20,"stream":%v}`, stream)
@@ -228,4 +228,8 @@ func TestAnswers(t *testing.T) {
 	f("vLLM, chat", false, true, false)
 	f("vLLM, chat stream", false, true, true)
 	f("vLLM, completion", false, false, false)
+}
+
+func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), 30*time.Second)
 }

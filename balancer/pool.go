@@ -82,11 +82,11 @@ func (p *pool) others(x *exchange) bool {
 	now := x.d.now()
 next:
 	for _, w := range *p.workers.Load() {
-		if w == x.worker.Load() || !x.d.ledger.Usable(w.acct, now) {
+		if !x.d.ledger.Usable(w.acct, now) || x.charge.Worker() == w.acct {
 			continue
 		}
 		for _, t := range x.tried {
-			if t.Worker == w.acct {
+			if t.Worker == w.acct && t.Generation == w.acct.Generation(x.d.ledger) {
 				continue next
 			}
 		}

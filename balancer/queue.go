@@ -291,9 +291,9 @@ func (x *exchange) awake() chan struct{} {
 func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) *failure {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	beat := time.NewTicker(step)
+	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case g := <-w.granted:
 			return x.granted(g)
@@ -302,11 +302,22 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 		case <-deadline.C:
 			return x.leave(w, x.waitedTooLong(patience))
 		case <-beat.C:
-			if x.s != nil && !x.s.heartbeat() {
+			// A worker that died is known to be gone within a second; one that
+			// is still there then is alive, and does not want this request.
+			if n > 1 && x.hopeless() {
+				return x.leave(w, workerFailed(x.pool.name))
+			}
+			if n%int(step/time.Second) == 0 && x.s != nil && !x.s.heartbeat() {
 				x.cancel(causeClient)
 			}
 		}
 	}
+}
+
+// hopeless reports whether workers are there and every one of them has failed
+// this very request: waiting would not help.
+func (x *exchange) hopeless() bool {
+	return len(x.tried) > 0 && x.pool.alive(x.d) && !x.pool.others(x)
 }
 
 func (x *exchange) granted(g grant) *failure {

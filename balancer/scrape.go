@@ -80,6 +80,7 @@ func (w *worker) learnModels(ctx context.Context, d *Door) error {
 	var names []string
 	for _, m := range list.Data {
 		names = append(names, m.ID)
+		w.maxLen.Store(m.Max)
 	}
 	w.setModels(d, names)
 	w.reachedNow(d, "")
@@ -109,7 +110,7 @@ func (w *worker) scrapeOnce(ctx context.Context, d *Door) error {
 	w.mu.Lock()
 	generation, known := w.generation(), w.cfg.KVTokens
 	w.mu.Unlock()
-	r := ledger.Report{At: began, Capacity: g.capacity, Used: -1, Own: -1, Running: whole(g.running), Waiting: whole(g.waiting), Progress: -1}
+	r := ledger.Report{At: began, Capacity: g.capacity, MaxLen: w.maxLen.Load(), Used: -1, Own: -1, Running: whole(g.running), Waiting: whole(g.waiting), Progress: -1}
 	if known > 0 {
 		r.Capacity = known
 	}

@@ -34,6 +34,7 @@ type stream struct {
 	tokens  []int32 // the answer's token ids so far
 	text    []byte  // what was relayed of a stream that can only be replayed
 	events  int64   // with content
+	before  int64   // events when the last worker began
 	ended   bool    // a finish_reason was relayed
 	done    bool    // [DONE] was relayed
 	skip    *replay // of what the client has already, at a new worker
@@ -176,13 +177,21 @@ func (x *exchange) broke(err error) bool {
 	if why == "drain" {
 		how = ledger.Neutral
 	}
+	if s.events > s.before {
+		x.tried = x.tried[:0] // this worker did carry the stream on: the others may be asked again
+		s.before = s.events
+	}
 	x.lost(how, why)
 	if how == ledger.Failed {
 		x.d.suspect(w, err)
 	}
 	x.why.CompareAndSwap(int32(causeDrain), 0)
 	x.why.CompareAndSwap(int32(causeHung), 0)
-	s.partial = nil
+	s.partial, s.broken = nil, nil
+	if errors.Is(err, errDiffers) {
+		x.d.metrics.resumes.WithLabelValues(x.pool.name, x.resumeFor, "failed").Inc()
+		return s.fail(workerFailed(x.pool.name))
+	}
 	if s.events == 0 && !s.ended {
 		return true // nothing was relayed: it begins anew
 	}

@@ -22,6 +22,7 @@ type worker struct {
 	up     atomic.Pointer[upstream]
 	apiKey atomic.Pointer[string]
 	models atomic.Pointer[[]string]
+	maxLen atomic.Int64 // of a scraped worker: the longest context it serves
 
 	mu       sync.Mutex
 	cfg      control.Worker

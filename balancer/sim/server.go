@@ -19,9 +19,8 @@ import (
 // id FirstToken+n and the text "n ". A prompt token has a lower id.
 const FirstToken = 1000
 
-// Worker is a worker over HTTP whose answers are numbered words, so that a
-// test sees every word that is missing, doubled or out of order.
-type Worker struct {
+// Options is how a Worker behaves from the start.
+type Options struct {
 	Own      bool          // speaks our status protocol and resumes; else it looks like vLLM
 	Model    string        // "" serves "sim"
 	Capacity int64         // tokens of KV; 0: 100 000
@@ -31,6 +30,12 @@ type Worker struct {
 	Salt     string        // part of every word: tells answers of different workers apart
 	NoIDs    bool          // does not know return_token_ids
 	Reason   int           // so many words are reasoning, ended by "</think>"
+}
+
+// Worker is a worker over HTTP whose answers are numbered words, so that a
+// test sees every word that is missing, doubled or out of order.
+type Worker struct {
+	Options
 
 	URL string
 
@@ -51,6 +56,9 @@ type Worker struct {
 	gen     string
 	tokens  atomic.Int64
 }
+
+// New makes a worker; Start lets it listen.
+func New(o Options) *Worker { return &Worker{Options: o} }
 
 // Start listens on a free port, or again on the one it had.
 func (w *Worker) Start() error {

@@ -1,0 +1,235 @@
+package balancer_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/sim"
+)
+
+// TestResume cuts a stream after some tokens and looks at what the client got.
+func TestResume(t *testing.T) {
+	const tools = `,"tools":[{"type":"function","function":{"name":"f"}}]`
+	f := func(name string, one sim.Options, extra, path string, whole bool) {
+		t.Run(name, func(t *testing.T) {
+			a, b := sim.New(one), sim.New(one)
+			a.DieAfter.Store(7)
+			b.DieAfter.Store(7)
+			r := newRig(t, []*sim.Worker{a, b}, nil)
+			r.until("a stream has gone on", func() bool { return true })
+			body := fmt.Sprintf(chatBody, true, extra)
+			if path == "/v1/completions" {
+				body = `{"model":"sim","prompt":"count","max_tokens":12,"stream":true` + extra + `}`
+			}
+			resp, got := r.post(path, body)
+			s := hear(t, got)
+			if resp.StatusCode != 200 {
+				t.Fatalf("status %d: %s", resp.StatusCode, got)
+			}
+			if strings.Contains(got, "token_ids") || strings.Contains(got, "\"usage\"") {
+				t.Fatalf("the client sees what it did not ask for:\n%s", got)
+			}
+			if !whole {
+				if !s.failed || s.done || !strings.Contains(got, "READ: ") {
+					t.Fatalf("a broken stream must end with one error event, without an end mark: %s", got)
+				}
+				return
+			}
+			if s.text != words(one.Reason, 12) || s.reasoning != words(0, one.Reason) || !s.done || s.failed || len(s.ids) != 1 {
+				t.Fatalf("text %q, reasoning %q, done %v, failed %v, ids %v\n%s", s.text, s.reasoning, s.done, s.failed, s.ids, got)
+			}
+		})
+	}
+	f("our worker, chat", sim.Options{Own: true, Words: 12}, "", "/v1/chat/completions", true)
+	f("our worker, completion", sim.Options{Own: true, Words: 12}, "", "/v1/completions", true)
+	f("our worker, tools", sim.Options{Own: true, Words: 12}, tools, "/v1/chat/completions", true)
+	f("vLLM, chat", sim.Options{Words: 12}, "", "/v1/chat/completions", true)
+	f("vLLM, completion", sim.Options{Words: 12}, "", "/v1/completions", true)
+	f("vLLM, reasoning", sim.Options{Words: 12, Reason: 9}, "", "/v1/chat/completions", true)
+	f("our worker, several answers", sim.Options{Own: true, Words: 12}, `,"n":2`, "/v1/chat/completions", false)
+}
+
+// TestReplay gives an answer again where token ids cannot carry it on.
+func TestReplay(t *testing.T) {
+	f := func(name string, one sim.Options, extra, otherSalt string, whole bool) {
+		t.Run(name, func(t *testing.T) {
+			a, b := sim.New(one), sim.New(one)
+			r := newRig(t, []*sim.Worker{a, b}, nil)
+			a.Pace, b.Pace = 5*time.Millisecond, 5*time.Millisecond
+			go func() {
+				r.until("one has begun", func() bool { return a.Served.Load()+b.Served.Load() > 0 })
+				if a.Served.Load() > 0 {
+					b.Salt = otherSalt
+					a.DieAfter.Store(5)
+				} else {
+					a.Salt = otherSalt
+					b.DieAfter.Store(5)
+				}
+			}()
+			_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, extra))
+			s := hear(t, got)
+			if whole && (s.text != words(0, 12) || !s.done || s.failed || len(s.ids) != 1) {
+				t.Fatalf("got %+v", s)
+			}
+			if !whole && (!s.failed || s.done) {
+				t.Fatalf("two answers were mixed: %s", got)
+			}
+		})
+	}
+	f("engine without ids", sim.Options{Words: 12, NoIDs: true}, "", "", true)
+	f("tools on vLLM", sim.Options{Words: 12}, `,"tools":[{"type":"function"}]`, "", true)
+	f("seed on vLLM", sim.Options{Words: 12}, `,"seed":1`, "", true)
+	f("another answer", sim.Options{Words: 12, NoIDs: true}, "", "x", false)
+}
+
+// TestPark kills the only worker under a stream and starts it again.
+func TestPark(t *testing.T) {
+	w := sim.New(sim.Options{Own: true, Words: 30, Pace: 5 * time.Millisecond})
+	r := newRig(t, []*sim.Worker{w}, nil)
+	answer := make(chan string, 2)
+	for range 2 {
+		go func() {
+			_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""))
+			answer <- got
+		}()
+	}
+	r.until("both streams have begun", func() bool { return w.Live.Load() == 2 })
+	time.Sleep(30 * time.Millisecond)
+	w.Stop()
+	r.until("both are parked", func() bool {
+		parked := 0
+		for _, q := range r.door.Requests() {
+			if q.State == "parked" || q.State == "queued" {
+				parked++
+			}
+		}
+		return parked == 2
+	})
+	if resp, err := r.client.Get(r.url + "/health"); err != nil || resp.StatusCode != 200 {
+		t.Fatal("a door that can park is healthy")
+	} else {
+		resp.Body.Close()
+	}
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if s := hear(t, <-answer); s.text != words(0, 30) || !s.done || s.failed {
+			t.Fatalf("got %+v", s)
+		}
+	}
+}
+
+// TestForcedDrain moves the streams of a worker whose drain is over.
+func TestForcedDrain(t *testing.T) {
+	a, b := sim.New(sim.Options{Own: true, Words: 200, Pace: 10 * time.Millisecond}), sim.New(sim.Options{Own: true, Words: 200})
+	r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) { s.Pools[0].Workers[1].State = "starting" })
+	answer := make(chan string, 1)
+	go func() {
+		_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""))
+		answer <- got
+	}()
+	r.until("the stream runs", func() bool { return a.Live.Load() == 1 })
+	set := r.set
+	set.Version = 2
+	set.Pools = []control.Pool{set.Pools[0]}
+	set.Pools[0].Workers = append([]control.Worker(nil), set.Pools[0].Workers...)
+	now := time.Now()
+	set.Pools[0].Workers[0].State, set.Pools[0].Workers[0].Deadline = "draining", &now
+	set.Pools[0].Workers[1].State = "ready"
+	if _, err := r.door.Apply(set); err != nil {
+		t.Fatal(err)
+	}
+	if s := hear(t, <-answer); s.text != words(0, 200) || !s.done || s.failed {
+		t.Fatalf("got %+v", s)
+	}
+	r.until("the worker is drained", func() bool { return r.door.State().Workers[0].State == "drained" })
+	if a.Cancelled.Load() != 1 {
+		t.Error("the worker that was drained was not told to stop")
+	}
+}
+
+// TestKilling keeps streams going while workers die and come back.
+func TestKilling(t *testing.T) {
+	workers := []*sim.Worker{sim.New(sim.Options{Own: true}), sim.New(sim.Options{Own: true}), sim.New(sim.Options{Own: true})}
+	for _, w := range workers {
+		w.Words, w.Pace = 60, 4*time.Millisecond
+	}
+	r := newRig(t, workers, nil)
+	stop := make(chan struct{})
+	var killer, clients sync.WaitGroup
+	killer.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(70 * time.Millisecond):
+			}
+			w := workers[i%3]
+			w.Stop()
+			time.Sleep(30 * time.Millisecond)
+			if err := w.Start(); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 24 {
+		clients.Go(func() {
+			for range 3 {
+				_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""))
+				if s := hear(t, got); s.text != words(0, 60) || !s.done || s.failed || len(s.ids) != 1 {
+					t.Errorf("got text %q done %v failed %v", s.text, s.done, s.failed)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	close(stop)
+	killer.Wait()
+	r.until("nothing is charged any more", func() bool {
+		for _, w := range r.door.State().Workers {
+			if w.KV.ChargedTokens != 0 || w.Requests.InFlight != 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestHangup leaves in the middle and looks when the worker is told.
+func TestHangup(t *testing.T) {
+	f := func(name string, stream bool, w *sim.Worker) {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, []*sim.Worker{w}, nil)
+			req, err := http.NewRequest("POST", r.url+"/v1/chat/completions", strings.NewReader(fmt.Sprintf(chatBody, stream, "")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := contextOf(t)
+			go func() {
+				r.until("the worker has it", func() bool { return w.Live.Load() == 1 })
+				cancel()
+			}()
+			if resp, err := r.client.Do(req.WithContext(ctx)); err == nil {
+				<-ctx.Done()
+				resp.Body.Close()
+			}
+			left := time.Now()
+			r.until("the worker is told", func() bool { return w.Cancelled.Load() == 1 })
+			if took := time.Since(left); took > time.Second {
+				t.Errorf("it took %v", took)
+			}
+			r.until("nothing is charged", func() bool { return r.door.State().Workers[0].Requests.InFlight == 0 })
+		})
+	}
+	f("a silent prefill, streamed", true, sim.New(sim.Options{Own: true, Prefill: time.Minute}))
+	f("between tokens", true, sim.New(sim.Options{Own: true, Pace: time.Minute}))
+	f("without a stream", false, sim.New(sim.Options{Own: true, Pace: time.Minute}))
+	f("a worker that hangs", false, func() *sim.Worker { w := sim.New(sim.Options{Own: true}); w.Hang.Store(true); return w }())
+}
