@@ -26,6 +26,9 @@ type Options struct {
 	// CPUs ties thread i to processor CPUs[i]; the caller of Run, thread 0,
 	// stays where its process may run. Empty: none is tied.
 	CPUs []int
+
+	// Cache, if its Path is not empty, keeps packed weights in a file.
+	Cache Cache
 }
 
 // Backend computes on host processors.
@@ -35,7 +38,10 @@ type Backend struct {
 	weights arena
 	pages   arena
 	plans   arena // buffers of executables
+	cache   *cache
 	closed  bool
+	// shareAll is for tests: no step is too small for all threads.
+	shareAll bool
 }
 
 // New starts the threads.
@@ -54,7 +60,35 @@ func New(o Options) (*Backend, error) {
 	if threads < 0 || threads > 1024 {
 		return nil, fmt.Errorf("%d threads; want 1 to 1024", threads)
 	}
-	return &Backend{level: l, team: newTeam(threads, o.CPUs)}, nil
+	b := &Backend{level: l}
+	if o.Cache.Path != "" {
+		if b.cache, err = openCache(o.Cache); err != nil {
+			return nil, err
+		}
+		if b.cache.file != nil {
+			b.weights.file = b.cache
+		}
+	}
+	b.team = newTeam(threads, o.CPUs)
+	return b, nil
+}
+
+// Cached says whether the weights come from the cache file, so that the source
+// need not be read.
+func (b *Backend) Cached() bool { return b.cache != nil && b.cache.mapping != nil }
+
+// Loaded is to be called once all weights are there: it finishes the cache
+// file, if one is being made. Weights that are added later are not in it. An
+// error means that the next start has to pack again, no more.
+func (b *Backend) Loaded() error {
+	if b.cache == nil || b.cache.file == nil {
+		return nil
+	}
+	b.weights.file, b.weights.free = nil, nil
+	if b.cache.failed != nil {
+		return b.cache.abandon(b.cache.failed)
+	}
+	return b.cache.finish()
 }
 
 // Levels is the levels that this machine has, the best first.
@@ -96,6 +130,11 @@ func (b *Backend) Close() error {
 	b.closed = true
 	b.team.close()
 	err := b.weights.close()
+	if b.cache != nil {
+		if e := b.cache.close(); err == nil {
+			err = e
+		}
+	}
 	for _, a := range []*arena{&b.pages, &b.plans} {
 		if e := a.close(); err == nil {
 			err = e

@@ -27,8 +27,12 @@ func open(t testing.TB, o cpu.Options) *cpu.Backend {
 }
 
 func TestLevels(t *testing.T) {
-	for _, level := range cpu.Levels() {
-		t.Run(level, func(t *testing.T) { kerneltest.Run(t, open(t, cpu.Options{Threads: 2, Level: level})) })
+	for i, level := range cpu.Levels() {
+		t.Run(level, func(t *testing.T) {
+			b := open(t, cpu.Options{Threads: 2 + i%2, Level: level})
+			b.ShareAll()
+			kerneltest.Run(t, b)
+		})
 	}
 }
 
@@ -38,4 +42,23 @@ func TestSameBits(t *testing.T) {
 	for i, level := range cpu.Levels() {
 		kerneltest.Equal(t, open(t, cpu.Options{Threads: 1 + (i+1)%3, Level: level, CPUs: []int{0, 1}}), plain)
 	}
+}
+
+func TestOptions(t *testing.T) {
+	f := func(o cpu.Options, ok bool) {
+		t.Helper()
+		b, err := cpu.New(o)
+		if (err == nil) != ok {
+			t.Fatalf("%+v: error %v", o, err)
+		}
+		if err == nil {
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f(cpu.Options{}, true)
+	f(cpu.Options{CPUs: []int{0, 1, 0}}, true)
+	f(cpu.Options{Level: "mmx"}, false)
+	f(cpu.Options{Threads: -1}, false)
 }

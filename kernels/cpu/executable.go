@@ -201,7 +201,7 @@ func (x *executable) small() bool {
 	for kind, n := range x.counts {
 		cost += float64(n) * x.costs[kind]
 	}
-	return cost < 2e6
+	return cost < 2e6 && !x.b.shareAll
 }
 
 // work is one thread's part of a step.

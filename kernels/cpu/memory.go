@@ -16,6 +16,23 @@ type arena struct {
 	maps [][]byte
 	free []byte // of the last map
 	size int64
+	file *cache // memory comes from this file; nil: from nowhere
+}
+
+// more maps n bytes.
+func (a *arena) more(n int) ([]byte, error) {
+	if a.file != nil {
+		m, err := a.file.grow(n)
+		if err == nil {
+			return m, nil
+		}
+		a.file.failed, a.file = err, nil // go on without
+	}
+	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("cannot map %d bytes of memory: %w", n, err)
+	}
+	return m, nil
 }
 
 // chunk is how much is mapped at once for what is smaller.
@@ -25,9 +42,9 @@ func (a *arena) bytes(n int) ([]byte, error) {
 	size := (n + 63) &^ 63
 	if size > len(a.free) {
 		want := max((size+chunk-1)&^(chunk-1), chunk)
-		m, err := unix.Mmap(-1, 0, want, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		m, err := a.more(want)
 		if err != nil {
-			return nil, fmt.Errorf("cannot map %d bytes of memory: %w", want, err)
+			return nil, err
 		}
 		a.maps = append(a.maps, m)
 		if want-size < len(a.free) { // keep what has more room left

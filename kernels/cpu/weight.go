@@ -39,8 +39,26 @@ var kindOf = map[kernels.Format]int{kernels.FormatF32: kindF32, kernels.FormatBF
 	kernels.FormatFP8: kindFP8, kernels.FormatInt8: kindInt8, kernels.FormatInt4: kindInt4,
 	kernels.FormatGPTQ: kindInt4Zero, kernels.FormatAWQ: kindInt4Zero, kernels.FormatMXFP4: kindBF16}
 
-// Weight implements kernels.Backend. The threads of the backend pack it.
+// Weight implements kernels.Backend. The threads of the backend pack it, unless
+// the cache file has it.
 func (b *Backend) Weight(src kernels.Source, format kernels.Format) (kernels.Weight, error) {
+	if b.cache != nil {
+		if w := b.cache.find(src, format); w != nil {
+			return w, nil
+		}
+	}
+	w, err := b.pack(src, format)
+	if err != nil {
+		return nil, err
+	}
+	if b.weights.file != nil {
+		b.cache.add(&b.weights, src.Name, w)
+	}
+	return w, nil
+}
+
+// pack makes a weight of its source.
+func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, error) {
 	if err := num.Check(src, format); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package cpu
+
+import "os"
+
+// reserve does nothing: only Linux can set disk blocks aside.
+func reserve(*os.File, int64, int64) error { return nil }
