@@ -15,6 +15,7 @@ type architecture struct {
 	quants   []string // quant_method of checkpoints that it reads
 	fixture  string   // testdata/<fixture>.json holds its golden test
 
+	seeing  bool   // sees images too: its text model stands in text_config
 	encoder bool   // keeps no KV cache
 	embeds  string // testdata/<embeds>.json: golden test as an embedding model; "": it is none
 
@@ -44,6 +45,15 @@ func architectures() []architecture {
 		{name: "Qwen3_5ForCausalLM", kind: Generate, fixture: "qwen3_5", defaults: qwen35Defaults, finish: qwenHybridLayers, record: qwen35,
 			families: "Qwen3.5, Qwen3.6 (dense, text alone)",
 			features: "gated delta rule with a recurrent state, gated attention, partial RoPE"},
+		{name: "Qwen3_5MoeForCausalLM", kind: Generate, fixture: "qwen3_5_moe", defaults: qwen35MoEDefaults, finish: qwenHybridLayers, record: qwen35MoE,
+			families: "Qwen3.5, Qwen3.6 (experts, text alone)",
+			features: "as Qwen3_5ForCausalLM, experts by softmax in one tensor or in many, gated shared expert"},
+		{name: "Qwen3_5ForConditionalGeneration", kind: Generate, fixture: "qwen3_5_vl", defaults: qwen35Defaults, finish: qwenHybridLayers, record: qwen35, seeing: true,
+			families: "Qwen3.5, Qwen3.6 (dense)",
+			features: "as Qwen3_5ForCausalLM; text only, no images"},
+		{name: "Qwen3_5MoeForConditionalGeneration", kind: Generate, fixture: "qwen3_5_moe_vl", defaults: qwen35MoEDefaults, finish: qwenHybridLayers, record: qwen35MoE, seeing: true,
+			families: "Qwen3.5, Qwen3.6 (experts)",
+			features: "as Qwen3_5MoeForCausalLM, experts; text only, no images"},
 		{name: "MistralForCausalLM", kind: Generate, quants: linearQuants(), fixture: "mistral", defaults: mistralDefaults, record: mistral,
 			families: "Mistral 7B, Ministral 8B, Mistral Nemo",
 			features: "GQA, sliding window, YaRN"},
@@ -53,6 +63,9 @@ func architectures() []architecture {
 		{name: "Gemma3ForCausalLM", kind: Generate, quants: linearQuants(), fixture: "gemma3", defaults: gemma3Defaults, finish: gemma3Windows, record: gemma3,
 			families: "Gemma 3 (text: 270M, 1B)",
 			features: "norms around branches, QK norms, windows by pattern with a base of their own, linear RoPE, logit soft cap"},
+		{name: "Gemma3ForConditionalGeneration", kind: Generate, quants: linearQuants(), fixture: "gemma3_vl", defaults: gemma3Defaults, finish: gemma3Windows, record: gemma3, seeing: true,
+			families: "Gemma 3 (4B, 12B, 27B)",
+			features: "as Gemma3ForCausalLM; text only, no images"},
 		{name: "GlmForCausalLM", kind: Generate, quants: linearQuants(), fixture: "glm", defaults: glmDefaults, record: glm,
 			families: "GLM-4-9B",
 			features: "GQA, biases, partial interleaved RoPE"},

@@ -91,6 +91,11 @@ func readSettings(fsys fs.FS) (*settings, architecture, error) {
 	if err := json.Unmarshal(data, s); err != nil {
 		return nil, arch, fmt.Errorf("config.json: %w", err)
 	}
+	if arch.seeing {
+		if err := s.readText(); err != nil {
+			return nil, arch, fmt.Errorf("config.json: %w", err)
+		}
+	}
 	if arch.finish != nil {
 		arch.finish(s)
 	}
@@ -105,6 +110,19 @@ func readSettings(fsys fs.FS) (*settings, architecture, error) {
 		return nil, arch, fmt.Errorf("config.json: %s", strings.Join(faults, "; "))
 	}
 	return s, arch, nil
+}
+
+// readText takes the fields of text_config over those beside it.
+func (s *settings) readText() error {
+	kind, text := s.ModelType, s.Text
+	if isNull(text) {
+		return errors.New("text_config is missing")
+	}
+	if err := json.Unmarshal(text, s); err != nil {
+		return fmt.Errorf("text_config: %w", err)
+	}
+	s.ModelType, s.Text, s.seeing = kind, nil, true
+	return nil
 }
 
 // config is what of the settings others see.

@@ -36,6 +36,21 @@ type variant struct {
 	Difference float64
 }
 
+// config is the changed configuration. A patch of text_config changes fields
+// of it.
+func (v *variant) config(f *fixture) map[string]any {
+	config := maps.Clone(f.Config)
+	for key, value := range v.Patch {
+		if fields, ok := value.(map[string]any); ok && key == "text_config" {
+			text := maps.Clone(config[key].(map[string]any))
+			maps.Copy(text, fields)
+			value = text
+		}
+		config[key] = value
+	}
+	return config
+}
+
 // changed is what the variant's tensors are.
 func (v *variant) changed(f *fixture) []fixtureTensor {
 	tensors := slices.Clone(v.Tensors)
@@ -214,9 +229,7 @@ func golden(t *testing.T, arch, name string) {
 	}
 	for _, v := range f.Variants {
 		t.Run(v.Name, func(t *testing.T) {
-			config := maps.Clone(f.Config)
-			maps.Copy(config, v.Patch)
-			m := openFixture(t, config, v.changed(f))
+			m := openFixture(t, v.config(f), v.changed(f))
 			r := newRunner(t, m, len(f.IDs))
 			last := decodeRows(t, v.Last, r.vocab)
 			got := r.logits(t, f.IDs, len(f.IDs))

@@ -93,13 +93,22 @@ func (g *graph) wantAct(found, want string) {
 	g.want(found == want, "hidden_act is %q; this architecture is known with %q", found, want)
 }
 
-// root is what the names of a decoder's tensors begin with: embedding models
-// are published without the head, and then without "model." too.
+// root is what the names of a decoder's tensors begin with. Models that see
+// images have it under a name of its own; embedding models are published
+// without the head, and then without "model." too.
 func (g *graph) root() string {
-	if g.pooling != nil && !g.has("model.embed_tokens.weight") {
-		return ""
+	roots := []string{"model."}
+	if g.seeing {
+		roots = []string{"model.language_model.", "language_model.model."}
+	} else if g.pooling != nil {
+		roots = []string{"model.", ""}
 	}
-	return "model."
+	for _, r := range roots {
+		if g.has(r + "embed_tokens.weight") {
+			return r
+		}
+	}
+	return roots[0]
 }
 
 // layer is what the names of a layer's tensors begin with.

@@ -26,12 +26,25 @@ func (g *graph) bindExperts(op *kernels.MoE, e experts) *kernels.MoE {
 	if e.Bias != "" {
 		op.Bias = g.vector(e.Bias, e.Count)
 	}
+	if g.has(e.Prefix + "gate_up_proj") {
+		for i := range e.Count {
+			op.GateUp = append(op.GateUp, g.expert(e.Prefix+"gate_up_proj", e.Count, i, 2*e.Inner, g.Hidden))
+			op.Down = append(op.Down, g.expert(e.Prefix+"down_proj", e.Count, i, g.Hidden, e.Inner))
+		}
+		return op
+	}
 	for i := range e.Count {
 		p := fmt.Sprintf("%s%d.", e.Prefix, i)
 		op.GateUp = append(op.GateUp, g.stack(p+e.Gate, p+e.Up, e.Inner, g.Hidden))
 		op.Down = append(op.Down, g.matrix(p+e.Down, g.Hidden, e.Inner))
 	}
 	return op
+}
+
+// expert binds one expert's matrix of a tensor (experts, out, in).
+func (g *graph) expert(name string, count, i, out, in int) kernels.Weight {
+	return g.bind(wanted{format: g.linearFormat(in), out: out, in: in,
+		pieces: []piece{{name: name, shape: []int{count, out, in}, first: i, count: 1}}})
 }
 
 // checkExperts notes a fault unless a mixture's numbers make sense.

@@ -14,18 +14,26 @@ import (
 func qwen3Next(g *graph) {
 	d := g.deltaNet()
 	d.fused = true
-	g.qwenHybrid(d, func(p string, layer int, in kernels.Tensor) kernels.Tensor {
-		if slices.Contains(g.DenseLayers, layer) || g.SparseStep < 1 || (layer+1)%g.SparseStep != 0 {
-			return g.mlp(p+"mlp.", in, gated{Inner: g.Inner, Act: kernels.SiLU})
-		}
-		shared := g.gatedExpert(p+"mlp.", in)
-		out := g.value("branch", kernels.Tokens, g.Hidden)
-		g.prog.Do(g.bindExperts(
-			&kernels.MoE{In: in, Out: out, Add: shared, Kind: kernels.SiLU, Top: g.ExpertsPerTok, Normalise: g.NormTopK},
-			experts{Count: g.Experts, Inner: g.ExpertInner, Router: p + "mlp.gate.weight", Prefix: p + "mlp.experts.",
-				Gate: "gate_proj.weight", Up: "up_proj.weight", Down: "down_proj.weight"}))
-		return out
-	})
+	g.qwenHybrid(d, g.qwenExperts)
+}
+
+// qwen35MoE is the same with the rule's projections in tensors of their own.
+//
+// Qwen3.5 and Qwen3.6 with experts, text.
+func qwen35MoE(g *graph) { g.qwenHybrid(g.deltaNet(), g.qwenExperts) }
+
+// qwenExperts is the mixture of a layer, or the MLP of one that is excepted.
+func (g *graph) qwenExperts(p string, layer int, in kernels.Tensor) kernels.Tensor {
+	if slices.Contains(g.DenseLayers, layer) || g.SparseStep < 1 || (layer+1)%g.SparseStep != 0 {
+		return g.mlp(p+"mlp.", in, gated{Inner: g.Inner, Act: kernels.SiLU})
+	}
+	shared := g.gatedExpert(p+"mlp.", in)
+	out := g.value("branch", kernels.Tokens, g.Hidden)
+	g.prog.Do(g.bindExperts(
+		&kernels.MoE{In: in, Out: out, Add: shared, Kind: kernels.SiLU, Top: g.ExpertsPerTok, Normalise: g.NormTopK},
+		experts{Count: g.Experts, Inner: g.ExpertInner, Router: p + "mlp.gate.weight", Prefix: p + "mlp.experts.",
+			Gate: "gate_proj.weight", Up: "up_proj.weight", Down: "down_proj.weight"}))
+	return out
 }
 
 // qwen35 is Qwen3-Next with an MLP in place of the experts.
@@ -78,6 +86,12 @@ func qwen3NextDefaults(s *settings) {
 func qwen35Defaults(s *settings) {
 	qwen3NextDefaults(s)
 	s.KVHeads, s.mrope = 4, true
+}
+
+func qwen35MoEDefaults(s *settings) {
+	qwen3NextDefaults(s)
+	s.Experts, s.ExpertsPerTok, s.mrope = 256, 8, true
+	s.Inner = 1 // there is no MLP but the experts
 }
 
 // qwenHybridLayers: every FullInterval-th layer is attention.

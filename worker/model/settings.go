@@ -92,6 +92,10 @@ type settings struct {
 
 	Quantization json.RawMessage `json:"quantization_config"`
 
+	// seeing: config.json is of a model that sees images, whose text model this is.
+	Text   json.RawMessage `json:"text_config"`
+	seeing bool
+
 	// mrope: the rotation has sections for images, which text does not use.
 	mrope bool
 

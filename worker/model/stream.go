@@ -85,8 +85,13 @@ func (g *graph) output(in kernels.Tensor) {
 }
 
 func (g *graph) head() kernels.Weight {
-	// As in transformers, a head of its own beats the flag.
-	if g.Tied && !g.has("lm_head.weight") {
+	for _, name := range []string{"lm_head.weight", "language_model.lm_head.weight"} {
+		// As in transformers, a head of its own beats the flag.
+		if g.has(name) {
+			return g.table(name, g.Vocab, g.Hidden)
+		}
+	}
+	if g.Tied {
 		return g.embedding()
 	}
 	return g.table("lm_head.weight", g.Vocab, g.Hidden)

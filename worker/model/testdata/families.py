@@ -60,6 +60,17 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
 
 
 
+def together(tensors):
+    """The same checkpoint with the experts of a layer in one tensor."""
+    out = [t for t in tensors if ".experts." not in t[0]]
+    for name, shape, base, scale in tensors:
+        if name.endswith("experts.0.gate_proj.weight"):
+            count = sum(t[0].startswith(name.split("0.gate_proj")[0]) for t in tensors) // 3
+            out.append([name.replace("0.gate_proj.weight", "gate_up_proj"), [count, 2 * shape[0], shape[1]], base, scale])
+            out.append([name.replace("0.gate_proj.weight", "down_proj"), [count, shape[1], shape[0]], base, scale])
+    return sorted(out)
+
+
 def mxfp4(config, tensors):
     """The tensors of gpt-oss with experts of 4 bits: blocks of 32 columns and their scales."""
     out = []
@@ -370,4 +381,38 @@ FAMILIES = {
             "layer_types": {"layer_types": ["full_attention", "linear_attention", "linear_attention", "full_attention"]},
         },
     },
+    "qwen3_5_moe": {
+        "config": decoder("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", head_dim=24, **DELTA, layer_types=["linear_attention", "full_attention"] * 2,
+                          num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=48,
+                          rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.5, "mrope_section": [2, 2, 2], "mrope_interleaved": True}),
+        "norm_base": 0.0,
+        "scales": HYBRID,
+        "variants": {
+            "rope_theta": {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}},
+            "num_experts_per_tok": {"num_experts_per_tok": 3},
+            "linear_num_value_heads": {"linear_num_value_heads": 2},
+            "experts in one tensor": {},
+        },
+        "layouts": {"experts in one tensor": together},
+    },
 }
+
+
+def seeing(family, architecture, model_type, vision, **more):
+    """The same text model inside one that sees images; its eyes are left out."""
+    text = {k: v for k, v in family["config"].items() if k not in ("architectures", "torch_dtype")}
+    config = {"architectures": [architecture], "model_type": model_type, "text_config": text, "vision_config": vision, "torch_dtype": "float32",
+              "tie_word_embeddings": text["tie_word_embeddings"], "eos_token_id": 2, **more}
+    return {**family, "config": config, "auto": "AutoModelForImageTextToText", "ignore": ["vision", "visual", "multi_modal"],
+            "variants": {name: {"text_config": patch} for name, patch in family["variants"].items() if name in ("rope_theta", "sliding_window", "layer_types")}}
+
+
+FAMILIES["gemma3_vl"] = seeing(
+    FAMILIES["gemma3"], "Gemma3ForConditionalGeneration", "gemma3",
+    {"model_type": "siglip_vision_model", "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14},
+    mm_tokens_per_image=4, image_token_index=70, boi_token_index=69, eoi_token_index=68)
+EYES = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 64, "num_position_embeddings": 16, "deepstack_visual_indexes": []}
+FAMILIES["qwen3_5_vl"] = seeing(FAMILIES["qwen3_5"], "Qwen3_5ForConditionalGeneration", "qwen3_5", {"model_type": "qwen3_5", **EYES},
+                                image_token_id=71, video_token_id=70, vision_start_token_id=69, vision_end_token_id=68)
+FAMILIES["qwen3_5_moe_vl"] = seeing(FAMILIES["qwen3_5_moe"], "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", {"model_type": "qwen3_5_moe", **EYES},
+                                    image_token_id=71, video_token_id=70, vision_start_token_id=69, vision_end_token_id=68)

@@ -120,7 +120,8 @@ def tensors_of(config, family):
                 with safe_open(os.path.join(tmp, "saved", file), "np") as f:
                     for name in f.keys():
                         shape = list(f.get_slice(name).get_shape())
-                        out.append([name, shape, *scale_of(name, shape, family)])
+                        if not any(part in name for part in family.get("ignore", [])):
+                            out.append([name, shape, *scale_of(name, shape, family)])
         return sorted(out)
 
 
@@ -143,7 +144,8 @@ def run(config, tensors, ids, family):
         save_file(weights, os.path.join(tmp, "model.safetensors"), {"format": "pt"})
         cls = getattr(transformers, family.get("auto", "AutoModelForCausalLM"))
         model, info = cls.from_pretrained(tmp, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
-        assert not info["missing_keys"], info["missing_keys"]
+        missing = [k for k in info["missing_keys"] if not any(part in k for part in family.get("ignore", []))]
+        assert not missing, missing
         model.eval()
         with torch.no_grad():
             out = model(torch.tensor([ids]), use_cache=False, output_attentions=family.get("attentions", True))
@@ -236,7 +238,8 @@ def encode(a):
 
 def make(name, family):
     config = family["config"]
-    ids = [int(v) for v in (uniform("ids", TOKENS) * 0.5 + 0.5) * config["vocab_size"]]
+    vocab = config.get("text_config", config)["vocab_size"]
+    ids = [int(v) for v in (uniform("ids", TOKENS) * 0.5 + 0.5) * vocab]
     tensors = tensors_of(config, family)
     logits, peak = run(config, tensors, ids, family)
     greatest = float(np.abs(logits).max())
@@ -246,8 +249,17 @@ def make(name, family):
     variants = []
     for title, patch in family["variants"].items():
         changed = copy.deepcopy(config)
-        changed.update(patch)
-        wanted = family["stored"](changed, tensors) if "quantization_config" in patch else tensors_of(changed, family)
+        for key, value in patch.items():
+            if isinstance(value, dict) and isinstance(changed.get(key), dict) and key == "text_config":
+                changed[key].update(value)
+            else:
+                changed[key] = value
+        if title in family.get("layouts", {}):
+            wanted = family["layouts"][title](tensors)
+        elif "quantization_config" in patch:
+            wanted = family["stored"](changed, tensors)
+        else:
+            wanted = tensors_of(changed, family)
         extra = [t for t in wanted if t not in tensors]
         without = sorted({t[0] for t in tensors} - {t[0] for t in wanted})
         other, _ = run(changed, wanted, ids, family)
