@@ -212,7 +212,7 @@ func (s *step) ending(id string, w *Worker, grace time.Duration) {
 		return
 	}
 	if seen.Process == Alive {
-		if !seen.Busy && (s.o.Doors == 0 || s.o.Lease.After(s.now.Add(leaseMargin))) {
+		if !seen.Busy && seen.Acked && (s.o.Doors == 0 || s.o.Lease.After(s.now.Add(leaseMargin))) {
 			old := *w
 			old.Generation = seen.Generation
 			s.act(Stop, id, old, grace)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -33,7 +34,11 @@ type Plan struct {
 	fields   cron.Schedule // nil: by hand only
 	zone     *time.Location
 	blackout []window
+	// answer is named's last one: all times from from on, up to run, have it.
+	answer atomic.Pointer[answer]
 }
+
+type answer struct{ from, run time.Time }
 
 // Parse reads a Spec. Its errors name the field and what would be right.
 func Parse(spec Spec) (*Plan, error) {
@@ -94,6 +99,9 @@ func (p *Plan) named(t time.Time) time.Time {
 	if p == nil || p.fields == nil {
 		return time.Time{}
 	}
+	if a := p.answer.Load(); a != nil && !t.Before(a.from) && t.Before(a.run) {
+		return a.run
+	}
 	// The fields are asked about a clock that knows no zone, whose every day
 	// has 24 hours; its answers are then found on the real one.
 	local := t.In(p.zone)
@@ -103,6 +111,7 @@ func (p *Plan) named(t time.Time) time.Time {
 			return wall
 		}
 		if real := onWall(wall, p.zone); real.After(t) {
+			p.answer.Store(&answer{t, real})
 			return real
 		}
 	}
