@@ -19,10 +19,10 @@ const (
 	punct                     // P
 	sign                      // S
 	decimal                   // Nd
-	joiner                    // Pc, and the two join controls: part of \w
+	wordly                    // what else belongs to \w: Pc, join controls, Nl, circled letters
 
 	letter = upper | lower | other
-	word   = letter | mark | decimal | joiner
+	word   = letter | mark | decimal | wordly
 )
 
 // classTable holds the class of each character in blocks of 256, equal
@@ -60,7 +60,7 @@ func buildClasses() *classTable {
 	set(space, unicode.White_Space)
 	set(punct, unicode.P)
 	set(sign, unicode.S)
-	set(joiner, unicode.Pc, unicode.Join_Control)
+	set(wordly, unicode.Pc, unicode.Join_Control, unicode.Nl, unicode.Other_Alphabetic)
 	all['\r'] |= newline
 	all['\n'] |= newline
 

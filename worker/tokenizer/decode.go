@@ -41,7 +41,10 @@ type decodeStage interface {
 }
 
 // decoderChain is the part "decoder" of a file.
-type decoderChain struct{ steps []decodeStep }
+type decoderChain struct {
+	steps []decodeStep
+	fused bool // Fuse was met: what follows sees one text
+}
 
 // tokenBytes returns the bytes that a token adds to a text.
 func (c decoderChain) tokenBytes(token string) []byte {

@@ -53,6 +53,7 @@ func Load(data []byte) (*Tokenizer, error) {
 	if t.splitter, pre, err = loadPreTokenizer(f.PreTokenizer, normal); err != nil {
 		return nil, err
 	}
+	t.minds = pre.minds
 	vocab, err := t.loadModel(f.Model, pre.byteLevel)
 	if err != nil {
 		return nil, err

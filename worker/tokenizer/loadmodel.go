@@ -23,8 +23,20 @@ func (t *Tokenizer) loadModel(raw json.RawMessage, byteLevel bool) (map[string]i
 		m, vocab, err := loadBPE(raw, byteLevel)
 		t.model = m
 		return vocab, err
+	case "Unigram":
+		m, vocab, err := loadUnigram(raw)
+		t.model = m
+		return vocab, err
+	case "WordPiece":
+		m, vocab, err := loadWordPiece(raw)
+		t.model = m
+		return vocab, err
+	case "WordLevel":
+		m, vocab, err := loadWordList(raw)
+		t.model = m
+		return vocab, err
 	}
-	return nil, unsupported("model", k.Type, "BPE")
+	return nil, unsupported("model", k.Type, "BPE, Unigram, WordPiece, WordLevel")
 }
 
 // guessModel names the model of old files, which do not.

@@ -8,9 +8,10 @@ import (
 // preTokenized is what Load must know of a pre-tokenizer.
 type preTokenized struct {
 	byteLevel bool // pieces are bytes, spelled in the vocabulary by byteSpelling
+	minds     bool // it minds where a text begins
 }
 
-const knownPreTokenizers = "Sequence, Split, ByteLevel"
+const knownPreTokenizers = "Sequence, Split, ByteLevel, Metaspace, BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Digits, CharDelimiterSplit"
 
 // loadPreTokenizer reads the part "pre_tokenizer", which may be absent.
 func loadPreTokenizer(raw json.RawMessage, form normalForm) (preTokenizer, preTokenized, error) {
@@ -24,6 +25,11 @@ func loadPreTokenizer(raw json.RawMessage, form normalForm) (preTokenizer, preTo
 	l := splitLoader{spelled: form.byteLevel}
 	if err := l.load(raw, "pre_tokenizer"); err != nil {
 		return nil, info, err
+	}
+	for _, p := range l.parts {
+		if m, ok := p.(metaspace); ok && m.scheme == "first" {
+			info.minds = true
+		}
 	}
 	if l.spelled {
 		info.byteLevel = true
@@ -57,6 +63,9 @@ type splitFile struct {
 	Invert         bool              `json:"invert"`
 	AddPrefixSpace *bool             `json:"add_prefix_space"`
 	UseRegex       *bool             `json:"use_regex"`
+	Individual     bool              `json:"individual_digits"`
+	Delimiter      string            `json:"delimiter"`
+	metaspaceFile
 }
 
 // patternFile is a pattern: a string to be found as it is, or a regular
@@ -87,24 +96,67 @@ func (l *splitLoader) load(raw json.RawMessage, field string) error {
 		})
 		l.spelled = true
 		return nil
-	case "Split":
-		p, err := newSplit(f, field)
+	default:
+		p, err := f.single(field)
 		l.parts = append(l.parts, p)
 		return err
 	}
-	return unsupported(field, f.Type, knownPreTokenizers)
+}
+
+// single returns a pre-tokenizer that does not change how text is spelled.
+func (f *splitFile) single(field string) (preTokenizer, error) {
+	spaces := splitPattern{classScanner{in: space, run: true}, removed, false}
+	switch f.Type {
+	case "Split":
+		return newSplit(*f, field)
+	case "Metaspace":
+		return f.metaspaceFile.new(field)
+	case "WhitespaceSplit":
+		return splitPattern{classScanner{in: space}, removed, false}, nil
+	case "Whitespace":
+		return sequence{spaces, splitPattern{classScanner{in: word, run: true}, isolated, false}}, nil
+	case "BertPreTokenizer":
+		return sequence{spaces, splitPattern{classScanner{in: punct, asciiSigns: true}, isolated, false}}, nil
+	case "Punctuation":
+		if f.Behavior == "" {
+			f.Behavior = "Isolated"
+		}
+		b, err := f.behavior(field)
+		return splitPattern{classScanner{in: punct, asciiSigns: true}, b, false}, err
+	case "Digits":
+		b := contiguous
+		if f.Individual {
+			b = isolated
+		}
+		return splitPattern{classScanner{in: number}, b, false}, nil
+	case "CharDelimiterSplit":
+		if f.Delimiter == "" {
+			return nil, fmt.Errorf("tokenizer.json: %s.delimiter is empty", field)
+		}
+		return splitPattern{literalScanner{f.Delimiter}, removed, false}, nil
+	}
+	return nil, unsupported(field, f.Type, knownPreTokenizers)
 }
 
 // newSplit builds the pre-tokenizer of type Split.
 func newSplit(f splitFile, field string) (preTokenizer, error) {
+	b, err := f.behavior(field)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newScanner(f.Pattern, field+".pattern")
+	return splitPattern{s, b, f.Invert}, err
+}
+
+// behavior returns what becomes of the matches.
+func (f *splitFile) behavior(field string) (behavior, error) {
 	behaviors := map[string]behavior{
 		"Removed": removed, "Isolated": isolated, "Contiguous": contiguous,
 		"MergedWithPrevious": mergedWithPrevious, "MergedWithNext": mergedWithNext,
 	}
 	b, ok := behaviors[f.Behavior]
 	if !ok {
-		return nil, fmt.Errorf("tokenizer.json: %s.behavior is %q; it is one of Removed, Isolated, Contiguous, MergedWithPrevious, MergedWithNext", field, f.Behavior)
+		return 0, fmt.Errorf("tokenizer.json: %s.behavior is %q; it is one of Removed, Isolated, Contiguous, MergedWithPrevious, MergedWithNext", field, f.Behavior)
 	}
-	s, err := newScanner(f.Pattern, field+".pattern")
-	return splitPattern{s, b, f.Invert}, err
+	return b, nil
 }

@@ -26,7 +26,6 @@ func knownScanners() map[string]scanner {
 		foldedAll + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}` + plainSigns + tailLines:  words(3),
 		foldedSet + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}` + plainSigns + tailLines:  words(3),
 		foldedSet + `|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}` + possessive + tailLine:  words(3),
-		foldedSet + `|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}+` + possessive + tailLine: words(3),
 		`\p{N}{1,3}`:   numberScanner{3},
 		`\p{N}`:        numberScanner{1},
 		`[一-龥぀-ゟ゠-ヿ]+`: cjkScanner{},
@@ -55,7 +54,11 @@ func newScanner(p patternFile, field string) (scanner, error) {
 		if s, ok := knownScanners()[*p.Regex]; ok {
 			return s, nil
 		}
-		return nil, fmt.Errorf("tokenizer.json: %s: unknown pattern %s", field, *p.Regex)
+		code, err := compileRegex(*p.Regex)
+		if err != nil {
+			return nil, fmt.Errorf("tokenizer.json: %s: pattern %s: %w", field, clip(*p.Regex), err)
+		}
+		return regexScanner{code}, nil
 	}
 	return nil, fmt.Errorf("tokenizer.json: %s: neither String nor Regex is given", field)
 }

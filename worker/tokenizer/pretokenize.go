@@ -45,6 +45,9 @@ type splitPattern struct {
 
 func (sp splitPattern) split(p piece, emit func(piece)) {
 	s := p.text
+	if r, ok := sp.scanner.(regexScanner); ok {
+		sp.scanner = r.on(s)
+	}
 	out := func(from, to int) {
 		if from < to {
 			emit(piece{s[from:to], p.first && from == 0})

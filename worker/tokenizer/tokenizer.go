@@ -11,6 +11,7 @@ type Tokenizer struct {
 	added      addedTokens
 	normalizer normalizer   // nil: none
 	splitter   preTokenizer // nil: the text is one piece
+	minds      bool         // the splitter minds where a text begins
 	model      model
 	post       *postProcessor // nil: none
 	chain      decoderChain
@@ -130,18 +131,31 @@ func (t *Tokenizer) encode(ids []int32, text string, closed []span) []int32 {
 	}
 	token := func(id int32) { ids = append(ids, id) }
 	t.added.raw.split(text, closed, token, func(s string, from int) {
+		first := from == 0
 		if t.normalizer != nil {
+			first = first && !t.losesFirst(s)
 			s = t.normalizer.normalize(s)
 		}
 		// An added token that is looked for in normalised text cannot be
 		// placed within segments any more, so one rule holds for all of s.
 		t.added.normalized.split(s, within(closed, from, s), token, func(s string, inner int) {
 			if s != "" {
-				normalized(piece{text: s, first: from == 0 && inner == 0})
+				normalized(piece{text: s, first: first && inner == 0})
 			}
 		})
 	})
 	return ids
+}
+
+// losesFirst reports whether the normaliser drops the first character of s.
+// The library then takes the rest for what does not begin the text, which
+// matters to Metaspace only.
+func (t *Tokenizer) losesFirst(s string) bool {
+	if !t.minds || s == "" {
+		return false
+	}
+	_, n := utf8.DecodeRuneInString(s)
+	return t.normalizer.normalize(s[:n]) == ""
 }
 
 // within returns the whole of s as closed if the text at from is.
