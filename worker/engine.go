@@ -287,8 +287,10 @@ func (e *Engine) endWith(r *request, choice int, last Event) {
 	e.sched.Remove(q)
 	r.left--
 	last.Cached = r.cached
-	r.stream.put(last)
+	// The account first: who has the answer may look at it.
 	e.stats.finish(r, q, last.Finish)
+	e.stats.gauges(e)
+	r.stream.put(last)
 	if r.left == 0 {
 		delete(e.live, r)
 		e.doors.leave(r)

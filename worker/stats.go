@@ -171,7 +171,7 @@ func (s *Stats) finish(r *request, q *Sequence, why Finish) {
 }
 
 // step counts what a step computed.
-func (s *Stats) step(e *Engine, plan Plan) {
+func (s *Stats) step(plan Plan) {
 	tokens, prompt := 0, 0
 	for _, en := range plan.Entries {
 		tokens += en.Count

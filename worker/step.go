@@ -42,9 +42,9 @@ func (e *Engine) runStep(ctx context.Context) (bool, error) {
 		panic(fmt.Sprintf("BUG: %d rows were asked for, %d came back", len(e.rows), len(e.result.Sampled)))
 	}
 	e.timings = stepTimes{began: began, ended: time.Now()}
+	e.stats.step(plan)
 	e.commit(plan)
 	e.doors.evict(e.pool.TakeEvicted())
-	e.stats.step(e, plan)
 	return true, nil
 }
 

@@ -15,33 +15,39 @@ import (
 	"roundhouse/worker/server"
 )
 
-// TestRefusals has what no client should send, and the answer to each.
-func TestRefusals(t *testing.T) {
-	r := newRig(t, nil)
-	const chats, texts = "/v1/chat/completions", "/v1/completions"
-	f := func(path, body string, code int, kind, param, message string) {
-		t.Helper()
-		got, data := r.post(path, body)
-		var e struct {
-			Error struct {
-				Message, Type string
-				Param         any
-				Code          int
-			}
-		}
-		if err := json.Unmarshal(data, &e); err != nil {
-			t.Fatalf("%s %s: %s is not JSON", path, body, data)
-		}
-		p := fmt.Sprint(e.Error.Param)
-		if got != code || e.Error.Code != code || e.Error.Type != kind || p != param || !strings.Contains(e.Error.Message, message) {
-			t.Errorf("%s %.200s:\n got %d %s\nwant %d %s %s %q", path, body, got, data, code, kind, param, message)
+// refused sends a body and compares the error.
+func (r *rig) refused(path, body string, code int, kind, param, message string) {
+	r.t.Helper()
+	got, data := r.post(path, body)
+	var e struct {
+		Error struct {
+			Message, Type string
+			Param         any
+			Code          int
 		}
 	}
-	const bad, shape = "BadRequestError", "Bad Request"
-	chat := func(fields string) string { return `{"messages":[{"role":"user","content":"hi"}]` + fields + `}` }
-	text := func(fields string) string { return `{"prompt":"hi"` + fields + `}` }
+	if err := json.Unmarshal(data, &e); err != nil {
+		r.t.Fatalf("%s %s: %s is not JSON", path, body, data)
+	}
+	p := fmt.Sprint(e.Error.Param)
+	if got != code || e.Error.Code != code || e.Error.Type != kind || p != param || !strings.Contains(e.Error.Message, message) {
+		r.t.Errorf("%s %.200s:\n got %d %s\nwant %d %s %s %q", path, body, got, data, code, kind, param, message)
+	}
+}
 
-	// Bodies.
+// What no client should send, and the answer to each.
+const (
+	chats, texts = "/v1/chat/completions", "/v1/completions"
+	bad, shape   = "BadRequestError", "Bad Request"
+)
+
+func chatBody(fields string) string {
+	return `{"messages":[{"role":"user","content":"hi"}]` + fields + `}`
+}
+
+func TestRefusedBodies(t *testing.T) {
+	r := newRig(t, nil)
+	f, chat := r.refused, chatBody
 	f(chats, ``, 400, shape, "body", "JSON decode error")
 	f(chats, `{`, 400, shape, "body", "JSON decode error")
 	f(chats, `null`, 400, shape, "body", "valid dictionary")
@@ -79,7 +85,12 @@ func TestRefusals(t *testing.T) {
 	f(texts, `{"prompt":"`+strings.Repeat("a", 1<<19)+`"}`, 400, bad, "input_text", "characters")
 	f(texts, `{"prompt":"`+strings.Repeat("a ", 2000)+`"}`, 400, bad, "input_tokens", "maximum context length is 512 tokens")
 
-	// Values.
+}
+
+func TestRefusedValues(t *testing.T) {
+	r := newRig(t, nil)
+	f, chat := r.refused, chatBody
+	text := func(fields string) string { return `{"prompt":"hi"` + fields + `}` }
 	f(chats, chat(`,"model":"../x"`), 404, "NotFoundError", "model", "The model `../x` does not exist.")
 	f(chats, chat(`,"n":0`), 400, bad, "n", "at least 1, got 0")
 	f(chats, chat(`,"n":1000000000`), 400, bad, "n", "at most")

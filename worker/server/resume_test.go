@@ -66,7 +66,6 @@ func TestResume(t *testing.T) {
 	r := newRig(t, nil)
 	chat := object{"messages": []object{{"role": "user", "content": "Count from 1 to 9."}}, "max_tokens": 24, "temperature": 0}
 	text := object{"prompt": "one two three", "max_tokens": 24, "temperature": 0}
-	const chats, texts = "/v1/chat/completions", "/v1/completions"
 	for _, c := range []struct {
 		name, path string
 		body       object
