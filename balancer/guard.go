@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -39,6 +40,7 @@ type guard struct {
 	booked  int64 // memory booked for its body
 	served  bool  // a request was answered on this connection
 	err     error
+	refused bool // the client was told why, and that nothing follows
 	limits  *limits
 }
 
@@ -64,7 +66,7 @@ func (g *guard) Read(p []byte) (int, error) {
 			return n, nil
 		}
 		if g.err != nil {
-			return 0, g.err
+			return 0, g.refuse()
 		}
 		if g.to > g.from {
 			g.check()
@@ -77,7 +79,8 @@ func (g *guard) Read(p []byte) (int, error) {
 		g.arm()
 		buf, n, err := g.receive()
 		if err != nil {
-			return 0, g.readError(err)
+			g.readError(err)
+			continue
 		}
 		g.held, g.from, g.ok, g.to = buf, 0, 0, n
 	}
@@ -88,7 +91,8 @@ func (g *guard) readBody(p []byte) (int, error) {
 	g.arm()
 	n, err := g.Conn.Read(p[:min(int64(len(p)), g.left)])
 	if err != nil {
-		return n, g.readError(err)
+		g.readError(err)
+		return 0, g.refuse()
 	}
 	g.left -= int64(n)
 	if g.left == 0 {
@@ -124,7 +128,7 @@ func (g *guard) arm() {
 }
 
 // readError translates an error of the socket for fasthttp's error handler.
-func (g *guard) readError(err error) error {
+func (g *guard) readError(err error) {
 	midway := g.inBody || len(g.head) > 0
 	switch {
 	case !midway:
@@ -137,7 +141,37 @@ func (g *guard) readError(err error) error {
 		g.err = err
 	}
 	g.unbook()
-	return g.err
+}
+
+// refuse answers what the guard would not let through. fasthttp does not
+// answer where it has read nothing, and would answer the rest in its own
+// words, so the guard does it, and lets nothing be written behind it.
+func (g *guard) refuse() error {
+	var he *wire.HeadError
+	if !g.refused && errors.As(g.err, &he) {
+		g.refused = true
+		g.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+		g.Conn.Write(g.d.refusal(he))
+	}
+	return io.EOF
+}
+
+// Write implements net.Conn.
+func (g *guard) Write(p []byte) (int, error) {
+	if g.refused {
+		return len(p), nil
+	}
+	return g.Conn.Write(p)
+}
+
+// linger reads on for a moment after a refusal, since closing a connection
+// with unread bytes would take the answer away from the client.
+func (g *guard) linger() {
+	if c, ok := g.Conn.(interface{ CloseWrite() error }); ok {
+		c.CloseWrite()
+	}
+	g.Conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	io.CopyN(io.Discard, g.Conn, 4<<20)
 }
 
 // check walks over held bytes up to the end of the request that they belong
@@ -247,7 +281,6 @@ func (g *guard) endBody() { g.inBody, g.chunks, g.left = false, nil, 0 }
 // book charges bytes of a body to the door's memory.
 func (g *guard) book(n int64) {
 	if !g.d.memory.take(n) {
-		g.d.metrics.refused("", "memory")
 		g.err = &wire.HeadError{Status: 503, What: "the door holds as many request bodies as it may; try again"}
 		return
 	}
@@ -290,6 +323,9 @@ func (g *guard) hangup() {
 
 // Close implements net.Conn.
 func (g *guard) Close() error {
+	if g.refused {
+		g.linger()
+	}
 	g.d.watcher.remove(g)
 	g.releaseHeld()
 	g.unbook()

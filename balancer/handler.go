@@ -216,24 +216,36 @@ func (d *Door) fail(ctx *fasthttp.RequestCtx, f *failure) {
 	ctx.SetBody(f.body())
 }
 
-// refuseHead answers what the guard or fasthttp would not read; the connection
-// ends with it.
+// refuseHead answers what fasthttp would not read though the guard let it
+// through; the connection ends with it.
 func (d *Door) refuseHead(ctx *fasthttp.RequestCtx, err error) {
-	f := &failure{status: 400, typ: "invalid_request_error", code: "invalid_http", message: "this is not a valid HTTP request", reason: "bad_request"}
-	var he *wire.HeadError
-	switch {
-	case errors.As(err, &he):
-		f.status, f.message = he.Status, he.What
-		if he.Status == 503 {
-			f.typ, f.code, f.reason, f.retryAfter = "service_unavailable", "memory", "", 1
-		}
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		f.status, f.message = 413, "the body is longer than this door takes"
-	case timedOut(err):
-		f.status, f.message = 408, "the request did not arrive in time"
+	he := &wire.HeadError{Status: 400, What: "this is not a valid HTTP request"}
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		he = &wire.HeadError{Status: 413, What: "the body is longer than this door takes"}
 	}
-	d.fail(ctx, f)
+	d.fail(ctx, headFailure(he))
 	ctx.SetConnectionClose()
+}
+
+func headFailure(he *wire.HeadError) *failure {
+	f := &failure{status: he.Status, typ: "invalid_request_error", code: "invalid_http", message: he.What, reason: "bad_request"}
+	if he.Status == 503 {
+		f.typ, f.code, f.reason, f.retryAfter = "service_unavailable", "memory", "memory", 1
+	}
+	return f
+}
+
+// refusal is the whole answer to a request that the guard refuses.
+func (d *Door) refusal(he *wire.HeadError) []byte {
+	f := headFailure(he)
+	d.metrics.refused("", f.reason)
+	body := f.body()
+	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\nconnection: close\r\n",
+		f.status, fasthttp.StatusMessage(f.status), len(body), requestID(nil))
+	if f.retryAfter > 0 {
+		b = fmt.Appendf(b, "retry-after: %d\r\n", f.retryAfter)
+	}
+	return append(append(b, "\r\n"...), body...)
 }
 
 // cors answers to pages of the origins that are allowed.
