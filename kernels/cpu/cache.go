@@ -56,6 +56,7 @@ type cacheEntry struct {
 	Name                              string
 	Format                            kernels.Format
 	Out, In, Kind, Tiles, Blocks      int
+	Groups, Group                     int
 	Vector, Data, Rows, Halves, Zeros [2]int64
 	Order                             []int32 `json:",omitempty"`
 }
@@ -171,7 +172,7 @@ func (k *cache) find(src kernels.Source, format kernels.Format) *weight {
 		}
 		return k.mapping[p[0] : p[0]+p[1] : p[0]+p[1]]
 	}
-	return &weight{format: format, out: e.Out, in: e.In, kind: e.Kind, tiles: e.Tiles, blocks: e.Blocks,
+	return &weight{format: format, out: e.Out, in: e.In, kind: e.Kind, tiles: e.Tiles, blocks: e.Blocks, groups: e.Groups, group: e.Group,
 		vector: floats(part(e.Vector)), data: part(e.Data), rows: floats(part(e.Rows)),
 		halves: part(e.Halves), zeros: part(e.Zeros), order: e.Order}
 }
@@ -197,7 +198,7 @@ func (k *cache) grow(n int) ([]byte, error) {
 // add notes a weight that was packed into a file that is made.
 func (k *cache) add(a *arena, name string, w *weight) {
 	k.index.Weights = append(k.index.Weights, cacheEntry{Name: name, Format: w.format, Out: w.out, In: w.in,
-		Kind: w.kind, Tiles: w.tiles, Blocks: w.blocks, Order: w.order,
+		Kind: w.kind, Tiles: w.tiles, Blocks: w.blocks, Groups: w.groups, Group: w.group, Order: w.order,
 		Vector: k.part(a, raw(w.vector)), Data: k.part(a, w.data), Rows: k.part(a, raw(w.rows)),
 		Halves: k.part(a, w.halves), Zeros: k.part(a, w.zeros)})
 }

@@ -211,12 +211,40 @@ func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, strid
 		}
 		width = shapes[i].tiles
 		p.fill(t, at, r)
-		t.out = unsafe.Pointer(&out[r*stride])
-		t.outStride = uintptr(4 * stride)
-		shapes[i].run(t)
+		if p.w.groups > 0 {
+			p.grouped(s, &shapes[i], at, out[r*stride:], stride)
+		} else {
+			t.out = unsafe.Pointer(&out[r*stride])
+			t.outStride = uintptr(4 * stride)
+			shapes[i].run(t)
+		}
 		r += shapes[i].rows
 	}
 	return width
+}
+
+// grouped multiplies group by group of columns, each with scales of its own:
+// out = out + part · scale, ascending.
+func (p *product) grouped(s *scratch, m *multiply, at int, out []float32, stride int) {
+	w, t := p.w, &s.tile
+	t.out, t.outStride = unsafe.Pointer(&s.block[0]), uintptr(64*m.tiles)
+	for r := range m.rows {
+		clear(out[r*stride:][:16*m.tiles])
+	}
+	for g := range w.groups {
+		t.blocks = uintptr(min(w.group, w.blocks-g*w.group))
+		m.run(t)
+		t.w = unsafe.Add(t.w, int(t.blocks)*blockBytes[w.kind])
+		t.a = unsafe.Add(t.a, 128*int(t.blocks))
+		for r := range m.rows {
+			for c := range m.tiles {
+				y, part := (*lanes)(out[r*stride+16*c:]), (*lanes)(s.block[16*(r*m.tiles+c):])
+				for j, scale := range (*lanes)(w.rows[((at+c)*w.groups+g)*16:]) {
+					y[j] += float32(part[j] * scale)
+				}
+			}
+		}
+	}
 }
 
 // fill points a tile call at a tile and a row.
@@ -243,14 +271,18 @@ func (p *product) fill(t *tile, at, r int) {
 // finish applies to outputs first to last what comes after the sums: the
 // scales of the outputs, the factor, the bias and the residual.
 func (p *product) finish(l *level, first, last int) {
-	if p.w.rows == nil && p.scale == 1 && p.bias == nil && p.add == nil && p.into == nil {
+	rows := p.w.rows
+	if p.w.groups > 0 {
+		rows = nil // the scales are in the sums
+	}
+	if rows == nil && p.scale == 1 && p.bias == nil && p.add == nil && p.into == nil {
 		return
 	}
 	for r := range p.rows {
 		at := r*p.stride + p.column
 		y := p.out[at+first : at+last]
-		if p.w.rows != nil {
-			for k, s := range p.w.rows[first:last] {
+		if rows != nil {
+			for k, s := range rows[first:last] {
 				y[k] *= s
 			}
 		}

@@ -8,13 +8,14 @@ import (
 // scratch is what one thread needs for itself.
 type scratch struct {
 	tile   tile
-	tail   [16 * 64]float32 // results of a tile that has fewer than 16 outputs
-	scores []float32        // (query heads of a group, split)
-	lanes  []float32        // (query heads of a group, 16)
-	most   []float32        // greatest score so far, by query head of a group
-	total  []float32        // sum of exponents so far
-	part   []float32        // a split's weighted values
-	wide   []float32        // fp8 pages as float32
+	tail   [16 * 64]float32    // results of a tile that has fewer than 16 outputs
+	block  [4 * 4 * 16]float32 // results of a group of columns
+	scores []float32           // (query heads of a group, split)
+	lanes  []float32           // (query heads of a group, 16)
+	most   []float32           // greatest score so far, by query head of a group
+	total  []float32           // sum of exponents so far
+	part   []float32           // a split's weighted values
+	wide   []float32           // fp8 pages as float32
 	picks  []kernels.Candidate
 	before []float32 // logits that a sampling has edited
 	_      [64]byte

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -22,7 +21,9 @@ type weight struct {
 	tiles  int
 	blocks int       // of 32 or 128 columns
 	data   []byte    // (tiles, blocks, blockBytes)
-	rows   []float32 // a scale for each output (tiles·16); nil: none
+	rows   []float32 // a scale for each output (tiles·16), or (tiles, groups, 16); nil: none
+	groups int       // of columns with a scale of their own, in fp8; 0: the row has one
+	group  int       // blocks of such a group
 	halves []byte    // fp16 scales (tiles, blocks, 16) of int4
 	zeros  []byte    // zero points (tiles, blocks, 16) of int4
 	order  []int32   // the input column of each column; nil: in order
@@ -75,14 +76,14 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 	w.kind = kindOf[format]
 	columns := blockColumns(w.kind)
 	w.tiles, w.blocks = (w.out+15)/16, (w.in+columns-1)/columns
+	if w.kind == kindFP8 && src.Type == kernels.F8E4M3 && src.Group != 0 && src.Group < src.In {
+		w.groups, w.group = num.ScaleColumns(src), src.Group/32
+	}
 	if err := b.room(w); err != nil {
 		return nil, fmt.Errorf("weight %s: %w", src.Name, err)
 	}
 	if w.kind == kindInt4 || w.kind == kindInt4Zero {
 		return w, w.packInt4(src, format)
-	}
-	if w.kind == kindFP8 && src.Type == kernels.F8E4M3 && src.Group != 0 && src.Group < src.In {
-		return nil, fmt.Errorf("weight %s as %v: scales of blocks of %d columns: %w", src.Name, format, src.Group, errors.ErrUnsupported)
 	}
 	var mu sync.Mutex
 	b.team.run(func(thread int) {
@@ -107,7 +108,7 @@ func (b *Backend) room(w *weight) (err error) {
 		}
 		fallthrough
 	case kindFP8:
-		w.rows, err = of[float32](&b.weights, 16*w.tiles)
+		w.rows, err = of[float32](&b.weights, 16*w.tiles*max(w.groups, 1))
 	case kindInt4Zero:
 		if w.zeros, err = b.weights.bytes(16 * w.tiles * w.blocks); err != nil {
 			return err
@@ -122,7 +123,7 @@ func (b *Backend) room(w *weight) (err error) {
 // packRows packs this thread's share of the tiles.
 func (w *weight) packRows(src kernels.Source, thread, threads int) error {
 	row, codes := make([]float32, w.in), make([]byte, w.in)
-	signed := make([]int8, w.in)
+	signed, scales := make([]int8, w.in), make([]float32, max(w.groups, 1))
 	for o := w.tiles * thread / threads * 16; o < min(w.tiles*(thread+1)/threads*16, w.out); o++ {
 		switch {
 		case w.format == kernels.FormatMXFP4:
@@ -132,7 +133,10 @@ func (w *weight) packRows(src kernels.Source, thread, threads int) error {
 			}
 		case w.kind == kindFP8 && src.Type == kernels.F8E4M3:
 			copy(codes, src.Data[o*w.in:])
-			num.ScaleRow(w.rows[o:o+1], src, o)
+			num.ScaleRow(scales, src, o)
+			for g, s := range scales {
+				w.rows[w.scale(o, g)] = s * 256
+			}
 		default:
 			num.Row(row, src, o)
 		}
@@ -141,9 +145,8 @@ func (w *weight) packRows(src kernels.Source, thread, threads int) error {
 			w.rows[o] = num.Int8Row(signed, row)
 		case kindFP8:
 			if src.Type != kernels.F8E4M3 {
-				w.rows[o] = num.FP8Row(codes, row)
+				w.rows[o] = num.FP8Row(codes, row) * 256
 			}
-			w.rows[o] *= 256
 			for k, c := range codes {
 				if c&0x7f == 0x7f {
 					return fmt.Errorf("weight %s as %v: element (%d, %d) is not a number", src.Name, w.format, o, k)
@@ -153,6 +156,11 @@ func (w *weight) packRows(src kernels.Source, thread, threads int) error {
 		w.packRow(o, row, codes, signed)
 	}
 	return nil
+}
+
+// scale is the place of the scale of row o and group g.
+func (w *weight) scale(o, g int) int {
+	return o/16*max(w.groups, 1)*16 + g*16 + o%16
 }
 
 // packRow puts one output's row into its lane of its tile.
@@ -241,7 +249,11 @@ func (w *weight) at(o, k int) float32 {
 	case kindF16:
 		return num.FromF16(binary.LittleEndian.Uint16(tile[32*k+2*lane:]))
 	case kindFP8:
-		return num.FromE4M3(tile[16*k+lane]) * (w.rows[o] / 256)
+		g := 0
+		if w.groups > 0 {
+			g = k / (32 * w.group)
+		}
+		return num.FromE4M3(tile[16*k+lane]) * (w.rows[w.scale(o, g)] / 256)
 	case kindInt8:
 		return float32(int8(tile[64*(k/4)+4*lane+k%4]^0x80)) * w.rows[o]
 	}

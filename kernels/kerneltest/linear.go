@@ -41,12 +41,27 @@ func testLinear(t *testing.T, b kernels.Backend) {
 	}
 }
 
-func compareLinear(t *testing.T, b kernels.Backend, format kernels.Format, seed uint64, n, out, in int) {
+// testBlockScales has fp8 checkpoints whose blocks have scales of their own.
+func testBlockScales(t *testing.T, b kernels.Backend) {
+	for i, shape := range [][3]int{{1, 16, 128}, {1, 200, 384}, {5, 130, 300}, {33, 256, 256}} {
+		compareLinear(t, b, kernels.FormatFP8, uint64(i), shape[0], shape[1], shape[2], (*scene).blockFP8)
+	}
+}
+
+// compareLinear compares one linear of random weights, or of those that make
+// gives.
+func compareLinear(t *testing.T, b kernels.Backend, format kernels.Format, seed uint64, n, out, in int, make ...func(*scene, int, int) kernels.Source) {
 	t.Helper()
+	matrix := func(s *scene) kernels.Weight {
+		if len(make) > 0 {
+			return s.add(make[0](s, out, in), format)
+		}
+		return s.matrix(format, out, in)
+	}
 	build := func(s *scene) {
 		x := s.random(n, in)
 		y := s.p.New(kernels.Tokens, out)
-		s.p.Do(&kernels.Linear{In: x, Out: y, Weights: []kernels.Weight{s.matrix(format, out, in)}, Add: kernels.None})
+		s.p.Do(&kernels.Linear{In: x, Out: y, Weights: []kernels.Weight{matrix(s)}, Add: kernels.None})
 		s.p.Do(&kernels.Output{In: y})
 	}
 	got, want, ok := against(t, b, seed, rows(n), build)

@@ -106,6 +106,18 @@ func (s *scene) packed(format kernels.Format, out, in, group int) kernels.Source
 	return src
 }
 
+// blockFP8 is a random fp8 source with a scale for each 128 by 128 elements.
+func (s *scene) blockFP8(out, in int) kernels.Source {
+	src := kernels.Source{Name: "fp8", Out: out, In: in, Type: kernels.F8E4M3, Group: 128, GroupRows: 128, ScalesType: kernels.F32}
+	for _, x := range s.normal(out*in, 30) {
+		src.Data = append(src.Data, num.E4M3(x))
+	}
+	for range (out + 127) / 128 * ((in + 127) / 128) {
+		src.Scales = binary.LittleEndian.AppendUint32(src.Scales, math.Float32bits(float32(0.001+0.002*s.rng.Float64())))
+	}
+	return src
+}
+
 // mxfp4 is a random MXFP4 source.
 func (s *scene) mxfp4(out, in int) kernels.Source {
 	src := kernels.Source{Name: "mxfp4", Out: out, In: in, Type: kernels.UInt8, Data: make([]byte, out*in/2), Scales: make([]byte, out*in/32)}
