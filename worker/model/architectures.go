@@ -25,7 +25,9 @@ type architecture struct {
 }
 
 // architectures is the table, in the order of the documentation.
-func architectures() []architecture {
+func architectures() []architecture { return append(decoders(), encoders()...) }
+
+func decoders() []architecture {
 	return []architecture{
 		{name: "LlamaForCausalLM", kind: Generate, quants: linearQuants(), fixture: "llama", defaults: llamaDefaults, record: llama,
 			families: "Llama 2, Llama 3.x, DeepSeek-R1-Distill-Llama",
@@ -78,6 +80,17 @@ func architectures() []architecture {
 		{name: "GptOssForCausalLM", kind: Generate, fixture: "gpt_oss", defaults: gptOSSDefaults, finish: gptOSSWindows, record: gptOSS,
 			families: "gpt-oss-20b, gpt-oss-120b", quants: []string{"mxfp4"},
 			features: "GQA, biases, attention sinks, windows in turns, YaRN untruncated, experts with clamped gates, MXFP4"},
+		{name: "SeedOssForCausalLM", kind: Generate, quants: linearQuants(), fixture: "seed_oss", defaults: seedOSSDefaults, record: seedOSS,
+			families: "Seed-OSS-36B",
+			features: "GQA, biases"},
+		{name: "HunYuanDenseV1ForCausalLM", kind: Generate, quants: linearQuants(), fixture: "hunyuan", defaults: hunyuanDefaults, record: hunyuan,
+			families: "Hunyuan dense (0.5B to 7B)",
+			features: "GQA, QK norms after RoPE, RoPE with alpha"},
+	}
+}
+
+func encoders() []architecture {
+	return []architecture{
 		{name: "BertModel", kind: Embed, fixture: "bert", defaults: bertDefaults, finish: encoderEps, record: bertEmbed, encoder: true, embeds: "bert",
 			families: "BERT embeddings: bge-large, all-MiniLM, e5",
 			features: "segments, pooling (first, mean, last), normalisation"},
@@ -90,12 +103,6 @@ func architectures() []architecture {
 		{name: "XLMRobertaForSequenceClassification", kind: Score, fixture: "xlm_roberta_score", defaults: xlmRobertaDefaults, finish: xlmRobertaPositions, record: xlmRobertaScore, encoder: true,
 			families: "XLM-RoBERTa rerankers: bge-reranker-base, bge-reranker-large, bge-reranker-v2-m3",
 			features: "positions from the padding on, labels"},
-		{name: "SeedOssForCausalLM", kind: Generate, quants: linearQuants(), fixture: "seed_oss", defaults: seedOSSDefaults, record: seedOSS,
-			families: "Seed-OSS-36B",
-			features: "GQA, biases"},
-		{name: "HunYuanDenseV1ForCausalLM", kind: Generate, quants: linearQuants(), fixture: "hunyuan", defaults: hunyuanDefaults, record: hunyuan,
-			families: "Hunyuan dense (0.5B to 7B)",
-			features: "GQA, QK norms after RoPE, RoPE with alpha"},
 	}
 }
 

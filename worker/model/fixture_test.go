@@ -14,6 +14,7 @@ import (
 	"testing/fstest"
 
 	"roundhouse/kernels/num"
+	"roundhouse/kernels/ref"
 )
 
 // fixture is a golden file of testdata; fixtures.py says what is in it.
@@ -214,7 +215,7 @@ func golden(t *testing.T, arch, name string) {
 		t.Fatalf("testdata/%s.json is of %s", name, names[0])
 	}
 	m := openFixture(t, f.Config, f.Tensors)
-	r := newRunner(t, m, len(f.IDs))
+	r := newRunner(t, ref.New(), m, len(f.IDs))
 	want := decodeRows(t, f.Logits, r.vocab)
 	// In one piece, then in pieces that are no multiple of a page: a prompt
 	// gives the same logits to the last bit.
@@ -230,7 +231,7 @@ func golden(t *testing.T, arch, name string) {
 	for _, v := range f.Variants {
 		t.Run(v.Name, func(t *testing.T) {
 			m := openFixture(t, v.config(f), v.changed(f))
-			r := newRunner(t, m, len(f.IDs))
+			r := newRunner(t, ref.New(), m, len(f.IDs))
 			last := decodeRows(t, v.Last, r.vocab)
 			got := r.logits(t, f.IDs, len(f.IDs))
 			if d := difference(got[len(got)-len(last):], last); !(d <= tolerance) {
@@ -240,6 +241,26 @@ func golden(t *testing.T, arch, name string) {
 				t.Errorf("logits are %.4g from those without the change; those of transformers are %.4g", far, v.Difference)
 			}
 		})
+	}
+}
+
+// TestGoldenCPU holds the backend that the worker computes with to the same
+// golden files, and to the same bits however a prompt is cut.
+func TestGoldenCPU(t *testing.T) {
+	for _, arch := range architectures() {
+		if arch.kind != Generate {
+			continue
+		}
+		f := readFixture(t, arch.fixture)
+		m := openFixture(t, f.Config, f.Tensors)
+		r := newRunner(t, newCPU(t), m, len(f.IDs))
+		whole := r.logits(t, f.IDs, len(f.IDs))
+		if d := difference(whole, decodeRows(t, f.Logits, r.vocab)); !(d <= tolerance) {
+			t.Errorf("%s: logits differ by %.2g of the greatest; want at most %g", arch.name, d, tolerance)
+		}
+		if d := difference(r.logits(t, f.IDs, 7), whole); d != 0 {
+			t.Errorf("%s: logits in chunks of 7 differ by %.2g from those in one piece", arch.name, d)
+		}
 	}
 }
 

@@ -4,14 +4,24 @@ import (
 	"testing"
 
 	"roundhouse/kernels"
-	"roundhouse/kernels/ref"
+	"roundhouse/kernels/cpu"
 )
 
 // blockTokens is the page size of the tests: small, so that short sequences
 // span many pages.
 const blockTokens = 16
 
-// runner is a model on the reference backend, in float32 throughout.
+// newCPU is the backend that the worker computes with.
+func newCPU(t *testing.T) kernels.Backend {
+	t.Helper()
+	be, err := cpu.New(cpu.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return be
+}
+
+// runner is a model on a backend, in float32 throughout.
 type runner struct {
 	built  *Built
 	exec   kernels.Executable
@@ -20,10 +30,13 @@ type runner struct {
 	vocab  int
 }
 
-func newRunner(t *testing.T, m *Model, tokens int) *runner {
+func newRunner(t *testing.T, be kernels.Backend, m *Model, tokens int) *runner {
 	t.Helper()
-	be := ref.New()
-	t.Cleanup(func() { be.Close() })
+	t.Cleanup(func() {
+		if err := be.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	specs := m.KVGroups(blockTokens, kernels.F32)
 	blocks := (tokens + blockTokens - 1) / blockTokens
 	for i := range specs {
