@@ -150,14 +150,18 @@ func (b *binder) bind(w wanted) kernels.Weight {
 func (b *binder) make(w wanted) kernels.Weight {
 	plan := counted{w.out, w.in, formatBytes(w.format, w.out, w.in)}
 	tensors := make([]*weights.Tensor, len(w.pieces))
+	float := weights.DType("") // of the pieces that are floats; they must agree
 	for i, p := range w.pieces {
 		tensors[i] = b.find(p)
 		if tensors[i] == nil {
 			return plan
 		}
-		if w.make == nil && tensors[i].Type != tensors[0].Type {
-			b.missing = append(b.missing, fmt.Sprintf("%s is %s, but %s is %s", p.name, tensors[i].Type, w.pieces[0].name, tensors[0].Type))
-			return plan
+		if t := tensors[i].Type; slices.Contains(floats, t) {
+			if float != "" && t != float {
+				b.missing = append(b.missing, fmt.Sprintf("%s is stored as %s, beside %s as %s", p.name, t, w.pieces[0].name, float))
+				return plan
+			}
+			float = t
 		}
 		b.read += int64(p.count) * p.elements() * int64(tensors[i].Type.Bits()) / 8
 	}

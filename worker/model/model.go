@@ -91,7 +91,11 @@ func kvGroups(s *settings) []group {
 		if i < 0 {
 			i = len(groups)
 			spec := kernels.KVSpec{StateBytes: state}
-			if state == 0 {
+			switch {
+			case state > 0:
+			case s.KVRank > 0:
+				spec.Heads, spec.KeyDim = 1, s.mla().key()
+			default:
 				spec.Heads, spec.KeyDim, spec.ValueDim = s.KVHeads, s.HeadDim, s.HeadDim
 			}
 			groups = append(groups, group{window: w, spec: spec})

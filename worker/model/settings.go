@@ -81,6 +81,13 @@ type settings struct {
 	SharedInner     int `json:"shared_expert_intermediate_size"`
 	FullInterval    int `json:"full_attention_interval"`
 
+	// Latent attention.
+	KVRank    int  `json:"kv_lora_rank"`
+	QueryRank *int `json:"q_lora_rank"`
+	PlainDim  int  `json:"qk_nope_head_dim"`
+	TurnedDim int  `json:"qk_rope_head_dim"`
+	ValueDim  int  `json:"v_head_dim"`
+
 	// Encoders.
 	LayerNormEps float64           `json:"layer_norm_eps"`
 	TypeVocab    int               `json:"type_vocab_size"`

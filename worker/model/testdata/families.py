@@ -87,6 +87,8 @@ def mxfp4(config, tensors):
 DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 24, "linear_conv_kernel_dim": 4}
 HYBRID = [("q_norm", 0.8, 0.5), ("k_norm", 0.8, 0.5), ("linear_attn.norm", 1.0, 0.3), ("A_log", 0.0, 1.0), ("dt_bias", -1.0, 1.0)]
 
+DEEPYARN = {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 32, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.707}
+
 # Settings that all decoders of Llama's shape read.
 COMMON = {
     "rope_theta": {"rope_theta": 500.0},
@@ -394,6 +396,26 @@ FAMILIES = {
             "experts in one tensor": {},
         },
         "layouts": {"experts in one tensor": together},
+    },
+    "deepseek_v2": {
+        "config": decoder("DeepseekV2ForCausalLM", "deepseek_v2", num_key_value_heads=4, rope_theta=1000.0, kv_lora_rank=40, q_lora_rank=None, qk_nope_head_dim=24,
+                          qk_rope_head_dim=16, v_head_dim=20, n_routed_experts=6, n_shared_experts=2, num_experts_per_tok=2, moe_intermediate_size=32,
+                          first_k_dense_replace=1, routed_scaling_factor=1.0, topk_method="greedy", n_group=1, topk_group=1, norm_topk_prob=False,
+                          scoring_func="softmax", attention_bias=False, rope_scaling={**DEEPYARN}),
+        "variants": {
+            "rope_theta": {"rope_theta": 100.0},
+            "rms_norm_eps": {"rms_norm_eps": 0.3},
+            "tie_word_embeddings": {"tie_word_embeddings": True},
+            "q_lora_rank": {"q_lora_rank": 48},
+            "kv_lora_rank": {"kv_lora_rank": 32},
+            "v_head_dim": {"v_head_dim": 16},
+            "no yarn": {"rope_scaling": None},
+            "mscale": {"rope_scaling": {**DEEPYARN, "mscale": 1.0}},
+            "mscale_all_dim": {"rope_scaling": {**DEEPYARN, "mscale_all_dim": 0.3}},
+            "routed_scaling_factor": {"routed_scaling_factor": 2.0},
+            "first_k_dense_replace": {"first_k_dense_replace": 2},
+            "group_limited_greedy": {"topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 1},
+        },
     },
 }
 

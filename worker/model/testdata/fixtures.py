@@ -100,7 +100,7 @@ def scale_of(name, shape, family):
     # The columns are the last dimension, but for stacked experts of gpt-oss.
     columns = shape[-2] if family.get("transposed_experts") and ".experts." in name else shape[-1]
     gain = 2.0
-    if "q_proj" in name or "k_proj" in name or ".query." in name or ".key." in name:
+    if "q_proj" in name or "q_b_proj" in name or "k_proj" in name or ".query." in name or ".key." in name:
         gain = family.get("qk_gain", 3.0)
     if "lm_head" in name or "gate.weight" in name or "router" in name:
         gain = 3.0
