@@ -194,14 +194,15 @@ func checkSampling(step *kernels.Step, vocab int) error {
 	return nil
 }
 
-// small says whether a step is so little work that to share it out would take
-// longer: some ten microseconds, which is what the threads' meetings take.
+// small says whether a step is so little work that to share it out gains
+// nothing: about a tenth of a millisecond. The threads' meetings take a good
+// part of that, and much more where other processes want the processors too.
 func (x *executable) small() bool {
 	var cost float64
 	for kind, n := range x.counts {
 		cost += float64(n) * x.costs[kind]
 	}
-	return cost < 2e6 && !x.b.shareAll
+	return cost < x.level.small && !x.b.shareAll
 }
 
 // work is one thread's part of a step.

@@ -30,7 +30,8 @@ type multiply struct {
 // level is the kernels of one set of instructions. All levels give the same
 // bits.
 type level struct {
-	name string
+	name  string
+	small float64 // float32 operations of a tenth of a millisecond
 
 	// Shapes of each kind of matrix, the largest first; the last is 1 by 1.
 	matrix [kinds][]multiply

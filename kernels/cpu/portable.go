@@ -12,6 +12,7 @@ func portable() *level {
 	one := func(run func(*tile)) []multiply { return []multiply{{1, 1, run}} }
 	l := &level{
 		name:       "go",
+		small:      2e5,
 		sumSquares: sumSquares,
 		normalise:  normalise,
 		add:        add,

@@ -15,6 +15,7 @@ import (
 func levelAVX2() *level {
 	return &level{
 		name:       strings.ToLower("AVX2"),
+		small:      4e6,
 		matrix:     matrixAVX2(),
 		sumSquares: sumsAVX2,
 		normalise:  normaliseRowAVX2,

@@ -15,6 +15,7 @@ import (
 func levelAVX512() *level {
 	return &level{
 		name:       strings.ToLower("AVX512"),
+		small:      1e7,
 		matrix:     matrixAVX512(),
 		sumSquares: sumsAVX512,
 		normalise:  normaliseRowAVX512,

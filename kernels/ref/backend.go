@@ -232,3 +232,20 @@ func gated(kind kernels.Activation, gate, up, limit float64) float64 {
 	}
 	return activation(kind, gate) * up
 }
+
+// Dequantise is the values (out, in) that a format makes of a source, to
+// compare what a kernel's operands lose apart from what the format loses.
+func Dequantise(src kernels.Source, format kernels.Format) ([]float32, error) {
+	k, err := New().Weight(src, format)
+	if err != nil {
+		return nil, err
+	}
+	w := k.(*weight)
+	x := make([]float32, w.out*w.in)
+	for o := range w.out {
+		for k := range w.in {
+			x[o*w.in+k] = float32(w.at(o, k))
+		}
+	}
+	return x, nil
+}

@@ -1,26 +1,15 @@
 package xpu
 
 import (
-	"embed"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/num"
 	"roundhouse/kernels/xpu/cl"
 )
-
-//go:embed kernels/*.cl
-var sources embed.FS
-
-// Tuning holds what is decided when the kernels are compiled.
-type Tuning struct {
-	Split int // sub-groups that share the columns of one dot product
-	Rows  int // rows of a tile of a linear with many rows
-}
 
 // Options choose the device and bound what is taken of it.
 type Options struct {
@@ -57,7 +46,7 @@ func New(o Options) (*Backend, error) {
 	if b.tuning == (Tuning{}) {
 		b.tuning = tuningOf(o.Device)
 	}
-	if b.program, err = ctx.Build(source(b.tuning), "-cl-std=CL2.0"); err != nil {
+	if b.program, err = ctx.Build(source(b.tuning), b.tuning.options()); err != nil {
 		ctx.Close()
 		return nil, err
 	}
@@ -66,70 +55,6 @@ func New(o Options) (*Backend, error) {
 		return nil, err
 	}
 	return b, nil
-}
-
-// tuningOf is the table of tunings. On a CPU a work-group is a loop, so that one
-// slice is enough; a GPU hides memory latency with several.
-func tuningOf(d cl.Device) Tuning {
-	if d.Kind == cl.CPU {
-		return Tuning{Split: 2, Rows: 4}
-	}
-	return Tuning{Split: 8, Rows: 8}
-}
-
-// linears names the linear kernels by format; float32 names activations too.
-var linears = []struct {
-	format kernels.Format
-	macro  string
-}{
-	{kernels.FormatF32, "F32"}, {kernels.FormatBF16, "BF16"}, {kernels.FormatF16, "F16"}, {kernels.FormatInt8, "INT8"},
-	{kernels.FormatInt4, "INT4"}, {kernels.FormatFP8, "FP8"}, {kernels.FormatMXFP4, "MXFP4"},
-}
-
-// linearName is the kernel of a format for one row a group, or for many. The
-// four-bit formats share one: zero points and groups are arguments.
-func linearName(f kernels.Format, many bool) string {
-	if f == kernels.FormatGPTQ || f == kernels.FormatAWQ {
-		f = kernels.FormatInt4
-	}
-	for _, l := range linears {
-		if l.format == f {
-			if many {
-				return "linear_" + strings.ToLower(l.macro) + "_many"
-			}
-			return "linear_" + strings.ToLower(l.macro) + "_one"
-		}
-	}
-	panic(fmt.Sprintf("BUG: no linear for %v", f))
-}
-
-// source is the whole program: the prelude, a linear for each format and number
-// of rows, and the rest. The preprocessor compares words, so formats are numbers.
-func source(t Tuning) string {
-	read := func(name string) string {
-		text, err := sources.ReadFile("kernels/" + name + ".cl")
-		if err != nil {
-			panic(fmt.Sprintf("BUG: %v", err))
-		}
-		return string(text)
-	}
-	var s strings.Builder
-	fmt.Fprintf(&s, "#define SPLIT %d\n#define PASTE(a, b) a##b\n#define CAT(a, b) PASTE(a, b)\n", t.Split)
-	s.WriteString(read("prelude"))
-	linear := read("linear")
-	for _, l := range linears {
-		for _, r := range []int{1, t.Rows} {
-			name := linearName(l.format, false)
-			if r > 1 {
-				name = linearName(l.format, true)
-			}
-			fmt.Fprintf(&s, "#define NAME %s\n#define R %d\n#define FORMAT %s\n%s\n", name, r, l.macro, linear)
-		}
-	}
-	for _, name := range []string{"operand", "rowwise", "attention", "moe", "delta"} {
-		s.WriteString(read(name))
-	}
-	return s.String()
 }
 
 // Name implements kernels.Backend.

@@ -119,28 +119,25 @@ type product struct {
 // multiply launches a product, for one row a group and for many: which of the two
 // runs depends on the step, their bits do not.
 func (e *executable) multiply(p product) {
-	base, split := p.w.base, e.b.tuning.Split
+	base := p.w.base
 	kinds := []bool{false, true}
 	if p.bases != nil {
-		base, kinds = -1, kinds[:1]
+		base, kinds = -1, kinds[:1] // each row goes to another matrix
 	}
 	for _, many := range kinds {
-		height := 1
-		if many {
-			height = e.b.tuning.Rows
-		}
+		items, height := e.b.tuning.group(p.w.format, many)
 		global := func(c counts) []uintptr {
 			n := p.rows(c)
 			if len(kinds) == 2 && many != (n > 1) {
 				return dims(0)
 			}
-			return dims(tiles(p.w.out)*tile*split, (n+height-1)/height)
+			return dims(tiles(p.w.out)*items, (n+height-1)/height)
 		}
-		e.launch(linearName(p.w.format, many), dims(tile*split, 1), global,
+		e.launch(linearName(p.w.format, many), dims(items, 1), global,
 			p.w.arena, base, p.bases, p.which, p.x.x, p.x.stride, p.x.scales, p.x.sums, max(p.share, 1),
 			p.w.scales, p.w.zeros, p.w.group, p.vectors, p.bias,
 			p.add, p.add != nil, p.out, p.stride, p.first,
-			p.w.out, p.w.in, rowCount{}, p.scale)
+			p.w.out, p.w.in, rowCount{}, height, p.scale)
 		if e.err == nil {
 			e.launches[len(e.launches)-1].rows = p.rows
 		}

@@ -52,7 +52,7 @@ func pack(src kernels.Source, format kernels.Format) (blob, error) {
 	case kernels.FormatF32:
 		return packRows(src, 1, 1, func(row []float32, d int) uint32 { return math.Float32bits(row[d]) }), nil
 	case kernels.FormatBF16:
-		return packRows(src, 2, 1, func(row []float32, d int) uint32 { return pair(row, d, operand) }), nil
+		return packRows(src, 2, 8, func(row []float32, d int) uint32 { return pair(row, d, operand) }), nil
 	case kernels.FormatF16:
 		return packRows(src, 2, 1, func(row []float32, d int) uint32 { return pair(row, d, num.F16) }), nil
 	case kernels.FormatInt8:

@@ -12,8 +12,11 @@
 #if FORMAT == F32
 #define UNIT 1 // dword rows that a slice takes at a time
 #define PER 1  // elements a dword
-#elif FORMAT == F16 || FORMAT == BF16
+#elif FORMAT == F16
 #define UNIT 1
+#define PER 2
+#elif FORMAT == BF16
+#define UNIT 8 // as the matrix unit takes them
 #define PER 2
 #elif FORMAT == FP8
 #define UNIT 32 // 128 columns, which share a scale
@@ -110,10 +113,10 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 	__global const X *x, int stride, __global const float *xs, __global const int *xsums, int share,
 	int scales, int zeros, int group, __global const float *vectors, long bias,
 	__global const float *add, int hasAdd, __global float *out, int outStride, int first,
-	int n, int k, int rows, float scale)
+	int n, int k, int rows, int height, float scale)
 {
 	const int lane = get_local_id(0) % TILE, slice = get_local_id(0) / TILE;
-	const int tile = get_group_id(0), row0 = get_group_id(1) * R;
+	const int tile = get_group_id(0), row0 = get_group_id(1) * height; // height is R
 	__local float parts[SPLIT * TILE * R];
 	if (base < 0) {
 		base = bases[which[row0]];

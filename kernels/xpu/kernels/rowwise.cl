@@ -11,7 +11,7 @@ inline float element(__global const uint *arena, long base, int format, int k, i
 	case F32:
 		return as_float(w[(tile * k + c) * TILE]);
 	case BF16:
-		return from_bf16(w[(tile * ((k + 1) / 2) + c / 2) * TILE] >> (c % 2 * 16) & 0xffffu);
+		return from_bf16(w[(tile * ((k + 15) / 16 * 8) + c / 2) * TILE] >> (c % 2 * 16) & 0xffffu);
 	case F16:
 		return from_f16(w[(tile * ((k + 1) / 2) + c / 2) * TILE] >> (c % 2 * 16) & 0xffffu);
 	case INT8:

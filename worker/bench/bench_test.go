@@ -1,0 +1,153 @@
+package bench
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"roundhouse/kernels"
+	"roundhouse/kernels/cpu"
+	"roundhouse/worker/demo"
+	"roundhouse/worker/model"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// texts is the prompts with which the demonstration model is held to
+// transformers, cut to a length.
+func texts(t testing.TB, most int) [][]int32 {
+	t.Helper()
+	f, err := os.Open("../demo/testdata/golden.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden struct {
+		Prompts []struct {
+			IDs []int32 `json:"ids"`
+		} `json:"prompts"`
+	}
+	if err := json.NewDecoder(z).Decode(&golden); err != nil {
+		t.Fatal(err)
+	}
+	var all [][]int32
+	for _, p := range golden.Prompts {
+		all = append(all, p.IDs[:min(most, len(p.IDs))])
+	}
+	return all
+}
+
+// open is the demonstration model on a backend that ends with the test.
+func open(t testing.TB, threads int, format kernels.Format, page kernels.DType, dequantised bool) *Runner {
+	t.Helper()
+	m, err := model.OpenFS(demo.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := cpu.New(cpu.Options{Threads: threads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var be kernels.Backend = b
+	if dequantised {
+		be = Dequantised{b}
+	}
+	r, err := NewRunner(be, m, format, page, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// logits runs every text and collects the logits of every position.
+func logits(t *testing.T, r *Runner, texts [][]int32) [][]float32 {
+	t.Helper()
+	var all [][]float32
+	for _, ids := range texts {
+		result, err := r.Run(ids, 0, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range result.Logits {
+			all = append(all, slices.Clone(row))
+		}
+	}
+	return all
+}
+
+// TestAccuracy holds what a format's operands lose, which is the kernels' part,
+// within bounds, and prints it beside what the format itself loses.
+func TestAccuracy(t *testing.T) {
+	ids := texts(t, 300)
+	whole := logits(t, open(t, 1, kernels.FormatF32, kernels.F32, false), ids)
+	for _, f := range []struct {
+		format kernels.Format
+		kl     float64
+	}{
+		{kernels.FormatF32, 1e-9},
+		{kernels.FormatF16, 1e-9},
+		{kernels.FormatBF16, 1e-4},
+		{kernels.FormatFP8, 1e-4},
+		{kernels.FormatInt8, 1e-3},
+		{kernels.FormatInt4, 1e-3},
+	} {
+		got := logits(t, open(t, 1, f.format, kernels.F32, false), ids)
+		ideal := logits(t, open(t, 1, f.format, kernels.F32, true), ids)
+		kernel, err := Compare(ideal, got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		format, err := Compare(whole, ideal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%-9v kernels: KL %.2g a token, same first choice %.2f %%; format: KL %.2g, same %.2f %%",
+			f.format, kernel.KL, 100*kernel.Agree, format.KL, 100*format.Agree)
+		if !(kernel.KL <= f.kl) {
+			t.Errorf("%v: the kernels lose a KL of %.3g a token; want at most %g", f.format, kernel.KL, f.kl)
+		}
+	}
+}
+
+// BenchmarkDemo is the demonstration model: one token after 200, and a prompt
+// of 512.
+func BenchmarkDemo(b *testing.B) {
+	prompt := make([]int32, 512)
+	for i := range prompt {
+		prompt[i] = int32(i % 1000)
+	}
+	for _, format := range []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatInt8, kernels.FormatInt4} {
+		for _, threads := range []int{1, 2} {
+			r := open(b, threads, format, kernels.BF16, false)
+			run := func(name string, ids []int32, first int) {
+				b.Run(fmt.Sprintf("%v/threads=%d/%s", format, threads, name), func(b *testing.B) {
+					for b.Loop() {
+						if _, err := r.Run(ids, first, false); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ReportMetric(float64(len(ids)*b.N)/b.Elapsed().Seconds(), "tokens/s")
+				})
+			}
+			run("prompt", prompt, 0)
+			run("decode", prompt[200:201], 200)
+		}
+	}
+}
