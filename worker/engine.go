@@ -38,6 +38,7 @@ type Engine struct {
 	doors *doors
 
 	live    map[*request]struct{}
+	pooling []*pooled // texts that wait for a row, first come first
 	step    kernels.Step
 	result  kernels.Result
 	rows    []rowRef
@@ -122,6 +123,7 @@ func (e *Engine) close(err error) {
 	e.closed = err
 	e.mu.Unlock()
 	e.takePosted() // what came before the door was shut
+	e.failPooling(err)
 	for r := range e.live {
 		for c := range r.choices {
 			e.endWith(r, c, Event{Choice: c, Token: -1, Finish: FinishError, StopID: -1, Err: err})

@@ -192,11 +192,25 @@ func (s *Stats) step(plan Plan) {
 	})
 }
 
+// pooled counts a step of texts.
+func (s *Stats) pooled(tokens int, batch []*pooled) {
+	now := time.Now()
+	s.with(func(s *Snapshot) {
+		s.Iteration.Observe(float64(tokens))
+		s.PromptTokens += int64(tokens)
+		for _, j := range batch {
+			s.Finished[FinishStop]++
+			s.PromptLen.Observe(float64(len(j.text.Tokens)))
+			s.E2E.Observe(now.Sub(j.began).Seconds())
+		}
+	})
+}
+
 // gauges records what stands now.
 func (s *Stats) gauges(e *Engine) {
 	queries, hits := e.pool.Counts()
 	s.with(func(s *Snapshot) {
-		s.Running, s.Waiting = e.sched.Running(), e.sched.Waiting()
+		s.Running, s.Waiting = e.sched.Running(), e.sched.Waiting()+len(e.pooling)
 		s.Usage, s.Blocks, s.BlockTokens = e.pool.Usage(), e.pool.Blocks(), e.pool.BlockTokens()
 		s.CapacityTokens = e.pool.CapacityTokens()
 		s.PrefixQueries, s.PrefixHits = queries, hits

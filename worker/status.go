@@ -49,7 +49,7 @@ func (e *Engine) report() api.Status {
 		Protocol: api.StatusProtocol, Generation: e.cfg.Generation,
 		CapacityTokens: int64(e.pool.CapacityTokens()), UsedTokens: int64(e.pool.UsedTokens()),
 		CachedTokens: int64(e.pool.CachedTokens()), MaxModelLen: e.cfg.MaxModelLen,
-		Running: e.sched.Running(), Waiting: e.sched.Waiting(), PrefillTokens: int64(e.sched.PrefillTokens()),
+		Running: e.sched.Running(), Waiting: e.sched.Waiting() + len(e.pooling), PrefillTokens: int64(e.sched.PrefillTokens()),
 		PromptTokens: stats.PromptTokens, GeneratedTokens: stats.GenerationTokens,
 		Models: e.cfg.Models, Draining: e.Err() != nil, Doors: e.doors.report(e),
 	}
@@ -111,7 +111,7 @@ func (e *Engine) WaitIdle(ctx context.Context) bool {
 	defer tick.Stop()
 	for {
 		idle := false
-		if !e.call(ctx, func() { idle = len(e.live) == 0 }) {
+		if !e.call(ctx, func() { idle = len(e.live)+len(e.pooling) == 0 }) {
 			return e.isDone()
 		}
 		if idle {

@@ -24,6 +24,9 @@ func (e *Engine) runStep(ctx context.Context) (bool, error) {
 	if e.paused {
 		return false, nil
 	}
+	if len(e.pooling) > 0 {
+		return e.poolStep()
+	}
 	e.draft()
 	plan := e.sched.Schedule()
 	if len(plan.Entries) == 0 {

@@ -70,6 +70,40 @@ func planCache(o *Options, specs []kernels.KVSpec, windows []int, bytes int64, p
 	return p, p.length(o, positions, perBlock, specs[0].BlockTokens)
 }
 
+// Of models that embed or score: the longest text unless --max-model-len says
+// otherwise, and how many steps' texts an account is kept for.
+const (
+	mostPooledTokens = 8192
+	pooledSteps      = 16
+)
+
+// planPooled is planCache for a model that reads whole texts and keeps
+// nothing from one step to the next. An encoder has no cache; blocks are then
+// only the unit in which its load is told.
+func planPooled(o *Options, specs []kernels.KVSpec, windows []int, positions int) (plan, error) {
+	p := plan{specs: specs, maxModelLen: min(positions, mostPooledTokens)}
+	if o.MaxModelLen > positions {
+		return p, fmt.Errorf("--max-model-len %d is longer than the %d positions of the model", o.MaxModelLen, positions)
+	}
+	if o.MaxModelLen > 0 {
+		p.maxModelLen = o.MaxModelLen
+	}
+	o.MaxBatched = max(o.MaxBatched, p.maxModelLen)
+	o.PrefixCache = false
+	blocks := (o.MaxBatched+o.BlockTokens-1)/o.BlockTokens + o.MaxSeqs
+	if len(specs) == 0 {
+		blocks *= pooledSteps
+		p.groups = []kv.Group{{Blocks: blocks, BlockTokens: o.BlockTokens}}
+	}
+	for i := range specs {
+		specs[i].Blocks = blocks
+		p.bytes += int64(blocks) * specs[i].PageBytes()
+		p.groups = append(p.groups, kv.Group{Blocks: blocks, BlockTokens: specs[i].BlockTokens, Window: windows[i]})
+	}
+	p.tokens = blocks * o.BlockTokens
+	return p, nil
+}
+
 // length settles the longest context.
 func (p *plan) length(o *Options, positions int, perBlock int64, blockTokens int) error {
 	switch {

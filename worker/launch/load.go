@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"time"
 
 	"roundhouse/worker/template"
@@ -18,6 +19,7 @@ type words struct {
 	template  func(map[string]any) ([]tokenizer.Segment, error) // nil: none
 	source    string                                            // of the template
 	bos, eos  string
+	labels    []string // of a classifier
 }
 
 // tokenizerConfig is what tokenizer_config.json says that matters here.
@@ -63,6 +65,7 @@ func loadWords(fsys fs.FS, name, override string) (words, error) {
 		return w, fmt.Errorf("%s: %w", name, err)
 	}
 	w.bos, w.eos = string(c.BOS), string(c.EOS)
+	w.labels = readLabels(fsys)
 	if w.source, err = templateSource(fsys, c.Template, override); err != nil {
 		return w, fmt.Errorf("%s: %w", name, err)
 	}
@@ -109,4 +112,25 @@ func templateSource(fsys fs.FS, configured json.RawMessage, override string) (st
 		}
 	}
 	return "", nil
+}
+
+// readLabels reads the names of a classifier's classes; a model without them
+// has numbers alone.
+func readLabels(fsys fs.FS) []string {
+	var c struct {
+		Names map[string]string `json:"id2label"`
+	}
+	data, err := fs.ReadFile(fsys, "config.json")
+	if err != nil || json.Unmarshal(data, &c) != nil {
+		return nil
+	}
+	var out []string
+	for i := range len(c.Names) {
+		name, ok := c.Names[strconv.Itoa(i)]
+		if !ok {
+			return nil
+		}
+		out = append(out, name)
+	}
+	return out
 }

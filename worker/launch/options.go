@@ -45,6 +45,7 @@ type Options struct {
 	LegacyMetrics    bool
 	DevMode          bool
 	BodyLimit        int64
+	Task             string   // "": what the model is
 	Caches           []string // where models by name are looked for
 	Warnings         []string
 }
@@ -231,12 +232,13 @@ func serveFlags() []flagSpec {
 		{"enable-force-include-usage", flagSwitch, flag(func(o *Options) *bool { return &o.ForceUsage })},
 		{"enable-request-id-headers", flagSwitch, flag(func(o *Options) *bool { return &o.RequestIDHeaders })},
 		{"enable-server-load-tracking", flagSwitch, flag(func(o *Options) *bool { return &o.LoadTracking })},
+		{"task", flagValue, oneOf(func(o *Options) *string { return &o.Task }, "auto", "generate", "embed", "embedding", "score", "classify")},
 		{"legacy-metrics", flagSwitch, flag(func(o *Options) *bool { return &o.LegacyMetrics })},
 	}
 	flags = append(flags, refusedFlags()...)
 	for _, name := range []string{
 		"gpu-memory-utilization", "swap-space", "tokenizer-mode", "tokenizer", "download-dir", "load-format", "seed", "uvicorn-log-level",
-		"revision", "max-seq-len-to-capture", "scheduling-policy", "distributed-executor-backend", "allowed-local-media-path",
+		"revision", "runner", "convert", "max-seq-len-to-capture", "scheduling-policy", "distributed-executor-backend", "allowed-local-media-path",
 		"chat-template-content-format", "max-parallel-loading-workers", "cpu-offload-gb", "root-path", "prefix-caching-hash-algo",
 		"response-role", "max-log-len", "long-prefill-token-threshold", "compilation-config", "stream-interval", "limit-mm-per-prompt",
 	} {

@@ -45,8 +45,8 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 		return nil, err
 	}
 	cfg := m.Config()
-	if cfg.Kind != model.Generate {
-		return nil, fmt.Errorf("%s is a model of kind %s; this engine serves models that generate", name, cfg.Kind)
+	if err := checkTask(&o, name, cfg.Kind); err != nil {
+		return nil, err
 	}
 	p, err := cachePlan(&o, m)
 	if err != nil {
@@ -65,8 +65,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	limits := worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}
-	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: limits.Tokens, Seqs: limits.Seqs, Rows: limits.Rows})
+	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -93,6 +92,11 @@ func cachePlan(o *Options, m *model.Model) (plan, error) {
 	if o.BlockTokens == 0 {
 		o.BlockTokens = cpuBlockTokens
 	}
+	cfg := m.Config()
+	specs := m.KVGroups(o.BlockTokens, kvType(o))
+	if cfg.Kind != model.Generate {
+		return planPooled(o, specs, cfg.Windows, cfg.MaxPositions)
+	}
 	bytes := o.KVBytes
 	if bytes == 0 {
 		bytes = min(mostCPUBytes, availableBytes()/4)
@@ -100,8 +104,18 @@ func cachePlan(o *Options, m *model.Model) (plan, error) {
 			bytes = min(bytes, demoBytes)
 		}
 	}
-	cfg := m.Config()
-	return planCache(o, m.KVGroups(o.BlockTokens, kvType(o)), cfg.Windows, bytes, cfg.MaxPositions)
+	return planCache(o, specs, cfg.Windows, bytes, cfg.MaxPositions)
+}
+
+// checkTask compares --task with what the model is.
+func checkTask(o *Options, name string, kind model.Kind) error {
+	want := map[string]model.Kind{
+		"generate": model.Generate, "embed": model.Embed, "embedding": model.Embed, "score": model.Score, "classify": model.Score,
+	}
+	if k, named := want[o.Task]; named && k != kind {
+		return fmt.Errorf("--task %s: %s is a model of kind %s", o.Task, name, kind)
+	}
+	return nil
 }
 
 // assemble puts engine and server together.
@@ -123,10 +137,14 @@ func assemble(o *Options, name string, cfg model.Config, p plan, w words, exec k
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
 		MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
+		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt],
 		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: log,
 	})
 	return &Worker{Engine: e, Server: s, backend: be}
 }
+
+// kinds are the server's names of the model's kinds.
+var kinds = map[model.Kind]server.Kind{model.Generate: server.Generates, model.Embed: server.Embeds, model.Score: server.Scores}
 
 // defaults are the model's own, unless --generation-config vllm.
 func defaults(o *Options, cfg model.Config) server.Defaults {

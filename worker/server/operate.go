@@ -93,7 +93,11 @@ func (s *Server) absent() {
 		"/v1/embeddings": "Embeddings", "/v2/embed": "Embeddings", "/pooling": "Pooling", "/classify": "Classification",
 		"/score": "Score", "/v1/score": "Score", "/rerank": "Rerank (Score)", "/v1/rerank": "Rerank (Score)", "/v2/rerank": "Rerank (Score)",
 		"/v1/audio/transcriptions": "Transcriptions", "/v1/audio/translations": "Translations",
+		"/v1/chat/completions": "Chat Completions", "/v1/completions": "Completions", "/v1/responses": "Responses", "/v1/messages": "Messages",
 	} {
+		if s.has(path) {
+			continue
+		}
 		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 			writeError(w, notImplemented("The model does not support %s API", api))
 		})
@@ -103,4 +107,14 @@ func (s *Server) absent() {
 			writeError(w, notImplemented("adapters are not supported by this engine; merge the adapter into the model and serve the result"))
 		})
 	}
+}
+
+// has says whether the model's kind has a route.
+func (s *Server) has(path string) bool {
+	r, err := http.NewRequest(http.MethodPost, path, nil)
+	if err != nil {
+		panic("BUG: a route is not a path")
+	}
+	_, pattern := s.mux.Handler(r)
+	return pattern != ""
 }

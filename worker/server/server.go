@@ -27,6 +27,10 @@ type Config struct {
 	// Template renders a chat into the parts of a prompt; nil: the model has none.
 	Template func(vars map[string]any) ([]tokenizer.Segment, error)
 
+	Kind        Kind
+	Labels      []string // names of a classifier's classes, where the model has them
+	EmbedPrefix string   // put before every text, where the model asks for it
+
 	Models              []string // as clients call it; the first is the metrics' model_name
 	Root                string   // the model's folder, as /v1/models tells it
 	Version             string
@@ -88,6 +92,14 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /v1/models", s.models)
 	s.mux.HandleFunc("GET /v1/models/{id...}", s.oneModel)
 	s.mux.HandleFunc("GET "+api.StatusPath, s.status)
+	s.mux.HandleFunc("POST /tokenize", s.tokenize)
+	s.mux.HandleFunc("POST /detokenize", s.detokenize)
+	s.operating()
+	if s.cfg.Kind != Generates {
+		s.pooledRoutes()
+		s.absent()
+		return
+	}
 	s.mux.HandleFunc("POST /v1/chat/completions", s.generating(s.chat))
 	s.mux.HandleFunc("POST /v1/completions", s.generating(s.completions))
 	s.mux.HandleFunc("POST /v1/responses", s.generating(s.responses))
@@ -96,9 +108,6 @@ func (s *Server) routes() {
 	})
 	s.mux.HandleFunc("POST /v1/messages", s.generating(s.messages))
 	s.mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
-	s.mux.HandleFunc("POST /tokenize", s.tokenize)
-	s.mux.HandleFunc("POST /detokenize", s.detokenize)
-	s.operating()
 	s.absent()
 }
 

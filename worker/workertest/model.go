@@ -19,6 +19,10 @@ type Model struct {
 	// for tests that want certain texts.
 	Bias func(context []int32, logits []float32)
 
+	// Width, when set, makes it a model that embeds: a row of so many numbers
+	// for each sequence, of its tokens and types.
+	Width int
+
 	mu     sync.Mutex
 	fail   error
 	steps  []Shape
@@ -87,6 +91,10 @@ func (m *Model) Run(step *kernels.Step, out *kernels.Result) error {
 	if fail != nil {
 		return fail
 	}
+	if m.Width > 0 {
+		out.Output = m.embed(step)
+		return nil
+	}
 	owner := make([]int, len(step.Tokens))
 	for i, s := range step.Seqs {
 		for r := s.First; r < s.First+s.Count; r++ {
@@ -106,6 +114,22 @@ func (m *Model) Run(step *kernels.Step, out *kernels.Result) error {
 	}
 	out.Sampled = m.result
 	return nil
+}
+
+// embed makes a row of each sequence.
+func (m *Model) embed(step *kernels.Step) [][]float32 {
+	var rows [][]float32
+	for _, s := range step.Seqs {
+		row := make([]float32, m.Width)
+		for r := s.First; r < s.First+s.Count; r++ {
+			for i := range row {
+				x := mix(uint64(step.Tokens[r])+uint64(step.Types[r])<<32, uint64(i))
+				row[i] += (float32(x>>40)/(1<<23) - 1) / float32(s.Count)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // at finds the slot of a position.
