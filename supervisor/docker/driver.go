@@ -1,0 +1,307 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/pkg/stdcopy"
+
+	"roundhouse/supervisor/driver"
+)
+
+// The labels.
+const (
+	labelInstance   = "roundhouse.instance"
+	labelPool       = "roundhouse.pool"
+	labelWorker     = "roundhouse.worker"
+	labelHash       = "roundhouse.config_hash"
+	labelGeneration = "roundhouse.generation"
+	labelURL        = "roundhouse.url"
+)
+
+// Time limits of calls that are not waiting by nature.
+const (
+	callTimeout = 30 * time.Second
+	pullTimeout = time.Hour
+)
+
+// Driver runs workers as containers.
+type Driver struct {
+	engine   engine
+	instance string // the value of labelInstance
+	inside   bool   // the door stands in a container on the workers' network
+	changed  chan struct{}
+	cancel   context.CancelFunc
+	group    sync.WaitGroup
+
+	mu        sync.Mutex
+	takeovers map[string]driver.Spec // by the name of the container that is taken over
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// New returns a driver for the containers of one instance. inside says that
+// the door stands in a container itself and reaches workers by their names.
+func New(host Host, instance string, inside bool) (*Driver, error) {
+	e, err := connect(host)
+	if err != nil {
+		return nil, err
+	}
+	return newDriver(e, instance, inside), nil
+}
+
+func newDriver(e engine, instance string, inside bool) *Driver {
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &Driver{engine: e, instance: instance, inside: inside, changed: make(chan struct{}, 1), cancel: cancel, takeovers: map[string]driver.Spec{}}
+	d.group.Go(func() { d.watch(ctx) })
+	return d
+}
+
+// Expect tells which containers that run already stand for a worker.
+func (d *Driver) Expect(specs []driver.Spec) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.takeovers)
+	for _, s := range specs {
+		if s.Takeover != "" {
+			d.takeovers[s.Takeover] = s
+		}
+	}
+}
+
+// Close lets go of the engine and leaves all containers running.
+func (d *Driver) Close() error {
+	d.cancel()
+	d.group.Wait()
+	return d.engine.Close()
+}
+
+// Changed delivers a value when a container of ours changed, or may have.
+func (d *Driver) Changed() <-chan struct{} { return d.changed }
+
+func (d *Driver) wake() {
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// watch follows the engine's events until ctx ends. A stream that breaks says
+// nothing about what was missed, so everything is listed again.
+func (d *Driver) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		messages, errs := d.engine.Events(ctx, events.ListOptions{Filters: filters.NewArgs(filters.Arg("type", "container"))})
+		for open := true; open; {
+			select {
+			case _, open = <-messages:
+				d.wake()
+			case <-errs:
+				open = false
+			}
+		}
+		d.wake()
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// Name is what a worker's container is called.
+func Name(spec driver.Spec) string {
+	if _, err := strconv.Atoi(spec.Name); err == nil {
+		return "roundhouse-" + spec.Pool + "-" + spec.Name
+	}
+	return spec.Name
+}
+
+// Start pulls the image if it must, takes away the worker's last container,
+// and starts a new one. Whatever fails, no container of this start is left.
+func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
+	if err := d.image(ctx, spec); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 4*callTimeout)
+	defer cancel()
+	if err := d.clear(ctx, spec); err != nil {
+		return err
+	}
+	plan, err := d.plan(ctx, spec)
+	if err != nil {
+		return err
+	}
+	made, err := d.engine.ContainerCreate(ctx, plan.config, plan.host, plan.network, nil, Name(spec))
+	if cerrdefs.IsConflict(err) {
+		return fmt.Errorf("the container name %q is taken by one that is not ours, which is left alone: rename one of the two", Name(spec))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot create the container %s: %w", Name(spec), err)
+	}
+	if err := d.engine.ContainerStart(ctx, made.ID, container.StartOptions{}); err != nil {
+		clean, done := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+		defer done()
+		removed := d.engine.ContainerRemove(clean, made.ID, container.RemoveOptions{Force: true})
+		return errors.Join(fmt.Errorf("cannot start the container %s: %w", Name(spec), err), removed)
+	}
+	return nil
+}
+
+// image makes sure that the image is there, as the pull policy says.
+func (d *Driver) image(ctx context.Context, spec driver.Spec) error {
+	look, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	name := spec.Container.Image
+	_, err := d.engine.ImageInspect(look, name)
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("cannot look for the image %s: %w", name, err)
+	}
+	missing := err != nil
+	switch {
+	case missing && spec.Container.PullPolicy == "never":
+		return fmt.Errorf("the image %s is not there, and pull_policy is \"never\"", name)
+	case !missing && spec.Container.PullPolicy != "always":
+		return nil
+	}
+	pull, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	progress, err := d.engine.ImagePull(pull, name, image.PullOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot pull the image %s: %w", name, err)
+	}
+	defer progress.Close()
+	if _, err := io.Copy(io.Discard, progress); err != nil {
+		return fmt.Errorf("cannot pull the image %s: %w", name, err)
+	}
+	if _, err := d.engine.ImageInspect(pull, name); err != nil {
+		return fmt.Errorf("the image %s was pulled and is not there: %w", name, err)
+	}
+	return nil
+}
+
+// clear takes away what the worker's last generation left: its container, or
+// the name of one that was taken over.
+func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
+	list, err := d.ours(ctx, spec.ID())
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if c.State == container.StateRunning {
+			return fmt.Errorf("the container %s of generation %s still runs", name(c.Names), c.Labels[labelGeneration])
+		}
+		if err := d.engine.ContainerRemove(ctx, c.ID, container.RemoveOptions{}); err != nil && !cerrdefs.IsNotFound(err) {
+			return fmt.Errorf("cannot remove the container %s: %w", name(c.Names), err)
+		}
+	}
+	if spec.Takeover == "" {
+		return nil
+	}
+	old, err := d.engine.ContainerInspect(ctx, spec.Takeover)
+	if cerrdefs.IsNotFound(err) || err == nil && old.State != nil && old.State.Running {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if old.Config != nil && old.Config.Labels[labelInstance] != "" {
+		return nil
+	}
+	kept := spec.Takeover + "-before-roundhouse"
+	if err := d.engine.ContainerRename(ctx, old.ID, kept); err != nil {
+		return fmt.Errorf("cannot rename the container %s, which was taken over, to %s: %w", spec.Takeover, kept, err)
+	}
+	return nil
+}
+
+// ours lists the containers of this instance, of one worker or of all.
+func (d *Driver) ours(ctx context.Context, id string) ([]container.Summary, error) {
+	f := filters.NewArgs(filters.Arg("label", labelInstance+"="+d.instance))
+	if id != "" {
+		f.Add("label", labelWorker+"="+id)
+	}
+	return d.engine.ContainerList(ctx, container.ListOptions{All: true, Filters: f})
+}
+
+func name(names []string) string {
+	if len(names) == 0 {
+		return "without a name"
+	}
+	return strings.TrimPrefix(names[0], "/")
+}
+
+// Stop ends a worker's container. One that is taken over loses its restart
+// policy first, or the engine would bring it back.
+func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, grace+2*callTimeout)
+	defer cancel()
+	list, err := d.ours(ctx, id)
+	if err != nil {
+		return err
+	}
+	seconds := int(grace.Seconds())
+	for _, c := range list {
+		if c.Labels[labelGeneration] == strconv.FormatUint(generation, 10) {
+			err := d.engine.ContainerStop(ctx, c.ID, container.StopOptions{Timeout: &seconds})
+			if cerrdefs.IsNotFound(err) {
+				return nil
+			}
+			return err
+		}
+	}
+	d.mu.Lock()
+	foreign := ""
+	for old, spec := range d.takeovers {
+		if spec.ID() == id && len(list) == 0 {
+			foreign = old
+		}
+	}
+	d.mu.Unlock()
+	if foreign == "" {
+		return nil
+	}
+	if _, err := d.engine.ContainerUpdate(ctx, foreign, container.UpdateConfig{RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}}); err != nil && !cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("cannot take the restart policy from %s: %w", foreign, err)
+	}
+	err = d.engine.ContainerStop(ctx, foreign, container.StopOptions{Timeout: &seconds})
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Logs opens a container's output.
+func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions) (io.ReadCloser, error) {
+	list, err := d.ours(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s has no container", id)
+	}
+	tail := "all"
+	if options.Tail > 0 {
+		tail = strconv.Itoa(options.Tail)
+	}
+	raw, err := d.engine.ContainerLogs(ctx, list[0].ID, container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: options.Follow, Tail: tail})
+	if err != nil {
+		return nil, err
+	}
+	out, in := io.Pipe()
+	go func() { // ends with the stream, which ctx or the reader's Close ends
+		_, err := stdcopy.StdCopy(in, in, raw)
+		raw.Close()
+		in.CloseWithError(err)
+	}()
+	return out, nil
+}

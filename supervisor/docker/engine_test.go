@@ -1,0 +1,235 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
+
+	"roundhouse/configs"
+	"roundhouse/supervisor/driver"
+)
+
+// lab is a Docker engine to test with: the one that answers on this machine,
+// or one of the tests' own, which a test may restart.
+type lab struct {
+	host   Host
+	client *client.Client
+	daemon *exec.Cmd // nil: not ours to restart
+	dir    string
+}
+
+var shared *lab
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared != nil {
+		shared.close()
+	}
+	os.Exit(code)
+}
+
+// engineFor returns the lab, and skips where this machine can have none.
+func engineFor(t *testing.T) *lab {
+	t.Helper()
+	if shared != nil {
+		return shared
+	}
+	l := &lab{}
+	if l.answers() {
+		shared = l
+	} else {
+		if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
+			t.Skip("no Docker engine answers, and there is none to start (dockerd, as root; package docker.io)")
+		}
+		dir, err := os.MkdirTemp("", "rh-docker-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.dir, l.host = dir, Host{URL: "unix://" + dir + "/docker.sock"}
+		shared = l
+		l.start(t)
+	}
+	l.build(t)
+	return l
+}
+
+func (l *lab) answers() bool {
+	e, err := connect(l.host)
+	if err != nil {
+		return false
+	}
+	l.client = e.(*client.Client)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_, err = l.client.Ping(ctx)
+	return err == nil
+}
+
+// start starts the tests' own engine and waits until it answers.
+func (l *lab) start(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(l.dir, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	l.daemon = exec.Command("dockerd", "--data-root", l.dir+"/data", "--exec-root", l.dir+"/exec", "--pidfile", l.dir+"/pid", "-H", l.host.URL)
+	l.daemon.Stdout, l.daemon.Stderr = log, log
+	if err := l.daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "dockerd answers", func() bool { return l.answers() })
+}
+
+func (l *lab) stop() {
+	_ = l.daemon.Process.Signal(os.Interrupt)
+	_ = l.daemon.Wait()
+}
+
+func (l *lab) close() {
+	if l.daemon == nil {
+		return
+	}
+	l.stop()
+	os.RemoveAll(l.dir)
+}
+
+const testImage = "roundhouse-test-worker:1"
+
+// build makes an image of nothing but the test worker.
+func (l *lab) build(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "worker")
+	cmd := exec.Command("go", "build", "-o", path, "./testdata/worker")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	if err := w.WriteHeader(&tar.Header{Name: "worker", Mode: 0o755, Size: int64(len(program))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(program); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.client.ImageImport(t.Context(), image.ImportSource{Source: &layer, SourceName: "-"}, testImage, image.ImportOptions{Changes: []string{`ENTRYPOINT ["/worker"]`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if out, err := io.ReadAll(r); err != nil || bytes.Contains(out, []byte(`"error"`)) {
+		t.Fatal(err, string(out))
+	}
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	late := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-late:
+			t.Fatalf("%s: not within 30 s", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// driverFor returns a driver of an instance of the test's own, whose containers
+// go with the test.
+func driverFor(t *testing.T) (*lab, *Driver) {
+	t.Helper()
+	l := engineFor(t)
+	instance := strings.ToLower(t.Name())
+	d, err := New(l.host, instance, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		list, err := d.ours(context.Background(), "")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, c := range list {
+			if err := l.client.ContainerRemove(context.Background(), c.ID, container.RemoveOptions{Force: true}); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, d
+}
+
+func specFor(name string, generation uint64) driver.Spec {
+	return driver.Spec{
+		Pool: "pool", Name: name, Generation: generation, Hash: "h", Grace: 5 * time.Second,
+		Engine:    configs.Engine{ServedModelName: []string{"fake"}},
+		Container: configs.Container{Image: testImage, PullPolicy: "never", ShmSize: 64 << 20, Ulimits: map[string]int64{"nofile": 4096}, Environment: map[string]string{"A": "b"}},
+	}
+}
+
+// only returns the driver's one instance.
+func only(t *testing.T, d *Driver) driver.Instance {
+	t.Helper()
+	list, err := d.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 1 {
+		t.Fatalf("%d instances: %+v", len(list), list)
+	}
+	return list[0]
+}
+
+func healthy(url string) bool {
+	res, err := http.Get(url + "/health")
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// stranger starts a container that is not ours.
+func (l *lab) stranger(t *testing.T, name string, host bool, args ...string) string {
+	t.Helper()
+	h := &container.HostConfig{RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyAlways}}
+	if host {
+		h.NetworkMode = "host"
+	}
+	c, err := l.client.ContainerCreate(t.Context(), &container.Config{Image: testImage, Cmd: args}, h, nil, nil, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.client.ContainerRemove(context.Background(), c.ID, container.RemoveOptions{Force: true}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := l.client.ContainerStart(t.Context(), c.ID, container.StartOptions{}); err != nil {
+		t.Fatal(fmt.Errorf("the stranger: %w", err))
+	}
+	return c.ID
+}

@@ -1,0 +1,157 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+
+	"roundhouse/supervisor/driver"
+)
+
+// List returns the newest container of every worker, and the containers that
+// are taken over for workers that have none of their own yet.
+func (d *Driver) List(ctx context.Context) ([]driver.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := d.ours(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	newest := map[string]driver.Instance{}
+	for _, c := range list {
+		i, err := d.instanceOf(ctx, c)
+		if cerrdefs.IsNotFound(err) {
+			continue // removed since it was listed
+		}
+		if err != nil {
+			return nil, err
+		}
+		if old, ok := newest[i.ID]; !ok || i.Generation > old.Generation {
+			newest[i.ID] = i
+		}
+	}
+	if err := d.foreign(ctx, newest); err != nil {
+		return nil, err
+	}
+	out := make([]driver.Instance, 0, len(newest))
+	for _, i := range newest {
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+func (d *Driver) instanceOf(ctx context.Context, c container.Summary) (driver.Instance, error) {
+	full, err := d.engine.ContainerInspect(ctx, c.ID)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	generation, err := strconv.ParseUint(c.Labels[labelGeneration], 10, 64)
+	if err != nil {
+		return driver.Instance{}, fmt.Errorf("the container %s: label %s: %w", name(c.Names), labelGeneration, err)
+	}
+	i := driver.Instance{
+		ID: c.Labels[labelWorker], Generation: generation, Hash: c.Labels[labelHash], Container: short(c.ID), Image: c.Image,
+		URL: c.Labels[labelURL],
+	}
+	describe(&i, full)
+	if full.HostConfig != nil {
+		i.Place.CPUs = full.HostConfig.CpusetCpus
+	}
+	if i.URL == "" && i.Running {
+		i.URL = publishedURL(full)
+	}
+	return i, nil
+}
+
+// describe adds what the engine says of a container's process.
+func describe(i *driver.Instance, c container.InspectResponse) {
+	if c.ContainerJSONBase == nil || c.State == nil {
+		return
+	}
+	i.Running, i.PID, i.OOM = c.State.Running && !c.State.Paused, c.State.Pid, c.State.OOMKilled
+	if t, err := time.Parse(time.RFC3339Nano, c.State.StartedAt); err == nil {
+		i.Began = t
+	}
+	if i.Running {
+		return
+	}
+	i.PID, i.Released = 0, true
+	switch {
+	case c.State.Paused:
+		i.Running, i.Released = true, false // it holds all that it held
+	case c.State.OOMKilled:
+		i.Ended = fmt.Sprintf("exit status %d (out of memory)", c.State.ExitCode)
+	case c.State.Error != "":
+		i.Ended = fmt.Sprintf("exit status %d: %s", c.State.ExitCode, c.State.Error)
+	case c.State.ExitCode > 128:
+		i.Ended = fmt.Sprintf("exit status %d (signal %d)", c.State.ExitCode, c.State.ExitCode-128)
+	default:
+		i.Ended = fmt.Sprintf("exit status %d", c.State.ExitCode)
+	}
+}
+
+func short(id string) string {
+	if len(id) > 12 {
+		return id[:12]
+	}
+	return id
+}
+
+// foreign adds the containers that run already and stand for a worker. They
+// count as what is configured, so that it takes a turn to replace them.
+func (d *Driver) foreign(ctx context.Context, have map[string]driver.Instance) error {
+	d.mu.Lock()
+	specs := make([]driver.Spec, 0, len(d.takeovers))
+	for _, s := range d.takeovers {
+		specs = append(specs, s)
+	}
+	d.mu.Unlock()
+	for _, spec := range specs {
+		if _, ok := have[spec.ID()]; ok {
+			continue
+		}
+		c, err := d.engine.ContainerInspect(ctx, spec.Takeover)
+		if cerrdefs.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if c.Config != nil && c.Config.Labels[labelInstance] != "" {
+			continue
+		}
+		i := driver.Instance{ID: spec.ID(), Generation: 1, Hash: spec.Hash, Container: short(c.ID), Foreign: true}
+		if c.Config != nil {
+			i.Image = c.Config.Image
+		}
+		describe(&i, c)
+		if !i.Running {
+			continue // it is not there to be taken over
+		}
+		if i.URL = publishedURL(c); i.URL == "" {
+			i.URL = "http://127.0.0.1:" + strconv.Itoa(spec.Port)
+		}
+		have[spec.ID()] = i
+	}
+	return nil
+}
+
+// publishedURL is where a bridged container's port is published; empty: none.
+func publishedURL(c container.InspectResponse) string {
+	if c.NetworkSettings == nil {
+		return ""
+	}
+	for port, bindings := range c.NetworkSettings.Ports {
+		if port.Proto() != "tcp" {
+			continue
+		}
+		for _, b := range bindings {
+			return "http://127.0.0.1:" + b.HostPort
+		}
+	}
+	return ""
+}

@@ -1,0 +1,43 @@
+// Command worker is the smallest server that a container can hold: it answers
+// /health and /v1/models on --port, after --delay, or ends with --exit.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	port := flag.String("port", "8000", "")
+	host := flag.String("host", "", "")
+	model := flag.String("served-model-name", "fake", "")
+	exit := flag.Int("exit", 0, "end at once with this status")
+	delay := flag.Duration("delay", 0, "")
+	flag.Parse()
+	fmt.Println("worker", *model)
+	if *exit != 0 {
+		os.Exit(*exit)
+	}
+	time.Sleep(*delay)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"data":[{"id":%q}]}`, *model) })
+	mux.HandleFunc("/v1/completions", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"choices":[{"text":"ok"}]}`) })
+	server := &http.Server{Addr: *host + ":" + *port, Handler: mux}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() {
+		<-ctx.Done()
+		_ = server.Shutdown(context.Background())
+	}()
+	if err := server.ListenAndServe(); err != http.ErrServerClosed {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
