@@ -18,6 +18,8 @@ import (
 const help = `roundhouse-worker serves one model over vLLM's HTTP API.
 
   roundhouse-worker serve [MODEL] [flags]   vLLM's flags; without a model, the built-in demonstration model
+  roundhouse-worker plan --memory 24GiB [--model DIR]   whether a model fits, and how much it can serve, in each format
+  roundhouse-worker models                  the architectures that it serves
   roundhouse-worker version                 what this build is
 
 Of its own: --device cpu, --cpus LIST, --mems LIST, --legacy-metrics, and --pace DURATION (for tests: the least time of a step).
@@ -35,6 +37,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	switch args[0] {
 	case "serve":
 		return serve(args[1:], stderr)
+	case "plan":
+		return plan(args[1:], stdout, stderr)
+	case "models":
+		return models(args[1:], stdout, stderr)
 	case "version", "--version":
 		fmt.Fprintln(stdout, "roundhouse-worker", api.Version)
 		return 0

@@ -93,6 +93,43 @@ func TestQuantisedFormats(t *testing.T) {
 	}
 }
 
+// TestFormatMismatch: a format that the checkpoint cannot be kept in is refused
+// in vLLM's words.
+func TestFormatMismatch(t *testing.T) {
+	f := readFixture(t, quantisedFixture)
+	build := func(config map[string]any, tensors []fixtureTensor, format kernels.Format) error {
+		m := openFixture(t, config, tensors)
+		specs := m.KVGroups(blockTokens, kernels.BF16)
+		specs[0].Blocks = 1
+		_, err := m.Build(ref.New(), BuildOptions{Format: format, KV: specs})
+		return err
+	}
+	mismatch := func(v variant, format kernels.Format, have string) {
+		t.Helper()
+		err := build(v.config(f), v.changed(f), format)
+		if have == "" && err != nil || have != "" && (err == nil || !strings.Contains(err.Error(), "model config ("+have+") does not match")) {
+			t.Errorf("%s as %v: got %v; want a mismatch of %q", v.Name, format, err, have)
+		}
+	}
+	mismatch(variant{Name: "floats"}, kernels.FormatGPTQ, "none")
+	mismatch(variant{Name: "floats"}, kernels.FormatInt4, "")
+	for _, v := range f.Variants {
+		switch method := v.Patch["quantization_config"].(map[string]any)["quant_method"]; method {
+		case "gptq":
+			mismatch(v, kernels.FormatGPTQ, "")
+			mismatch(v, kernels.FormatAWQ, "gptq")
+			mismatch(v, kernels.FormatInt4, "gptq")
+		case "awq":
+			mismatch(v, kernels.FormatAWQ, "")
+			mismatch(v, kernels.FormatFP8, "awq")
+		case "fp8":
+			mismatch(v, kernels.FormatFP8, "")
+			mismatch(v, kernels.FormatInt8, "")
+			mismatch(v, kernels.FormatGPTQ, "fp8")
+		}
+	}
+}
+
 // TestHostileQuantisation: what of quantization_config is not known is refused.
 func TestHostileQuantisation(t *testing.T) {
 	f := readFixture(t, quantisedFixture)

@@ -132,6 +132,9 @@ func (m *Model) WeightBytes(format kernels.Format) int64 {
 
 // count is a binder that loads nothing.
 func (m *Model) count(format kernels.Format) *binder {
+	if format == kernels.FormatGPTQ || format == kernels.FormatAWQ || format == kernels.FormatMXFP4 {
+		format = kernels.FormatBF16 // of what the checkpoint does not have in its own format
+	}
 	return &binder{set: m.set, format: format, quant: m.settings.quant, bound: map[string]kernels.Weight{}}
 }
 
@@ -156,6 +159,9 @@ type Built struct {
 func (m *Model) Build(be kernels.Backend, o BuildOptions) (*Built, error) {
 	if len(o.KV) != len(m.groups) {
 		return nil, fmt.Errorf("BuildOptions.KV has %d groups; the model has %d", len(o.KV), len(m.groups))
+	}
+	if err := m.settings.quant.fits(o.Format); err != nil {
+		return nil, err
 	}
 	built := &Built{}
 	for i, spec := range o.KV {

@@ -49,6 +49,9 @@ func (m *Model) Plan(o PlanOptions) (Plan, error) {
 	if o.MaxModelLen < 1 || o.MaxModelLen > m.config.MaxPositions {
 		return p, fmt.Errorf("max_model_len is %d; want 1 to %d, which is what the model was made for", o.MaxModelLen, m.config.MaxPositions)
 	}
+	if err := m.settings.quant.fits(o.Format); err != nil {
+		return p, err
+	}
 	if o.BlockTokens < 1 || o.Limits.Tokens < 1 || o.Limits.Seqs < 1 {
 		return p, fmt.Errorf("blocks of %d tokens, steps of %d tokens and %d sequences; want at least 1 of each", o.BlockTokens, o.Limits.Tokens, o.Limits.Seqs)
 	}
@@ -71,7 +74,13 @@ func (m *Model) Plan(o PlanOptions) (Plan, error) {
 	return p, nil
 }
 
-func gib(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }
+// gib writes bytes as vLLM does, and small ones so that they can be read.
+func gib(n int64) string {
+	if n > 0 && n < 1<<27 {
+		return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+}
 
 // activations is the memory of every value of the program at its most rows.
 func (m *Model) activations(l kernels.Limits) int64 {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -90,5 +91,30 @@ func TestPlanWindows(t *testing.T) {
 	}
 	if math.Abs(p.Concurrency-4) > 1e-9 {
 		t.Errorf("%g sequences at once; want the 4 that windows were planned for", p.Concurrency)
+	}
+}
+
+// TestReport: a table a person can read, and why a format does not fit.
+func TestReport(t *testing.T) {
+	base := readFixture(t, quantisedFixture)
+	m := openFixture(t, base.Config, base.Tensors)
+	var out strings.Builder
+	o := planOptions(5 << 19)
+	if err := m.Report(&out, o); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Qwen3ForCausalLM: 2 layers of 256, vocabulary 72, 256 positions",
+		"float32     no    2.40 MiB",
+		"sym_int4    yes   0.37 MiB",
+		"float32: No available memory for the cache blocks",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	if err := m.Report(&out, planOptions(1<<10)); !errors.Is(err, ErrFitsNowhere) || strings.Count(out.String(), "No available memory for the cache blocks") != 6 {
+		t.Errorf("got %v; want ErrFitsNowhere with a reason for each format:\n%s", err, out.String())
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"roundhouse/kernels"
 )
 
 // quant is how a checkpoint's linears were quantised before it was published.
@@ -47,6 +49,27 @@ type quantFile struct {
 			Block     []int  `json:"block_structure"`
 		} `json:"weights"`
 	} `json:"config_groups"`
+}
+
+// fits says whether the linears can be kept in a format. GPTQ, AWQ and MXFP4
+// are formats of checkpoints, not of what is made while loading; and codes of
+// four bits are not turned into other codes.
+func (q *quant) fits(format kernels.Format) error {
+	have := "none"
+	if q != nil {
+		have = q.method
+	}
+	ok := true
+	switch format {
+	case kernels.FormatGPTQ, kernels.FormatAWQ, kernels.FormatMXFP4:
+		ok = have == format.String()
+	case kernels.FormatInt8, kernels.FormatInt4, kernels.FormatFP8:
+		ok = have == "none" || have == "fp8" || have == "mxfp4"
+	}
+	if !ok {
+		return fmt.Errorf("Quantization method specified in the model config (%s) does not match the quantization method specified in the `quantization` argument (%v); leave the argument out", have, format)
+	}
+	return nil
 }
 
 // readQuant reads quantization_config; nil where there is none.

@@ -2,7 +2,9 @@ package model
 
 import (
 	"fmt"
+	"io"
 	"strings"
+	"text/tabwriter"
 )
 
 // Support is one architecture of the table.
@@ -30,6 +32,16 @@ func (a architecture) golden() string {
 		return a.fixture + ".json, " + a.embeds + ".json"
 	}
 	return a.fixture + ".json"
+}
+
+// WriteTable writes the architectures for a terminal.
+func WriteTable(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ARCHITECTURE\tKIND\tMODELS\tTESTED")
+	for _, s := range Supported() {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Architecture, s.Kind, s.Families, s.Features)
+	}
+	return t.Flush()
 }
 
 // Table is docs/models.md, which a test holds to the code.
