@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"roundhouse/kernels"
 	"roundhouse/kernels/cpu"
 	"roundhouse/kernels/kerneltest"
 )
@@ -12,7 +13,9 @@ func BenchmarkKernels(b *testing.B) {
 	for _, level := range cpu.Levels() {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%s/threads=%d", level, threads), func(b *testing.B) {
-				kerneltest.Bench(b, open(b, cpu.Options{Threads: threads, Level: level}), threads)
+				kerneltest.Bench(b, open(b, cpu.Options{Threads: threads, Level: level}), threads, func(f kernels.Format) float64 {
+					return cpu.Peak(level, f, threads)
+				})
 			})
 		}
 	}

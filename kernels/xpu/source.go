@@ -60,7 +60,7 @@ func source(t Tuning) string {
 			fmt.Fprintf(&s, "#define NAME %s\n#define FORMAT %s\n", linearName(l.format, many), l.macro)
 			switch {
 			case t.matrix(l.format) && many:
-				fmt.Fprintf(&s, "#define MT %d\n%s", t.Tiles, text("matrix"))
+				fmt.Fprintf(&s, "#define MT %d\n%s", t.tiles(l.format), text("matrix"))
 			case t.matrix(l.format):
 				fmt.Fprintf(&s, "#define MT 1\n%s", text("matrix"))
 			case many:

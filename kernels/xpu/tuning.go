@@ -39,11 +39,20 @@ func (t Tuning) matrix(f kernels.Format) bool {
 	return t.Lanes > 0 && f != kernels.FormatF32 && f != kernels.FormatF16
 }
 
+// tiles is the tiles of 8 rows in a group with many rows. Formats that are widened on
+// the way need registers for it; on sub-groups of 8 there is room for one tile.
+func (t Tuning) tiles(f kernels.Format) int {
+	if t.Lanes == 8 && (f == kernels.FormatFP8 || f == kernels.FormatMXFP4) {
+		return 1
+	}
+	return t.Tiles
+}
+
 // group is the work-items of one group of a linear, and the rows that it computes.
 func (t Tuning) group(f kernels.Format, many bool) (items, rows int) {
 	switch {
 	case t.matrix(f) && many:
-		return t.Lanes * t.Split, 8 * t.Tiles
+		return t.Lanes * t.Split, 8 * t.tiles(f)
 	case t.matrix(f):
 		return t.Lanes * t.Split, 1
 	case many:

@@ -34,3 +34,13 @@ func open(t testing.TB, tuning Tuning) *Backend {
 }
 
 func TestConformance(t *testing.T) { kerneltest.Run(t, open(t, Tuning{})) }
+
+// The matrix unit's lane layouts, computed without one: what runs here is what the
+// GPU runs, but for the instruction itself.
+func TestMatrixUnit(t *testing.T) {
+	for _, lanes := range []int{8, 16} {
+		t.Run(map[int]string{8: "8 lanes", 16: "16 lanes"}[lanes], func(t *testing.T) {
+			kerneltest.Linears(t, open(t, Tuning{Split: 3, Rows: 4, Lanes: lanes, Tiles: 2}))
+		})
+	}
+}

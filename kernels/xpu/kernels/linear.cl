@@ -129,6 +129,7 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 	const int units = (depth + UNIT - 1) / UNIT;
 	__global const uint *w = arena + base + (long)tile * units * UNIT * TILE + lane;
 	float sum[R];
+	UNROLL
 	for (int r = 0; r < R; r++)
 		sum[r] = 0.0f;
 
@@ -138,6 +139,7 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 	__global const uint *wz = arena + base + zeros + (long)tile * columns * TILE + lane;
 	for (int u0 = 0; u0 < units; u0 += SPLIT) {
 		const int u = u0 + slice;
+		UNROLL
 		for (int r = 0; r < R; r++) {
 			const int row = min(row0 + r, rows - 1) / share;
 			float term = 0.0f;
@@ -157,11 +159,13 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 		barrier(CLK_LOCAL_MEM_FENCE);
 		if (slice == 0)
 			for (int s = 0; s < SPLIT && u0 + s < units; s++)
+				UNROLL
 				for (int r = 0; r < R; r++)
 					sum[r] = sum[r] + parts[(s * R + r) * TILE + lane];
 		barrier(CLK_LOCAL_MEM_FENCE);
 	}
 #if FORMAT == INT8
+	UNROLL
 	for (int r = 0; r < R; r++)
 		sum[r] = sum[r] * ws[0];
 #endif
@@ -176,16 +180,19 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 #elif FORMAT == MXFP4
 		s = from_e8m0(((__global const uchar *)(arena + base + scales))[((long)tile * units + u) * TILE + lane]);
 #endif
+		UNROLL
 		for (int r = 0; r < R; r++) {
 			const int row = min(row0 + r, rows - 1) / share;
 			float part = CAT(NAME, _unit)(w + (long)u * UNIT * TILE, x + (long)row * stride, u, k);
 			sum[r] = fma(part, s, sum[r]);
 		}
 	}
+	UNROLL
 	for (int r = 0; r < R; r++)
 		parts[(slice * R + r) * TILE + lane] = sum[r];
 	barrier(CLK_LOCAL_MEM_FENCE);
 	if (slice == 0)
+		UNROLL
 		for (int r = 0; r < R; r++)
 			for (int s = 1; s < SPLIT; s++)
 				sum[r] += parts[(s * R + r) * TILE + lane];
@@ -194,6 +201,7 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 	const int o = tile * TILE + lane;
 	if (slice != 0 || o >= n)
 		return;
+	UNROLL
 	for (int r = 0; r < R && row0 + r < rows; r++) {
 		const long at = (long)(row0 + r) * outStride + first + o;
 		float y = sum[r] * scale;

@@ -43,6 +43,7 @@
 // column loads what step s of a unit multiplies: eight dwords along K of one output.
 inline int8 CAT(NAME, _column)(__global const uint *w, int s) {
 	uint b[8];
+	UNROLL
 	for (int j = 0; j < 8; j++) {
 #if FORMAT == BF16
 		b[j] = w[j * TILE];
@@ -64,6 +65,7 @@ inline int8 CAT(NAME, _column)(__global const uint *w, int s) {
 // rows loads this lane's slices of 8 rows at dword d of the operands.
 inline A CAT(NAME, _rows)(__global const uint *x, int stride, int row0, int rows, int share, int d, int lane) {
 	SLICE a[8];
+	UNROLL
 	for (int i = 0; i < 8; i++) {
 		const long row = min(row0 + i, rows - 1) / share;
 		a[i] = ((__global const SLICE *)(x + row * stride + d))[lane];
@@ -92,8 +94,11 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 	const int units = (k + DEPTH - 1) / DEPTH;
 	__global const uint *w = arena + base + (long)tile * units * UNIT * TILE + lane;
 	float sum[MT][NT][8];
+	UNROLL
 	for (int m = 0; m < MT; m++)
+		UNROLL
 		for (int t = 0; t < NT; t++)
+			UNROLL
 			for (int i = 0; i < 8; i++)
 				sum[m][t][i] = 0.0f;
 
@@ -117,12 +122,15 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 		// the exchange.
 		const int mine = INTEGER ? round * SPLIT + slice : slice * each + round;
 		const int u = min(mine, units - 1);
+		UNROLL
 		for (int t = 0; t < NT; t++) {
 			ACC acc[MT];
+			UNROLL
 			for (int m = 0; m < MT; m++)
 				acc[m] = (ACC)(0);
 			for (int s = 0; s < STEPS; s++) {
 				const int8 b = CAT(NAME, _column)(w + (long)u * UNIT * TILE + t * LANES, s);
+				UNROLL
 				for (int m = 0; m < MT; m++) {
 					const A a = CAT(NAME, _rows)(x, stride, row0 + m * 8, rows, share, (u * STEPS + s) * 8, lane);
 #if INTEGER
@@ -132,10 +140,12 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 #endif
 				}
 			}
+			UNROLL
 			for (int m = 0; m < MT; m++) {
 #if INTEGER
 				int exact[8];
 				vstore8(acc[m], 0, exact);
+				UNROLL
 				for (int i = 0; i < 8; i++) {
 					const int row = min(row0 + m * 8 + i, rows - 1) / share;
 					float s = xs[row * units + u];
@@ -156,6 +166,7 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 				s = from_e8m0(((__global const uchar *)(arena + base + scales))[((long)tile * units + u) * TILE + t * LANES + lane]);
 #endif
 				if (mine < units && round < each)
+					UNROLL
 					for (int i = 0; i < 8; i++)
 						sum[m][t][i] = fma(y[i], s, sum[m][t][i]);
 #endif
@@ -165,8 +176,11 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 		barrier(CLK_LOCAL_MEM_FENCE);
 		if (slice == 0)
 			for (int s = 0; s < SPLIT && round * SPLIT + s < units; s++)
+				UNROLL
 				for (int m = 0; m < MT; m++)
+					UNROLL
 					for (int t = 0; t < NT; t++)
+						UNROLL
 						for (int i = 0; i < 8; i++)
 							sum[m][t][i] = sum[m][t][i] + parts[((s * MT + m) * NT + t) * LANES * 8 + i * LANES + lane];
 		barrier(CLK_LOCAL_MEM_FENCE);
@@ -174,16 +188,22 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 	}
 
 #if !INTEGER
+	UNROLL
 	for (int m = 0; m < MT; m++)
+		UNROLL
 		for (int t = 0; t < NT; t++)
+			UNROLL
 			for (int i = 0; i < 8; i++)
 				parts[((slice * MT + m) * NT + t) * LANES * 8 + i * LANES + lane] = sum[m][t][i];
 	barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 	if (slice != 0)
 		return;
+	UNROLL
 	for (int m = 0; m < MT; m++)
+		UNROLL
 		for (int t = 0; t < NT; t++)
+			UNROLL
 			for (int i = 0; i < 8; i++) {
 				const int row = row0 + m * 8 + i, o = tile * TILE + t * LANES + lane;
 				if (row >= min(rows, row0 + height) || o >= n)

@@ -12,6 +12,9 @@
 
 #define TILE 16
 
+// Before a loop over registers: rolled, its array would lie in memory.
+#define UNROLL __attribute__((opencl_unroll_hint))
+
 #ifdef __OPENCL_C_VERSION__
 #define NaN nan(0u)
 #endif
@@ -89,7 +92,11 @@ inline float from_e2m1(uint v) {
 	return (v & 8u) ? -x : x;
 }
 
-inline float from_e8m0(uint b) { return b == 255u ? NaN : ldexp(1.0f, (int)b - 127); }
+inline float from_e8m0(uint b) {
+	if (b == 255u)
+		return NaN;
+	return as_float(b == 0u ? 0x00400000u : b << 23);
+}
 
 // The formats of weights, as in kernels.Format.
 #define F32 0

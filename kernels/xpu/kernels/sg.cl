@@ -42,13 +42,16 @@ float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(A 
 // spread puts every lane's slices of a where the others see them.
 inline void spread(A a, __local SLICE *shared) {
 	const int lane = get_local_id(0) % LANES;
+	SLICE mine[8];
+	vstore8(a, 0, mine);
 	barrier(CLK_LOCAL_MEM_FENCE);
-	vstore8(a, lane, shared);
+	for (int i = 0; i < 8; i++)
+		shared[lane * 8 + i] = mine[i];
 	barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 // row_dword is dword j of row i of a.
-inline uint row_dword(__local const SLICE *shared, int i, int j) {
+inline uint row_dword(const __local SLICE *shared, int i, int j) {
 #if LANES == 8
 	return as_uint(shared[j * 8 + i]);
 #else
