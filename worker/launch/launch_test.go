@@ -174,32 +174,8 @@ func TestStartErrors(t *testing.T) {
 
 // TestServe starts a worker on the demonstration model, asks it, and stops it.
 func TestServe(t *testing.T) {
-	port, err := reserve("127.0.0.1", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := port.listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := ln.Addr().(*net.TCPAddr).Port
-	_ = ln.Close()
-	o, err := ParseServe([]string{"--host", "127.0.0.1", "--port", fmt.Sprint(number), "--served-model-name", "X", "--cpus", "0"}, noEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	url := fmt.Sprintf("http://127.0.0.1:%d", number)
-	ready := make(chan struct{})
-	log := slog.New(slog.NewTextHandler(&sees{"msg=ready", ready}, nil))
-	go func() { served <- Serve(ctx, o, log) }()
-	select {
-	case <-ready:
-	case err := <-served:
-		t.Fatal(err)
-	}
-	resp, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"X","messages":[{"role":"user","content":"Say"}],"max_tokens":4}`))
+	s := serveDemo(t, "--served-model-name", "X", "--cpus", "0")
+	resp, err := http.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"X","messages":[{"role":"user","content":"Say"}],"max_tokens":4}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,11 +185,11 @@ func TestServe(t *testing.T) {
 		t.Fatalf("%d %s", resp.StatusCode, body)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	stop()
-	if err := <-served; err != nil {
+	s.stop()
+	if err := <-s.done; err != nil {
 		t.Fatal(err)
 	}
-	if _, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", number)); err == nil {
+	if _, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://")); err == nil {
 		t.Fatal("the port is still open")
 	}
 }
