@@ -13,15 +13,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// logsCommand shows what workers, or the door, have written.
+// logsCommand shows what workers have written.
 func logsCommand(c *console) *cobra.Command {
 	var f adminFlags
 	var follow bool
 	var tail int
 	cmd := &cobra.Command{
-		Use:   "logs POOL|POOL/NAME|NAME|door",
-		Short: "Show what workers, or the door, have written",
-		Long: `Show what workers, or the door, have written. With several workers each line
+		Use:   "logs POOL|POOL/NAME|NAME",
+		Short: "Show what workers have written",
+		Long: `Show what workers have written. With several workers each line
 begins with its worker's name. With --json, one object a line.`,
 		GroupID: groupLook,
 		Args:    usage(cobra.ExactArgs(1)),
@@ -30,18 +30,13 @@ begins with its worker's name. With --json, one object a line.`,
 			if err != nil {
 				return err
 			}
-			var ids []target
-			if args[0] == "door" || strings.HasPrefix(args[0], "door/") {
-				_, name, _ := strings.Cut(args[0], "/")
-				ids = []target{{"door", name}}
-			} else {
-				_, workers, err := a.resolve(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				for _, w := range workers {
-					ids = append(ids, target{w.Pool, w.Name})
-				}
+			_, workers, err := a.resolve(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			ids := make([]target, len(workers))
+			for i, w := range workers {
+				ids[i] = target{w.Pool, w.Name}
 			}
 			p := &logPrinter{console: c, named: len(ids) > 1, json: f.json}
 			return p.all(cmd.Context(), a, ids, fmt.Sprintf("?tail=%d&follow=%t", tail, follow))

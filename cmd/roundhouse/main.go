@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // for images that have no zoneinfo of their own
 
 	"github.com/spf13/cobra"
 )
