@@ -62,6 +62,7 @@ const (
 	kindBF16
 	kindF16
 	kindFP8
+	kindMXFP4
 	kindInt8
 	kindInt4
 	kindInt4Zero // with zero points
@@ -69,7 +70,7 @@ const (
 )
 
 // rowBytes is the size of one block of a tile, by kind.
-var blockBytes = [kinds]int{kindF32: 32 * 64, kindBF16: 16 * 64, kindF16: 32 * 32, kindFP8: 32 * 16,
+var blockBytes = [kinds]int{kindF32: 32 * 64, kindBF16: 16 * 64, kindF16: 32 * 32, kindFP8: 32 * 16, kindMXFP4: 4 * 64,
 	kindInt8: 32 * 64, kindInt4: 16 * 64, kindInt4Zero: 16 * 64}
 
 // integer says whether a kind has integer activations, in groups of 128.

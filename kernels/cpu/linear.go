@@ -255,6 +255,9 @@ func (p *product) fill(t *tile, at, r int) {
 	t.w, t.wStride = unsafe.Pointer(&w.data[at*bytes]), uintptr(bytes)
 	t.a, t.aStride = unsafe.Pointer(&row[0]), uintptr(p.packing.stride)
 	t.blocks = uintptr(w.blocks)
+	if w.kind == kindMXFP4 {
+		t.scales, t.scaleTile = unsafe.Pointer(&w.halves[at*w.blocks*16]), uintptr(w.blocks*16)
+	}
 	if p.packing.form != formInteger {
 		return
 	}

@@ -30,6 +30,7 @@ func portable() *level {
 	l.matrix[kindBF16] = one(multiplyBF16)
 	l.matrix[kindF16] = one(multiplyF16)
 	l.matrix[kindFP8] = one(multiplyFP8)
+	l.matrix[kindMXFP4] = one(multiplyMXFP4)
 	l.matrix[kindInt8] = one(multiplyInt8)
 	l.matrix[kindInt4] = one(multiplyInt4)
 	l.matrix[kindInt4Zero] = one(multiplyInt4Zero)
@@ -126,6 +127,29 @@ func multiplyFP8(t *tile) {
 		}
 		for j := range total {
 			total[j] += sums[0][j] + sums[1][j]
+		}
+	}
+	*(*lanes)(t.out) = total
+}
+
+// multiplyMXFP4 sums over e2m1 values and scales each block of 32 columns by its
+// power of two, which is exact.
+func multiplyMXFP4(t *tile) {
+	var total lanes
+	w := unsafe.Slice((*[4][16]uint32)(t.w), t.blocks)
+	a := unsafe.Slice((*[32]float32)(t.a), t.blocks)
+	scales := unsafe.Slice((*[16]uint8)(t.scales), t.blocks)
+	for b := range a {
+		var sums [2]lanes
+		for k, x := range &a[b] {
+			row, sum := &w[b][k/8], &sums[k&1]
+			for j := range total {
+				sum[j] += float32(num.FromE2M1(uint8(row[j]>>(k%8*4))) * x)
+			}
+		}
+		for j := range total {
+			scale := math.Float32frombits(uint32(scales[b][j]) << 23)
+			total[j] += float32((sums[0][j] + sums[1][j]) * scale)
 		}
 	}
 	*(*lanes)(t.out) = total

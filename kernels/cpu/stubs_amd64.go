@@ -43,6 +43,9 @@ func multiplyFP8_1x2_AVX2(t *tile)
 func multiplyFP8_1x1_AVX2(t *tile)
 
 //go:noescape
+func multiplyMXFP4_1x1_AVX2(t *tile)
+
+//go:noescape
 func multiplyInt8_1x1_AVX2(t *tile)
 
 //go:noescape
@@ -187,6 +190,24 @@ func multiplyFP8_2x1_AVX512(t *tile)
 func multiplyFP8_1x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyMXFP4_4x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyMXFP4_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyMXFP4_1x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyMXFP4_4x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyMXFP4_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyMXFP4_1x1_AVX512(t *tile)
+
+//go:noescape
 func multiplyInt8_4x2_AVX512(t *tile)
 
 //go:noescape
@@ -298,6 +319,7 @@ func matrixAVX2() [kinds][]multiply {
 		kindBF16:     {{2, 1, multiplyBF16_2x1_AVX2}, {1, 2, multiplyBF16_1x2_AVX2}, {1, 1, multiplyBF16_1x1_AVX2}},
 		kindF16:      {{2, 1, multiplyF16_2x1_AVX2}, {1, 2, multiplyF16_1x2_AVX2}, {1, 1, multiplyF16_1x1_AVX2}},
 		kindFP8:      {{2, 1, multiplyFP8_2x1_AVX2}, {1, 2, multiplyFP8_1x2_AVX2}, {1, 1, multiplyFP8_1x1_AVX2}},
+		kindMXFP4:    {{1, 1, multiplyMXFP4_1x1_AVX2}},
 		kindInt8:     {{1, 1, multiplyInt8_1x1_AVX2}},
 		kindInt4:     {{1, 1, multiplyInt4_1x1_AVX2}},
 		kindInt4Zero: {{1, 1, multiplyInt4Zero_1x1_AVX2}},
@@ -311,6 +333,7 @@ func matrixAVX512() [kinds][]multiply {
 		kindBF16:     {{4, 2, multiplyBF16_4x2_AVX512}, {2, 2, multiplyBF16_2x2_AVX512}, {1, 4, multiplyBF16_1x4_AVX512}, {1, 2, multiplyBF16_1x2_AVX512}, {4, 1, multiplyBF16_4x1_AVX512}, {2, 1, multiplyBF16_2x1_AVX512}, {1, 1, multiplyBF16_1x1_AVX512}},
 		kindF16:      {{4, 2, multiplyF16_4x2_AVX512}, {2, 2, multiplyF16_2x2_AVX512}, {1, 4, multiplyF16_1x4_AVX512}, {1, 2, multiplyF16_1x2_AVX512}, {4, 1, multiplyF16_4x1_AVX512}, {2, 1, multiplyF16_2x1_AVX512}, {1, 1, multiplyF16_1x1_AVX512}},
 		kindFP8:      {{4, 2, multiplyFP8_4x2_AVX512}, {2, 2, multiplyFP8_2x2_AVX512}, {1, 4, multiplyFP8_1x4_AVX512}, {1, 2, multiplyFP8_1x2_AVX512}, {4, 1, multiplyFP8_4x1_AVX512}, {2, 1, multiplyFP8_2x1_AVX512}, {1, 1, multiplyFP8_1x1_AVX512}},
+		kindMXFP4:    {{4, 2, multiplyMXFP4_4x2_AVX512}, {2, 2, multiplyMXFP4_2x2_AVX512}, {1, 2, multiplyMXFP4_1x2_AVX512}, {4, 1, multiplyMXFP4_4x1_AVX512}, {2, 1, multiplyMXFP4_2x1_AVX512}, {1, 1, multiplyMXFP4_1x1_AVX512}},
 		kindInt8:     {{4, 2, multiplyInt8_4x2_AVX512}, {2, 2, multiplyInt8_2x2_AVX512}, {1, 2, multiplyInt8_1x2_AVX512}, {4, 1, multiplyInt8_4x1_AVX512}, {2, 1, multiplyInt8_2x1_AVX512}, {1, 1, multiplyInt8_1x1_AVX512}},
 		kindInt4:     {{4, 2, multiplyInt4_4x2_AVX512}, {2, 2, multiplyInt4_2x2_AVX512}, {1, 2, multiplyInt4_1x2_AVX512}, {4, 1, multiplyInt4_4x1_AVX512}, {2, 1, multiplyInt4_2x1_AVX512}, {1, 1, multiplyInt4_1x1_AVX512}},
 		kindInt4Zero: {{4, 2, multiplyInt4Zero_4x2_AVX512}, {2, 2, multiplyInt4Zero_2x2_AVX512}, {1, 2, multiplyInt4Zero_1x2_AVX512}, {4, 1, multiplyInt4Zero_4x1_AVX512}, {2, 1, multiplyInt4Zero_2x1_AVX512}, {1, 1, multiplyInt4Zero_1x1_AVX512}},

@@ -24,7 +24,7 @@ type weight struct {
 	rows   []float32 // a scale for each output (tiles·16), or (tiles, groups, 16); nil: none
 	groups int       // of columns with a scale of their own, in fp8; 0: the row has one
 	group  int       // blocks of such a group
-	halves []byte    // fp16 scales (tiles, blocks, 16) of int4
+	halves []byte    // scales (tiles, blocks, 16): fp16 of int4, e8m0 of mxfp4
 	zeros  []byte    // zero points (tiles, blocks, 16) of int4
 	order  []int32   // the input column of each column; nil: in order
 }
@@ -38,7 +38,7 @@ func (w *weight) Bytes() int64 {
 // kindOf is the kind of matrix that each format is kept as.
 var kindOf = map[kernels.Format]int{kernels.FormatF32: kindF32, kernels.FormatBF16: kindBF16, kernels.FormatF16: kindF16,
 	kernels.FormatFP8: kindFP8, kernels.FormatInt8: kindInt8, kernels.FormatInt4: kindInt4,
-	kernels.FormatGPTQ: kindInt4Zero, kernels.FormatAWQ: kindInt4Zero, kernels.FormatMXFP4: kindBF16}
+	kernels.FormatGPTQ: kindInt4Zero, kernels.FormatAWQ: kindInt4Zero, kernels.FormatMXFP4: kindMXFP4}
 
 // Weight implements kernels.Backend. The threads of the backend pack it, unless
 // the cache file has it.
@@ -109,6 +109,8 @@ func (b *Backend) room(w *weight) (err error) {
 		fallthrough
 	case kindFP8:
 		w.rows, err = of[float32](&b.weights, 16*w.tiles*max(w.groups, 1))
+	case kindMXFP4:
+		w.halves, err = b.weights.bytes(16 * w.tiles * w.blocks)
 	case kindInt4Zero:
 		if w.zeros, err = b.weights.bytes(16 * w.tiles * w.blocks); err != nil {
 			return err
@@ -126,11 +128,9 @@ func (w *weight) packRows(src kernels.Source, thread, threads int) error {
 	signed, scales := make([]int8, w.in), make([]float32, max(w.groups, 1))
 	for o := w.tiles * thread / threads * 16; o < min(w.tiles*(thread+1)/threads*16, w.out); o++ {
 		switch {
-		case w.format == kernels.FormatMXFP4:
-			for k := range row {
-				i := o*w.in + k
-				row[k] = num.FromE2M1(src.Data[i/2]>>(i%2*4)) * num.FromE8M0(src.Scales[i/32])
-			}
+		case w.kind == kindMXFP4:
+			w.packMXFP4(src, o)
+			continue
 		case w.kind == kindFP8 && src.Type == kernels.F8E4M3:
 			copy(codes, src.Data[o*w.in:])
 			num.ScaleRow(scales, src, o)
@@ -156,6 +156,18 @@ func (w *weight) packRows(src kernels.Source, thread, threads int) error {
 		w.packRow(o, row, codes, signed)
 	}
 	return nil
+}
+
+// packMXFP4 packs one output: eight codes a dword, as the source has them.
+func (w *weight) packMXFP4(src kernels.Source, o int) {
+	for b := range w.blocks {
+		block := (o/16*w.blocks + b) * blockBytes[kindMXFP4]
+		codes := src.Data[o*w.in/2+16*b:][:16]
+		for r := range 4 {
+			copy(w.data[block+64*r+4*(o%16):], codes[4*r:4*r+4])
+		}
+		w.halves[(o/16*w.blocks+b)*16+o%16] = src.Scales[o*w.blocks+b]
+	}
 }
 
 // scale is the place of the scale of row o and group g.
@@ -254,6 +266,9 @@ func (w *weight) at(o, k int) float32 {
 			g = k / (32 * w.group)
 		}
 		return num.FromE4M3(tile[16*k+lane]) * (w.rows[w.scale(o, g)] / 256)
+	case kindMXFP4:
+		code := tile[256*(k/32)+64*(k%32/8)+4*lane+k%8/2] >> (k % 2 * 4)
+		return num.FromE2M1(code) * math.Float32frombits(uint32(w.halves[(o/16*w.blocks+k/32)*16+lane])<<23)
 	case kindInt8:
 		return float32(int8(tile[64*(k/4)+4*lane+k%4]^0x80)) * w.rows[o]
 	}

@@ -9,6 +9,7 @@ package main
 import (
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"strings"
 )
@@ -42,6 +43,7 @@ func Generate(wide bool) string {
 	g.line("")
 	g.line(`#include "textflag.h"`)
 	g.constants()
+	g.e2m1()
 	for _, s := range g.shapes() {
 		g.floats("F32", s, loadF32, false)
 		g.floats("F16", s, loadF16, false)
@@ -49,6 +51,7 @@ func Generate(wide bool) string {
 		g.bf16(s)
 	}
 	for _, s := range g.integerShapes() {
+		g.mxfp4(s)
 		g.int8(s)
 		g.int4(s, false)
 		g.int4(s, true)
@@ -194,6 +197,18 @@ func (g *gen) constants() {
 		g.line("DATA %s<>+0(SB)/4, $0x%08x", c.name, c.bits)
 		g.line("GLOBL %s<>(SB), RODATA|NOPTR, $4", c.name)
 	}
+}
+
+// e2m1 is the table of four-bit floats.
+func (g *gen) e2m1() {
+	for i, v := range []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6} {
+		b := math.Float32bits(v)
+		if i == 8 {
+			b = 1 << 31
+		}
+		g.line("DATA e2m1<>+%d(SB)/4, $0x%08x", 4*i, b)
+	}
+	g.line("GLOBL e2m1<>(SB), RODATA|NOPTR, $64")
 }
 
 // constant broadcasts a constant.

@@ -13,7 +13,7 @@
 #define TILE 16
 
 // Before a loop over registers: rolled, its array would lie in memory.
-#define UNROLL __attribute__((opencl_unroll_hint))
+#define UNROLL
 
 #ifdef __OPENCL_C_VERSION__
 #define NaN nan(0u)
