@@ -20,10 +20,11 @@ type binder struct {
 	total    int64 // bytes of the files that will be read, for progress
 
 	bound   map[string]kernels.Weight
-	missing []string
-	read    int64 // bytes of files bound so far
-	bytes   int64 // of memory for the weights bound so far
-	err     error // the first that the backend or a file gave
+	missing []string // what is not as it should be, the first of it
+	faulty  int      // how much that is in all
+	read    int64    // bytes of files bound so far
+	bytes   int64    // of memory for the weights bound so far
+	err     error    // the first that the backend or a file gave
 }
 
 // counted is a weight of the first pass: a shape and a size.
@@ -138,6 +139,9 @@ func (p piece) elements() int64 {
 // bind makes one weight. The same request gives the same weight, so that tied
 // embeddings are kept once.
 func (b *binder) bind(w wanted) kernels.Weight {
+	if b.hopeless() {
+		return counted{out: w.out, in: w.in}
+	}
 	key := fmt.Sprint(w.format, w.out, w.in, w.pieces)
 	if have, ok := b.bound[key]; ok {
 		return have
@@ -145,6 +149,20 @@ func (b *binder) bind(w wanted) kernels.Weight {
 	made := b.make(w)
 	b.bound[key] = made
 	return made
+}
+
+// mostFaults is how many faults are listed, and a thousandth of those after
+// which looking ends: a hostile config.json can name millions of weights.
+const mostFaults = 50
+
+// hopeless says that so much is wrong that looking on is a waste.
+func (b *binder) hopeless() bool { return b.faulty > 1000*mostFaults }
+
+// miss notes a weight that is not as it should be.
+func (b *binder) miss(format string, args ...any) {
+	if b.faulty++; b.faulty <= mostFaults {
+		b.missing = append(b.missing, fmt.Sprintf(format, args...))
+	}
 }
 
 func (b *binder) make(w wanted) kernels.Weight {
@@ -158,7 +176,7 @@ func (b *binder) make(w wanted) kernels.Weight {
 		}
 		if t := tensors[i].Type; slices.Contains(floats, t) {
 			if float != "" && t != float {
-				b.missing = append(b.missing, fmt.Sprintf("%s is stored as %s, beside %s as %s", p.name, t, w.pieces[0].name, float))
+				b.miss("%s is stored as %s, beside %s as %s", p.name, t, w.pieces[0].name, float)
 				return plan
 			}
 			float = t
@@ -184,11 +202,11 @@ func (b *binder) make(w wanted) kernels.Weight {
 func (b *binder) find(p piece) *weights.Tensor {
 	t := b.set.Lookup(p.name)
 	if t == nil {
-		b.missing = append(b.missing, p.name+" is missing")
+		b.miss("%s is missing", p.name)
 		return nil
 	}
 	if !slices.Equal(t.Shape, p.shape) {
-		b.missing = append(b.missing, fmt.Sprintf("%s has shape %v; want %v", p.name, t.Shape, p.shape))
+		b.miss("%s has shape %v; want %v", p.name, t.Shape, p.shape)
 		return nil
 	}
 	types := p.types
@@ -196,7 +214,7 @@ func (b *binder) find(p piece) *weights.Tensor {
 		types = floats
 	}
 	if !slices.Contains(types, t.Type) {
-		b.missing = append(b.missing, fmt.Sprintf("%s is stored as %s; want %v", p.name, t.Type, types))
+		b.miss("%s is stored as %s; want %v", p.name, t.Type, types)
 		return nil
 	}
 	return t

@@ -39,7 +39,8 @@ func gemma3(g *graph) {
 // its base stood apart, and rope_scaling was not for it.
 func (g *graph) gemma3Local() *rope {
 	if isNull(g.RopeParameters) {
-		return g.newRope(ropeParameters{Type: "default", Theta: g.LocalTheta, PartialRotary: 1}, "rope_local_base_freq")
+		p := ropeParameters{Type: "default", Theta: g.LocalTheta, PartialRotary: 1}
+		return g.newRope(p, p.check("rope_local_base_freq"))
 	}
 	return g.rope(slidingAttention)
 }

@@ -26,7 +26,7 @@ func gptOSS(g *graph) {
 
 func (g *graph) gptOSSExperts(p string, op *kernels.MoE) *kernels.MoE {
 	n, inner := g.LocalExperts, g.Inner
-	if !g.checkExperts(n, inner, op.Top) {
+	if !g.checkExperts(n, inner, op.Top) || g.hopeless() {
 		return op
 	}
 	op.Router = g.router(p+"router.weight", n, g.Hidden)

@@ -65,16 +65,15 @@ func (g *graph) place(layer int) (group, within int) {
 // rope returns the rotation that layers of a kind have.
 func (g *graph) rope(layerType string) *rope {
 	p, err := g.ropeOf(layerType)
-	if err != nil {
-		g.faults = append(g.faults, err.Error())
-		return &rope{}
-	}
-	return newRope(p, g.HeadDim)
+	return g.newRope(p, err)
 }
 
-// newRope is rope for parameters that stand in a field of their own.
-func (g *graph) newRope(p ropeParameters, field string) *rope {
-	if err := p.check(field); err != nil {
+// newRope is the rotation of parameters, or none and a fault.
+func (g *graph) newRope(p ropeParameters, err error) *rope {
+	if err == nil {
+		err = p.fits(g.HeadDim)
+	}
+	if err != nil {
 		g.faults = append(g.faults, err.Error())
 		return &rope{}
 	}

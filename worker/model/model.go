@@ -66,14 +66,13 @@ func openFaults(g *graph) error {
 	if len(g.faults) > 0 {
 		return fmt.Errorf("config.json: %s", strings.Join(g.faults, "; "))
 	}
-	const most = 50 // a file of another model would list thousands
-	n := len(g.missing)
+	n := g.faulty
 	if n == 0 {
 		return nil
 	}
-	list := g.missing[:min(n, most)]
-	if n > most {
-		list = append(slices.Clip(list), fmt.Sprintf("and %d more", n-most))
+	list := g.missing
+	if n > len(list) {
+		list = append(slices.Clip(list), fmt.Sprintf("and %d more", n-len(list)))
 	}
 	return fmt.Errorf("%d weights are not as config.json says:\n  %s", n, strings.Join(list, "\n  "))
 }

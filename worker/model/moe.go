@@ -19,7 +19,7 @@ type experts struct {
 
 // bindExperts fills in the weights of a mixture and checks its bounds.
 func (g *graph) bindExperts(op *kernels.MoE, e experts) *kernels.MoE {
-	if !g.checkExperts(e.Count, e.Inner, op.Top) {
+	if !g.checkExperts(e.Count, e.Inner, op.Top) || g.hopeless() {
 		return op
 	}
 	op.Router = g.router(e.Router, e.Count, g.Hidden)

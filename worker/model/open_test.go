@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -55,6 +56,8 @@ func TestHostileConfig(t *testing.T) {
 	f("rope_scaling", scaling(map[string]any{"rope_type": "default", "mrope_section": []int{1, 2}}), "mrope_section")
 	f("rope_scaling", []int{1}, "rope_scaling")
 	f("rope_scaling", "yarn", "rope_scaling")
+	f("head_dim", 1, "1 of 1 columns of a head cannot turn in pairs")
+	f("head_dim", 17, "17 of 17 columns of a head cannot turn in pairs")
 	f("hidden_act", "gelu", `hidden_act is "gelu"; this architecture is known with "silu"`)
 	f("eos_token_id", 72, "token id 72")
 	f("eos_token_id", []int{2, -1}, "token id -1")
@@ -137,6 +140,50 @@ func TestAllFaultsAtOnce(t *testing.T) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
 		}
 	}
+}
+
+// TestMillionsMissing: a small file that promises an enormous model is refused
+// without listing it.
+func TestMillionsMissing(t *testing.T) {
+	base := readFixture(t, "qwen3_moe")
+	config := maps.Clone(base.Config)
+	maps.Copy(config, map[string]any{"num_hidden_layers": 1024, "num_experts": 4096})
+	_, err := OpenFS(folder(t, config, base.Tensors))
+	if err == nil || !strings.Contains(err.Error(), "weights are not as config.json says") || len(err.Error()) > 10_000 {
+		t.Fatalf("got %.200v; want a short list", err)
+	}
+}
+
+// FuzzConfig: whatever config.json says, opening ends with a model or an error.
+func FuzzConfig(f *testing.F) {
+	var weights []byte
+	for _, arch := range architectures() {
+		file, err := os.ReadFile("testdata/" + arch.fixture + ".json")
+		if err != nil {
+			f.Fatal(err)
+		}
+		var fixture struct {
+			Config  json.RawMessage
+			Tensors []fixtureTensor
+		}
+		if err := json.Unmarshal(file, &fixture); err != nil {
+			f.Fatal(err)
+		}
+		f.Add([]byte(fixture.Config))
+		if arch.fixture == "llama" {
+			weights = safetensors(fixture.Tensors)
+		}
+	}
+	f.Fuzz(func(t *testing.T, config []byte) {
+		m, err := OpenFS(fstest.MapFS{"config.json": {Data: config}, "model.safetensors": {Data: weights}})
+		if err != nil {
+			return
+		}
+		defer m.Close()
+		if m.WeightBytes(kernels.FormatInt4) <= 0 {
+			t.Errorf("a model of no weights: %s", config)
+		}
+	})
 }
 
 // TestConfig: what others are told of a model.

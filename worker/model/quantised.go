@@ -132,7 +132,7 @@ func (b *binder) fp8(w wanted, base []string, out int) wanted {
 		}
 	}
 	if len(base) > 1 && out%rows != 0 {
-		b.missing = append(b.missing, base[0]+suffix+": a block of scales spans two matrices")
+		b.miss("%s", base[0]+suffix+": a block of scales spans two matrices")
 	}
 	for _, n := range base {
 		w.pieces = append(w.pieces,

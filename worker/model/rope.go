@@ -121,6 +121,15 @@ func (p *ropeParameters) check(field string) error {
 	return nil
 }
 
+// fits says whether heads of headDim columns can turn.
+func (p *ropeParameters) fits(headDim int) error {
+	dim := int(float64(headDim) * p.PartialRotary)
+	if dim < 2 || dim%2 != 0 || p.Type == "dynamic" && headDim < 3 {
+		return fmt.Errorf("%d of %d columns of a head cannot turn in pairs; see head_dim and partial_rotary_factor", dim, headDim)
+	}
+	return nil
+}
+
 // newRope computes the angles for heads of headDim columns.
 func newRope(p ropeParameters, headDim int) *rope {
 	dim := int(float64(headDim) * p.PartialRotary)

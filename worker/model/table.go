@@ -13,6 +13,7 @@ type Support struct {
 	Families     string // what people know it by
 	Kind         Kind
 	Features     string // what its golden test covers
+	Quants       string // quantised checkpoints that it reads
 	Tested       string // golden files of worker/model/testdata
 }
 
@@ -21,7 +22,7 @@ func Supported() []Support {
 	var list []Support
 	for _, a := range architectures() {
 		list = append(list, Support{Architecture: a.name, Families: a.families, Kind: a.kind, Features: a.features,
-			Tested: a.golden()})
+			Quants: strings.Join(a.quants, ", "), Tested: a.golden()})
 	}
 	return list
 }
@@ -49,7 +50,7 @@ func Table() string {
 	var b strings.Builder
 	b.WriteString(tableHead)
 	for _, s := range Supported() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Architecture, s.Families, s.Kind, s.Features, s.Tested)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", s.Architecture, s.Families, s.Kind, s.Features, s.Quants, s.Tested)
 	}
 	b.WriteString(tableFoot)
 	return b.String()
@@ -64,8 +65,8 @@ Hugging Face transformers within 1e-4 of the greatest (float32, reference backen
 moves the reference. The golden files lie in ` + "`worker/model/testdata`" + `, with the program that made them. Anything else is refused at
 start, with the names of the nearest architectures.
 
-| architecture | models | kind | covered by the golden test | golden file |
-|---|---|---|---|---|
+| architecture | models | kind | covered by the golden test | quantised checkpoints | golden file |
+|---|---|---|---|---|---|
 `
 
 const tableFoot = `
