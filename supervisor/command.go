@@ -124,7 +124,7 @@ func (s *Supervisor) commandPool(r *http.Request) (any, error) {
 // scale changes the number of a pool's workers until the file is reloaded with
 // another one.
 func (s *Supervisor) scale(by, name string, n int) (any, error) {
-	for _, p := range s.plan.config.Pools {
+	for _, p := range s.plan.file.Pools {
 		if p.Name != name {
 			continue
 		}
@@ -139,7 +139,7 @@ func (s *Supervisor) scale(by, name string, n int) (any, error) {
 		c.Scale = &n
 		next.Pools[name] = c
 		s.remember(next)
-		if err := s.redraw(s.plan.config); err != nil {
+		if err := s.redraw(s.plan.file); err != nil {
 			return nil, err
 		}
 		s.eventBy(by, name, "", "scale", fmt.Sprintf("%d workers, %d in the configuration", n, len(p.Workers)))
@@ -171,7 +171,7 @@ func (s *Supervisor) reload(r *http.Request) (any, error) {
 		s.eventBy(who(r), "", "", "reload", "refused: "+err.Error())
 		return nil, err
 	}
-	old := s.plan.config
+	old := s.plan.file
 	next := s.intent.Clone()
 	for i := range cfg.Pools {
 		for j := range old.Pools {
@@ -212,11 +212,6 @@ func (s *Supervisor) replaceable(cfg *configs.Config) error {
 		return errors.New("admin: it changes with a restart of the supervisor alone")
 	case cfg.Door.Listen != old.Door.Listen:
 		return fmt.Errorf("door.listen: it is %s while this program runs; `roundhouse up` again changes it", old.Door.Listen)
-	}
-	for _, p := range cfg.Pools {
-		if p.Driver != "process" && p.Driver != "static" && s.drivers[p.Driver] == nil {
-			continue // openDrivers says what is wrong with it
-		}
 	}
 	return nil
 }

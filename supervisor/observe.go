@@ -64,7 +64,7 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 	case i.Running:
 		seen.Process = core.Alive
 	default:
-		seen.Process, seen.Exit, seen.Released = core.Exited, i.Ended, i.Released
+		seen.Process, seen.Exit, seen.Released = core.Exited, i.Ended, s.released(i, now)
 	}
 	if exists {
 		seen.Generation, seen.Hash, seen.Memory = i.Generation, i.Hash, i.Memory

@@ -2,6 +2,11 @@ package supervisor
 
 import (
 	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,37 +19,185 @@ import (
 type planner map[string]driver.Place
 
 // place plans the devices, cores and memory of every worker on this machine.
-// All workers on the CPU share it, less a core for the door.
-func place(cfg *configs.Config, sysfs string) (planner, error) {
-	nodes := device.Nodes(sysfs)
+// kept are the devices that workers had before, by pool/name.
+func place(cfg *configs.Config, sysfs, proc string, kept map[string][]string) (planner, error) {
 	allowed, err := allowedCPUs()
 	if err != nil {
 		return nil, err
 	}
-	var onCPU []string
+	machine := device.Read(sysfs, allowed)
+	machine.Foreign = strangers(machine, proc, kept)
+	var needs []device.Need
+	plan := planner{}
 	for _, p := range cfg.Pools {
-		if p.Driver != "process" {
+		if p.Driver != "process" && p.Driver != "docker" {
 			continue
 		}
 		for _, w := range p.Workers {
-			onCPU = append(onCPU, p.Name+"/"+w.Name)
+			id := p.Name + "/" + w.Name
+			n := device.Need{ID: id, GPUs: pciOnly(w.GPUs), Keep: kept[id]}
+			if len(w.GPUs) == 0 {
+				n.Count = wanted(p, machine)
+			}
+			needs = append(needs, n)
+			plan[id] = driver.Place{GPUs: byUUID(w.GPUs)}
 		}
 	}
-	plan := planner{}
-	for i, share := range device.Split(device.Cores(sysfs, nodes, allowed), len(onCPU)) {
-		place := driver.Place{CPUs: device.FormatList(share.CPUs)}
-		if len(nodes) > 1 {
-			place.NUMA = share.Nodes
+	places, err := machine.Plan(needs)
+	if err != nil {
+		return nil, err
+	}
+	for id, p := range places {
+		out := plan[id]
+		out.CPUs, out.NUMA = device.FormatList(p.CPUs), p.Nodes
+		for _, g := range p.GPUs {
+			out.GPUs = append(out.GPUs, driver.GPU{ID: g.PCI, Vendor: g.Vendor, Render: g.Render, Card: g.Card})
 		}
-		plan[onCPU[i]] = place
+		plan[id] = out
 	}
 	return plan, nil
+}
+
+// wanted is how many GPUs a worker of a pool gets by devices = "auto". The
+// demonstration model is small enough for the CPU where there is no GPU.
+func wanted(p configs.Pool, m device.Machine) int {
+	if p.Devices == "cpu" {
+		return 0
+	}
+	usable := slices.ContainsFunc(m.GPUs, device.GPU.Usable)
+	if p.Driver == "process" && p.Engine.Model == "" && !usable {
+		return 0
+	}
+	return max(1, p.GPUsPerWorker)
+}
+
+func pciOnly(ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		if !strings.Contains(id, "-") {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// byUUID are the devices that are known by NVIDIA's names alone; sysfs has
+// other ones, so nothing is planned beside them.
+func byUUID(ids []string) []driver.GPU {
+	var out []driver.GPU
+	for _, id := range ids {
+		if strings.Contains(id, "-") {
+			out = append(out, driver.GPU{ID: id, Vendor: "nvidia"})
+		}
+	}
+	return out
+}
+
+// strangers finds the GPUs that processes hold which are not our workers'.
+func strangers(m device.Machine, proc string, kept map[string][]string) map[string]string {
+	out := map[string]string{}
+	ours := map[string]bool{}
+	for _, list := range kept {
+		for _, pci := range list {
+			ours[pci] = true
+		}
+	}
+	for _, g := range m.GPUs {
+		if g.Vendor != "intel" || !g.Usable() || ours[g.PCI] {
+			continue
+		}
+		holders, _ := device.Holders(proc, g.PCI)
+		for _, h := range holders {
+			// A desktop holds a little of every card; a model holds much.
+			if h.Bytes > 256<<20 {
+				out[g.PCI] = "process " + strconv.Itoa(h.PID)
+			}
+		}
+	}
+	return out
+}
+
+// keptDevices are those that each worker was last started with.
+func (s *Supervisor) keptDevices() map[string][]string {
+	out := map[string][]string{}
+	for id, w := range s.intent.Workers {
+		for _, g := range s.specs[w.Hash].Place.GPUs {
+			if g.Vendor == "intel" {
+				out[id] = append(out[id], g.ID)
+			}
+		}
+	}
+	return out
+}
+
+// settleTime is how long a device whose memory cannot be read is left alone
+// after the process that held it has gone.
+const settleTime = 5 * time.Second
+
+// release is what is known of the devices of a worker that has ended.
+type release struct {
+	generation uint64
+	since      time.Time
+	looked     time.Time
+	done       bool
+}
+
+// released says whether the devices of a worker that has ended are free again.
+func (s *Supervisor) released(i driver.Instance, now time.Time) bool {
+	gpus := i.Place.GPUs
+	if len(gpus) == 0 {
+		gpus = s.specs[i.Hash].Place.GPUs
+	}
+	if len(gpus) == 0 {
+		return i.Released
+	}
+	r := s.releases[i.ID]
+	if r.generation != i.Generation || r.since.IsZero() {
+		r = release{generation: i.Generation, since: now}
+	}
+	if !r.done && now.Sub(r.looked) > time.Second {
+		r.looked = now
+		r.done = s.devicesFree(i.ID, gpus, now.Sub(r.since))
+	}
+	s.releases[i.ID] = r
+	return r.done
+}
+
+// devicesFree measures where it can and waits where it cannot.
+func (s *Supervisor) devicesFree(id string, gpus []driver.GPU, gone time.Duration) bool {
+	measured := true
+	for _, g := range gpus {
+		if g.Vendor != "intel" {
+			measured = false
+			continue
+		}
+		holders, complete := device.Holders(s.options.Proc, g.ID)
+		measured = measured && complete
+		for _, h := range holders {
+			if h.Bytes > 0 {
+				return false
+			}
+		}
+	}
+	if measured {
+		return true
+	}
+	if gone < settleTime {
+		return false
+	}
+	s.event(poolName(id), id, "unverified", fmt.Sprintf("its device's memory cannot be read; it is taken for free %v after its process went", settleTime))
+	return true
+}
+
+func poolName(id string) string {
+	pool, _, _ := strings.Cut(id, "/")
+	return pool
 }
 
 // allowedCPUs are those that this process may run on.
 func allowedCPUs() ([]int, error) {
 	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
+	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
 		return nil, fmt.Errorf("cannot read which CPUs are allowed: %w", err)
 	}
 	var out []int
@@ -54,4 +207,19 @@ func allowedCPUs() ([]int, error) {
 		}
 	}
 	return out, nil
+}
+
+// expect tells the docker driver which containers it takes over.
+func (s *Supervisor) expect() {
+	for _, d := range s.drivers {
+		if e, ok := d.(interface{ Expect([]driver.Spec) }); ok {
+			var specs []driver.Spec
+			for _, p := range s.plan.pools {
+				for _, w := range p.Workers {
+					specs = append(specs, s.specs[w.Hash])
+				}
+			}
+			e.Expect(specs)
+		}
+	}
 }

@@ -76,7 +76,7 @@ func optionsFor(cfg *configs.Config, path string, log *slog.Logger) Options {
 	}
 	return Options{
 		Config: cfg, Load: func() (*configs.Config, error) { return readConfig(path) }, Program: program, Worker: program,
-		Env: []string{"PATH=" + os.Getenv("PATH")}, Version: "test", Sysfs: "/sys", Log: log,
+		Env: []string{"PATH=" + os.Getenv("PATH")}, Version: "test", Sysfs: "/sys", Proc: "/proc", Log: log,
 	}
 }
 

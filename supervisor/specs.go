@@ -15,7 +15,8 @@ import (
 
 // blueprint is a configuration as the supervisor works by it.
 type blueprint struct {
-	config *configs.Config
+	config *configs.Config // with the pools scaled
+	file   *configs.Config // as the file has it
 	pools  []core.Pool
 	specs  map[string]driver.Spec // by hash
 	kinds  map[string]worker      // by pool/name
@@ -29,20 +30,28 @@ type worker struct {
 	models []string
 }
 
-// draw makes the blueprint of a configuration. scale overrides the number of
-// workers of pools whose workers are counted, not named.
-func draw(cfg *configs.Config, scale map[string]int, plan planner) (*blueprint, error) {
+// draw makes the blueprint of a configuration.
+func draw(cfg *configs.Config, plan planner) (*blueprint, error) {
 	b := &blueprint{config: cfg, specs: map[string]driver.Spec{}, kinds: map[string]worker{}}
 	for i := range cfg.Pools {
-		p := cfg.Pools[i]
-		if n, ok := scale[p.Name]; ok {
-			p.Workers = counted(n)
-		}
-		if err := b.pool(&p, plan); err != nil {
-			return nil, fmt.Errorf("pool %q: %w", p.Name, err)
+		if err := b.pool(&cfg.Pools[i], plan); err != nil {
+			return nil, fmt.Errorf("pool %q: %w", cfg.Pools[i].Name, err)
 		}
 	}
 	return b, nil
+}
+
+// scaled is a configuration with other numbers of workers, in pools whose
+// workers are counted, not named.
+func scaled(cfg *configs.Config, scale map[string]int) *configs.Config {
+	out := *cfg
+	out.Pools = append([]configs.Pool(nil), cfg.Pools...)
+	for i := range out.Pools {
+		if n, ok := scale[out.Pools[i].Name]; ok {
+			out.Pools[i].Workers = counted(n)
+		}
+	}
+	return &out
 }
 
 // counted are the workers of `workers = n`.
@@ -89,9 +98,11 @@ func (b *blueprint) pool(p *configs.Pool, plan planner) error {
 	return nil
 }
 
-// fingerprint names a Spec by all that a restart would change.
+// fingerprint names a Spec by all that makes a restart worth while. Cores are
+// not of it: when they are divided anew, each worker gets its share at its
+// next start.
 func fingerprint(spec driver.Spec) (string, error) {
-	spec.Hash, spec.Generation, spec.Grace = "", 0, 0
+	spec.Hash, spec.Generation, spec.Grace, spec.Place.CPUs, spec.Place.NUMA = "", 0, 0, "", nil
 	data, err := json.Marshal(spec) // maps come in the order of their keys
 	if err != nil {
 		return "", err

@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +18,7 @@ import (
 	"roundhouse/balancer/control"
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
+	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
 	"roundhouse/supervisor/process"
@@ -31,7 +34,10 @@ type Options struct {
 	Env     []string // what workers and the door get of the environment
 	Version string
 	Doors   []string // private sockets of doors that others run; none: a door of our own
-	Sysfs   string   // where the machine is read from; "/sys"
+	Sysfs   string   // where the machine is read from: "/sys"
+	Proc    string   // and its processes: "/proc"
+	Docker  docker.Host
+	Inside  bool // the door stands in a container on the workers' network
 	Log     *slog.Logger
 }
 
@@ -75,6 +81,7 @@ type Supervisor struct {
 	acting       map[string]uint64 // generation of the act under way, by worker
 	failures     map[string]failure
 	progress     map[string]progress
+	releases     map[string]release
 	walls        map[string]wall
 	diskFull     error
 	ending       bool
@@ -108,7 +115,7 @@ func New(o Options) (*Supervisor, error) {
 		inbox:  make(chan func(), 64), first: make(chan struct{}),
 		doors: map[string]*door{}, instances: map[string]driver.Instance{}, byDriver: map[string][]driver.Instance{}, listed: map[string]bool{},
 		lists: map[string]chan struct{}{}, probes: map[string]*probe{}, acting: map[string]uint64{},
-		failures: map[string]failure{}, progress: map[string]progress{}, walls: map[string]wall{},
+		failures: map[string]failure{}, progress: map[string]progress{}, releases: map[string]release{}, walls: map[string]wall{},
 		end: make(chan error, 1), watchers: map[chan journal.Event]bool{}, counters: newCounters(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -158,33 +165,50 @@ func (s *Supervisor) openDrivers() error {
 		switch p.Driver {
 		case "process":
 			s.drivers[p.Driver] = process.NewDriver(s.nursery, s.options.Worker, s.options.Env)
+		case "docker":
+			d, err := docker.New(s.options.Docker, instance(s.options.Config.StateDir), s.options.Inside)
+			if err != nil {
+				return fmt.Errorf("pool %q: %w", p.Name, err)
+			}
+			s.drivers[p.Driver] = d
 		default:
-			return fmt.Errorf("pool %q: there is no driver %q", p.Name, p.Driver)
+			return fmt.Errorf("pool %q: this build has no driver %q", p.Name, p.Driver)
 		}
 	}
+	s.expect()
 	return nil
+}
+
+// instance names what belongs to one state folder of one machine; it is the
+// same after the journal is lost.
+func instance(stateDir string) string {
+	machine, _ := os.ReadFile("/etc/machine-id") // absent in many containers: the folder alone then
+	sum := sha256.Sum256([]byte(stateDir + "\n" + string(machine)))
+	return hex.EncodeToString(sum[:6])
 }
 
 // redraw makes the blueprint of a configuration and remembers its specs.
 func (s *Supervisor) redraw(cfg *configs.Config) error {
-	places, err := place(cfg, s.options.Sysfs)
-	if err != nil {
-		return err
-	}
 	scale := map[string]int{}
 	for name, c := range s.intent.Pools {
 		if c.Scale != nil {
 			scale[name] = *c.Scale
 		}
 	}
-	plan, err := draw(cfg, scale, places)
+	places, err := place(scaled(cfg, scale), s.options.Sysfs, s.options.Proc, s.keptDevices())
 	if err != nil {
 		return err
 	}
+	plan, err := draw(scaled(cfg, scale), places)
+	if err != nil {
+		return err
+	}
+	plan.file = cfg
 	s.plan, s.tls = plan, s.doorTLS(cfg.Door.TLS)
 	for hash, spec := range plan.specs {
 		s.specs[hash] = spec
 	}
+	s.expect()
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"roundhouse/configs"
 	"roundhouse/supervisor"
+	"roundhouse/supervisor/docker"
 	"roundhouse/worker/api"
 )
 
@@ -94,10 +95,16 @@ func (c *console) supervise(ctx context.Context, f upFlags, doors []string) erro
 	if err != nil {
 		return err
 	}
+	host := docker.Host{}
+	host.URL, _ = c.env("DOCKER_HOST")
+	host.CertPath, _ = c.env("DOCKER_CERT_PATH")
+	verify, _ := c.env("DOCKER_TLS_VERIFY")
+	host.TLSVerify = verify != ""
+	_, outside := os.Stat("/.dockerenv")
 	s, err := supervisor.New(supervisor.Options{
 		Config: cfg, Load: func() (*configs.Config, error) { return f.read(c) },
 		Program: program, Worker: filepath.Join(filepath.Dir(program), "roundhouse-worker"),
-		Env: handedOn(os.Environ()), Version: api.Version, Doors: doors, Sysfs: "/sys", Log: logger(c.err, cfg.Log),
+		Env: handedOn(os.Environ()), Version: api.Version, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: host, Inside: outside == nil, Log: logger(c.err, cfg.Log),
 	})
 	if err != nil {
 		return err

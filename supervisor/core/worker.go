@@ -77,9 +77,9 @@ func (s *step) starting(id string, w *Worker, p *Pool, spec *Spec) {
 		}
 	case seen.Process == Alive && seen.Healthy:
 		s.to(w, Warming, w.Reason)
+	case seen.Busy: // a container that is made and not yet started looks ended
 	case seen.Process == Exited && seen.Generation == w.Generation:
 		s.failed(id, w, p, spec, "ended before it was ready: "+seen.Exit)
-	case seen.Busy:
 	case seen.Failure != "":
 		s.failed(id, w, p, spec, seen.Failure)
 	case s.now.After(w.Deadline):

@@ -104,20 +104,8 @@ type Share struct {
 	Nodes []int
 }
 
-// Split divides cores among n workers, whole cores to each, neighbours
-// together. Where there are more than two CPUs it first leaves a core to the
-// door. Where there are fewer cores than workers, they take turns on them.
-func Split(cores []Core, n int) []Share {
-	total := 0
-	for _, c := range cores {
-		total += len(c.CPUs)
-	}
-	if total > 2 && len(cores) > 1 {
-		cores = cores[1:]
-	}
-	return split(cores, n)
-}
-
+// split divides cores among n workers, whole cores to each, neighbours
+// together. Where there are fewer cores than workers, they take turns on them.
 func split(cores []Core, n int) []Share {
 	shares := make([]Share, n)
 	if len(cores) == 0 {

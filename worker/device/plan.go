@@ -1,0 +1,181 @@
+package device
+
+import (
+	"fmt"
+	"os"
+	"slices"
+)
+
+// Need is one worker that wants a place.
+type Need struct {
+	ID    string
+	GPUs  []string // by PCI address: these and no others
+	Count int      // of GPUs, any free ones; 0: the CPU alone
+	Keep  []string // what it had before and gets again if it is there
+}
+
+// Place is what a worker gets.
+type Place struct {
+	GPUs  []GPU
+	CPUs  []int
+	Nodes []int // whose memory it takes; empty: any
+}
+
+// Machine is what there is to give away.
+type Machine struct {
+	Nodes   []Node
+	Cores   []Core
+	GPUs    []GPU
+	Foreign map[string]string // GPUs that strangers hold: by PCI address, who
+}
+
+// Read reads a machine. allowed are the CPUs that may be used.
+func Read(sysfs string, allowed []int) Machine {
+	nodes := Nodes(sysfs)
+	return Machine{Nodes: nodes, Cores: Cores(sysfs, nodes, allowed), GPUs: GPUs(sysfs)}
+}
+
+// Plan gives every worker its GPUs, and cores and memory beside them. The
+// door gets a core first, where there are more than two CPUs. Its error names
+// the worker, and what is missing.
+func (m Machine) Plan(needs []Need) (map[string]Place, error) {
+	places := make(map[string]Place, len(needs))
+	owner := map[string]string{}
+	take := func(id string, g GPU) error {
+		if other, taken := owner[g.PCI]; taken && other != id {
+			return fmt.Errorf("worker %s: GPU %s is that of worker %s already", id, g.PCI, other)
+		}
+		owner[g.PCI] = id
+		p := places[id]
+		p.GPUs = append(p.GPUs, g)
+		places[id] = p
+		return nil
+	}
+	for _, n := range needs {
+		for _, pci := range n.GPUs {
+			g, err := m.find(pci)
+			if err != nil {
+				return nil, fmt.Errorf("worker %s: %w", n.ID, err)
+			}
+			if err := take(n.ID, g); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, pass := range []func(Need) []string{func(n Need) []string { return n.Keep }, func(Need) []string { return m.free() }} {
+		for _, n := range needs {
+			for _, pci := range pass(n) {
+				g, err := m.find(pci)
+				if _, taken := owner[pci]; len(n.GPUs) > 0 || len(places[n.ID].GPUs) >= n.Count || taken || err != nil {
+					continue
+				}
+				if err := take(n.ID, g); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	for _, n := range needs {
+		if len(n.GPUs) == 0 && len(places[n.ID].GPUs) < n.Count {
+			return nil, fmt.Errorf("worker %s: %d GPUs wanted, %d free of the %d on this machine; devices = \"cpu\" runs it on the CPU", n.ID, n.Count, len(places[n.ID].GPUs), len(m.GPUs))
+		}
+	}
+	m.cores(needs, places)
+	return places, nil
+}
+
+// find returns a device that can be used, or says why not.
+func (m Machine) find(pci string) (GPU, error) {
+	i := slices.IndexFunc(m.GPUs, func(g GPU) bool { return g.PCI == pci })
+	if i < 0 {
+		return GPU{}, fmt.Errorf("GPU %s is not in this machine", pci)
+	}
+	switch g := m.GPUs[i]; {
+	case g.Usable():
+		return g, nil
+	case g.Driver == "":
+		return GPU{}, fmt.Errorf("GPU %s has no driver; load xe, i915 or nvidia", pci)
+	case g.Driver == "vfio-pci":
+		return GPU{}, fmt.Errorf("GPU %s is set aside for virtual machines (vfio-pci)", pci)
+	case g.Integrated:
+		return GPU{}, fmt.Errorf("GPU %s is the processor's own and has no memory for a model", pci)
+	default:
+		return GPU{}, fmt.Errorf("GPU %s cannot be used with the driver %s", pci, g.Driver)
+	}
+}
+
+// free lists the usable devices that no stranger holds.
+func (m Machine) free() []string {
+	var out []string
+	for _, g := range m.GPUs {
+		if m.Foreign[g.PCI] == "" && g.Usable() {
+			out = append(out, g.PCI)
+		}
+	}
+	return out
+}
+
+// cores divides the cores: on each node among the workers whose GPU is there,
+// and what is left among those without one.
+func (m Machine) cores(needs []Need, places map[string]Place) {
+	cores := m.Cores
+	total := 0
+	for _, c := range cores {
+		total += len(c.CPUs)
+	}
+	if total > 2 && len(cores) > 1 {
+		cores = cores[1:]
+	}
+	byNode := map[int][]string{}
+	var rest []string
+	for _, n := range needs {
+		node := -1
+		if gpus := places[n.ID].GPUs; len(gpus) > 0 {
+			node = gpus[0].Node
+		}
+		if !slices.ContainsFunc(cores, func(c Core) bool { return c.Node == node }) {
+			rest = append(rest, n.ID)
+			continue
+		}
+		byNode[node] = append(byNode[node], n.ID)
+	}
+	var left []Core
+	for _, c := range cores {
+		if len(byNode[c.Node]) == 0 {
+			left = append(left, c)
+		}
+	}
+	if len(left) == 0 {
+		left = cores
+	}
+	m.share(left, rest, places)
+	for node, ids := range byNode {
+		m.share(slices.DeleteFunc(slices.Clone(cores), func(c Core) bool { return c.Node != node }), ids, places)
+	}
+}
+
+func (m Machine) share(cores []Core, ids []string, places map[string]Place) {
+	for i, s := range split(cores, len(ids)) {
+		p := places[ids[i]]
+		p.CPUs, p.Nodes = s.CPUs, nil
+		// One node alone has no choice to make, and one without memory cannot
+		// be made to give any.
+		if len(m.Nodes) > 1 {
+			for _, n := range s.Nodes {
+				if k := slices.IndexFunc(m.Nodes, func(x Node) bool { return x.ID == n }); m.Nodes[k].MemoryBytes != 0 {
+					p.Nodes = append(p.Nodes, n)
+				}
+			}
+		}
+		places[ids[i]] = p
+	}
+}
+
+func entries(dir string) ([]string, error) {
+	list, err := os.ReadDir(dir)
+	var out []string
+	for _, e := range list {
+		out = append(out, e.Name())
+	}
+	return out, err
+}
