@@ -51,5 +51,6 @@ func commands(c *console) []*cobra.Command {
 		psCommand(c), logsCommand(c), eventsCommand(c), explainCommand(c), versionCommand(c),
 		rotateCommand(c), scheduleCommand(c), scaleCommand(c), reloadCommand(c),
 	}
-	return append(all, workerCommands(c)...)
+	all = append(all, workerCommands(c)...)
+	return append(all, manCommand())
 }
