@@ -65,6 +65,9 @@ func (s *Supervisor) step() {
 	s.remember(decision.Intent)
 	s.flushEvents()
 	s.publish()
+	if len(s.end) > 0 {
+		return // nothing is begun that would have to be ended at once
+	}
 	for _, a := range decision.Actions {
 		s.act(a)
 	}

@@ -28,6 +28,10 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 	if err != nil {
 		return err
 	}
+	s.letActsEnd(func() (n int) {
+		_ = s.ask(ctx, func() { n = len(s.acting) }) // 0 where the loop is gone
+		return n
+	})
 	soft, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = s.endFrom(soft, keepWorkers)
@@ -40,6 +44,10 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 // endAll ends everything within a few seconds.
 func (s *Supervisor) endAll(patience time.Duration, keepWorkers bool) {
 	s.ending = true
+	s.letActsEnd(func() int {
+		s.drain() // the loop has ended and no longer does
+		return len(s.acting)
+	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := s.endFrom(ctx, keepWorkers); err != nil {
@@ -47,6 +55,17 @@ func (s *Supervisor) endAll(patience time.Duration, keepWorkers bool) {
 	}
 	if !keepWorkers {
 		s.rest()
+	}
+}
+
+// letActsEnd gives starts that are under way a few seconds, so that what they
+// start is there to be ended.
+func (s *Supervisor) letActsEnd(left func() int) {
+	for range 100 {
+		if left() == 0 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
