@@ -1,3 +1,5 @@
+//go:build pocl
+
 package xpu
 
 import (

@@ -39,10 +39,10 @@ func (t Tuning) matrix(f kernels.Format) bool {
 	return t.Lanes > 0 && f != kernels.FormatF32 && f != kernels.FormatF16
 }
 
-// tiles is the tiles of 8 rows in a group with many rows. Formats that are widened on
-// the way need registers for it; on sub-groups of 8 there is room for one tile.
+// tiles is the tiles of 8 rows in a group with many rows. Sub-groups of 8 have
+// registers for two where nothing is widened or scaled on the way.
 func (t Tuning) tiles(f kernels.Format) int {
-	if t.Lanes == 8 && (f == kernels.FormatFP8 || f == kernels.FormatMXFP4) {
+	if t.Lanes == 8 && f != kernels.FormatBF16 {
 		return 1
 	}
 	return t.Tiles
