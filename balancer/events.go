@@ -123,7 +123,9 @@ func (s *stream) note(data []byte, ids int) {
 	if bytes.Contains(data, []byte(`"finish_reason":"`)) {
 		s.ended = true
 	}
-	s.answering = s.answering || bytes.Contains(data, []byte(`"content":"`)) && !bytes.Contains(data, []byte(`"content":""`))
+	if s.splits && !s.answering {
+		s.answering = bytes.Contains(data, []byte(`"content":"`)) && !bytes.Contains(data, []byte(`"content":""`))
+	}
 	if s.keepText() {
 		s.text = appendText(s.text, data)
 	}
@@ -164,14 +166,10 @@ func (s *stream) cut(o *outBuf, at int) (ids int, drop bool) {
 	p := &s.x.peek
 	if !p.WantsTokenIDs {
 		before := len(s.tokens)
-		for {
-			var found bool
-			if ev, found = wire.CutField(ev, `"token_ids"`, func(v []byte) { s.tokens = wire.Ints(s.tokens, v) }); !found {
-				break
-			}
-		}
+		// Streams with ids have one choice, so an event has one list of them.
+		ev, _ = wire.CutField(ev, `"token_ids"`, func(v []byte) { s.tokens = wire.Ints(s.tokens, v) })
 		ids = len(s.tokens) - before
-		if len(s.prompt) == 0 || s.resumed {
+		if s.events < 2 || s.resumed {
 			ev, _ = wire.CutField(ev, `"prompt_token_ids"`, func(v []byte) {
 				if !s.resumed && !s.x.worker.Load().own {
 					s.prompt = wire.Ints(s.prompt[:0], v)

@@ -31,8 +31,14 @@ func (s *stream) keepText() bool {
 // plainText reports whether a stream of a foreign worker can go on from token
 // ids: nothing in it depends on more than the tokens so far.
 func (s *stream) plainText() bool {
-	p := &s.x.peek
-	return s.ids && !p.Tools && !p.Structured && !p.Seed && !p.Logprobs && !p.WantsTokenIDs && !s.x.penalized()
+	return s.ids && s.plain
+}
+
+// plainAsked reports whether a request asks for text that depends on nothing
+// but the tokens so far.
+func (x *exchange) plainAsked() bool {
+	p := &x.peek
+	return !p.Tools && !p.Structured && !p.Seed && !p.Logprobs && !p.WantsTokenIDs && !x.penalized()
 }
 
 // prepareResume makes the exchange ready to go on after worker w broke off.

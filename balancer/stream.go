@@ -20,10 +20,15 @@ import (
 type stream struct {
 	x       *exchange
 	ids     bool // token ids and usage are asked for, and cut out of what the client sees
+	plain   bool // on a foreign worker, token ids are enough to go on
 	started bool // the head of the answer was written
 	between bool // the client stands between two events
 	resumed bool
 	cors    []byte
+
+	front   []byte // the head, until the first write
+	closing bool   // the worker's body is over
+	closed  bool   // the last chunk was written
 
 	partial []byte // an event that is not whole yet
 	last    int64  // when the last event was relayed
@@ -42,6 +47,7 @@ type stream struct {
 	renamed bool    // the events are another answer's, under the id that the client knows
 	alt     *alternative
 
+	splits    bool // the pool parts reasoning from the answer
 	answering bool // text of the answer, not of its reasoning, was relayed
 }
 
@@ -60,6 +66,8 @@ const writeWithin = 30 * time.Second
 func (x *exchange) hijack(ctx *fasthttp.RequestCtx) {
 	x.s = &stream{x: x, between: true}
 	x.s.ids = x.resumable()
+	x.s.plain = x.s.ids && x.plainAsked()
+	x.s.splits = *x.pool.end.Load() != ""
 	if h := &ctx.Response.Header; len(x.v.set.Door.CORS.Origins) > 0 {
 		for _, name := range [...]string{"access-control-allow-origin", "vary", "access-control-expose-headers"} {
 			if v := h.Peek(name); len(v) > 0 {
@@ -229,6 +237,12 @@ func (s *stream) relay(a *wire.Answer) error {
 	if !s.started {
 		s.head()
 	}
+	if s.front != nil && c.to == c.from {
+		// Nothing has come behind the worker's head yet, and it may be long.
+		if err := s.write(nil); err != nil {
+			return err
+		}
+	}
 	r := reader{a: *a, left: a.Length}
 	for {
 		var b []byte
@@ -238,6 +252,7 @@ func (s *stream) relay(a *wire.Answer) error {
 		} else if err = s.await(c); err == nil {
 			continue
 		}
+		s.closing = err == io.EOF && r.whole
 		if len(b) > 0 {
 			if werr := s.pass(b); werr != nil {
 				return werr
@@ -366,11 +381,7 @@ func (s *stream) head() {
 	if x.close {
 		b = append(b, "connection: close\r\n"...)
 	}
-	b = append(b, "\r\n"...)
-	x.g.Conn.SetWriteDeadline(time.Now().Add(writeWithin))
-	if _, err := x.g.Conn.Write(b); err != nil {
-		x.cancel(causeClient)
-	}
+	s.front = append(b, "\r\n"...)
 }
 
 // marks appends the fields that every answer carries.
@@ -397,6 +408,14 @@ func (s *stream) write(payload []byte) error {
 // flush sends what an out buffer holds as one chunk.
 func (s *stream) flush(o *outBuf) error {
 	b := o.framed(!s.x.http10)
+	if s.closing && (s.done || s.ended) && s.broken == nil && !s.x.http10 && b != nil {
+		b = append(b, lastChunk...)
+		s.closed = true
+	}
+	if s.front != nil {
+		b = append(s.front, b...)
+		s.front = nil
+	}
 	if b == nil {
 		return nil
 	}
@@ -423,12 +442,15 @@ func (s *stream) complete() bool {
 	return s.terminate()
 }
 
+// lastChunk ends a chunked body.
+const lastChunk = "0\r\n\r\n"
+
 // terminate writes the end of the chunked body.
 func (s *stream) terminate() bool {
 	x := s.x
-	if !x.http10 {
+	if !x.http10 && !s.closed {
 		x.g.Conn.SetWriteDeadline(time.Now().Add(writeWithin))
-		if _, err := x.g.Conn.Write([]byte("0\r\n\r\n")); err != nil {
+		if _, err := x.g.Conn.Write([]byte(lastChunk)); err != nil {
 			return false
 		}
 	}

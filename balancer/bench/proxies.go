@@ -1,0 +1,246 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// bench holds the processes that are measured.
+type bench struct {
+	o       options
+	dir     string
+	ups     []string
+	procs   []*exec.Cmd
+	proxies []*proxy
+}
+
+// proxy is one relay under test.
+type proxy struct {
+	name string
+	addr string
+	cmd  *exec.Cmd
+}
+
+func newBench(o options) (*bench, error) {
+	dir, err := os.MkdirTemp("", "bench-door")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{o: o, dir: dir}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for range 2 {
+		addr := freeAddr()
+		if _, err := b.start(exec.Command(self, "-upstream", addr)); err != nil {
+			return nil, err
+		}
+		b.ups = append(b.ups, addr)
+	}
+	for _, up := range b.ups {
+		if err := awaitPort(up); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.addDoor(); err != nil {
+		b.stop()
+		return nil, err
+	}
+	if path, err := exec.LookPath("nginx"); err == nil {
+		err = b.addProxy("nginx", "nginx.conf", func(conf string) *exec.Cmd { return exec.Command(path, "-p", dir, "-c", conf) })
+		if err != nil {
+			b.stop()
+			return nil, err
+		}
+	}
+	if path, err := exec.LookPath("haproxy"); err == nil {
+		err = b.addProxy("haproxy", "haproxy.cfg", func(conf string) *exec.Cmd { return exec.Command(path, "-q", "-f", conf) })
+		if err != nil {
+			b.stop()
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func (b *bench) names() (names []string) {
+	for _, p := range b.proxies {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+func (b *bench) start(cmd *exec.Cmd) (*exec.Cmd, error) {
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	b.procs = append(b.procs, cmd)
+	return cmd, nil
+}
+
+func (b *bench) stop() {
+	for _, p := range b.procs {
+		p.Process.Signal(os.Interrupt)
+	}
+	for _, p := range b.procs {
+		done := make(chan struct{})
+		go func() { p.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(2 * time.Second):
+			p.Process.Kill()
+			<-done
+		}
+	}
+	os.RemoveAll(b.dir)
+}
+
+// addDoor starts the door with the ledger on, in front of n workers that are
+// the two upstreams under several names.
+func (b *bench) addDoor() error {
+	p, err := b.door("door", 2)
+	if err == nil {
+		b.proxies = append(b.proxies, p)
+	}
+	return err
+}
+
+func (b *bench) door(name string, workers int) (*proxy, error) {
+	addr := freeAddr()
+	var conf strings.Builder
+	fmt.Fprintf(&conf, "door {\n  listen = %q\n}\nlog {\n  access = false\n  level = \"error\"\n}\npool \"p\" {\n  driver = \"static\"\n", addr)
+	for i := range workers {
+		fmt.Fprintf(&conf, "  worker \"w%d\" {\n    url = \"http://%s\"\n  }\n", i, b.ups[i%2])
+	}
+	conf.WriteString("}\n")
+	path := filepath.Join(b.dir, name+".hcl")
+	if err := os.WriteFile(path, []byte(conf.String()), 0o600); err != nil {
+		return nil, err
+	}
+	cmd, err := b.start(exec.Command(b.o.door, "balance", "-c", path))
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitServing(addr); err != nil {
+		return nil, fmt.Errorf("the door does not serve: %w", err)
+	}
+	return &proxy{name, addr, cmd}, nil
+}
+
+func (b *bench) addProxy(name, file string, command func(string) *exec.Cmd) error {
+	raw, err := os.ReadFile(filepath.Join(b.o.configs, file))
+	if err != nil {
+		return err
+	}
+	addr := freeAddr()
+	conf := strings.NewReplacer("LISTEN", addr, "UPSTREAM1", b.ups[0], "UPSTREAM2", b.ups[1], "PID", filepath.Join(b.dir, name+".pid"), "TMP", b.dir).Replace(string(raw))
+	path := filepath.Join(b.dir, file)
+	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+		return err
+	}
+	cmd, err := b.start(command(path))
+	if err != nil {
+		return err
+	}
+	if err := awaitServing(addr); err != nil {
+		return fmt.Errorf("%s does not serve: %w", name, err)
+	}
+	b.proxies = append(b.proxies, &proxy{name, addr, cmd})
+	return nil
+}
+
+func freeAddr() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func awaitPort(addr string) error {
+	for range 100 {
+		if c, err := net.Dial("tcp", addr); err == nil {
+			c.Close()
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return fmt.Errorf("nothing listens at %s", addr)
+}
+
+// awaitServing waits until a chat request is answered.
+func awaitServing(addr string) error {
+	if err := awaitPort(addr); err != nil {
+		return err
+	}
+	req := request(false, "x", 100)
+	var last error
+	for range 100 {
+		c, err := dial(addr)
+		if err != nil {
+			return err
+		}
+		_, last = c.do(req)
+		c.c.Close()
+		if last == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return last
+}
+
+// family lists a process and its children.
+func family(pid int) []int {
+	all := []int{pid}
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err == nil {
+		for _, f := range strings.Fields(string(raw)) {
+			if child, err := strconv.Atoi(f); err == nil {
+				all = append(all, family(child)...)
+			}
+		}
+	}
+	return all
+}
+
+// cpu is the seconds of processor that a proxy has used.
+func (p *proxy) cpu() (seconds float64) {
+	for _, pid := range family(p.cmd.Process.Pid) {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue
+		}
+		f := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+		user, _ := strconv.ParseFloat(f[11], 64)
+		system, _ := strconv.ParseFloat(f[12], 64)
+		seconds += (user + system) / 100
+	}
+	return seconds
+}
+
+// resident is the bytes of memory that only this proxy holds.
+func (p *proxy) resident() (bytes float64) {
+	for _, pid := range family(p.cmd.Process.Pid) {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(raw)) {
+			if v, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+				kb, _ := strconv.ParseFloat(strings.Fields(v)[0], 64)
+				bytes += kb * 1024
+			}
+		}
+	}
+	return bytes
+}
