@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"roundhouse/configs"
 )
 
 var update = flag.Bool("update", false, "write the dashboards anew")
@@ -212,6 +214,22 @@ func TestYAML(t *testing.T) {
 		var any map[string]any
 		if err := yaml.Unmarshal(text, &any); err != nil || len(any) == 0 {
 			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestConfigurations: those that are shipped in images and packages are valid.
+func TestConfigurations(t *testing.T) {
+	for _, file := range []string{"roundhouse.hcl", "debian/roundhouse.hcl"} {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := configs.Parse(file, src, os.LookupEnv); err != nil {
+			t.Error(err)
+		}
+		if text, err := configs.Format(file, src); err != nil || string(text) != string(src) {
+			t.Errorf("%s is not formatted: %v", file, err)
 		}
 	}
 }
