@@ -84,15 +84,18 @@ func (g *graph) linear(in, out kernels.Tensor, name string, rows, columns int) {
 // with tanh, then one number a label, as they are (no sigmoid, no softmax).
 func (g *graph) classify(in kernels.Tensor, dense, labels string) {
 	n := g.labels()
-	g.want(n >= 1 && n <= 1<<16, "%d labels; want 1 to 65536", n)
+	g.want(n <= maxLabels, "%d labels; want 1 to %d", n, maxLabels)
 	first, hidden := g.value("pooled", kernels.Seqs, g.Hidden), g.value("dense", kernels.Seqs, g.Hidden)
-	scores := g.value("scores", kernels.Seqs, max(n, 1))
+	scores := g.value("scores", kernels.Seqs, n)
 	g.prog.Do(&kernels.Pool{In: in, Out: first, Kind: kernels.PoolCLS})
 	g.linear(first, hidden, dense, g.Hidden, g.Hidden)
 	g.prog.Do(&kernels.Activate{In: hidden, Out: hidden, Kind: kernels.Tanh})
-	g.linear(hidden, scores, labels, max(n, 1), g.Hidden)
+	g.linear(hidden, scores, labels, n, g.Hidden)
 	g.prog.Do(&kernels.Output{In: scores})
 }
+
+// maxLabels bounds num_labels and id2label.
+const maxLabels = 1 << 16
 
 // labels is how many numbers a classifier gives: 2 where the file is silent.
 func (s *settings) labels() int {

@@ -55,14 +55,13 @@ func (f *pooledFixture) folder(t *testing.T, config map[string]any, tensors []fi
 }
 
 // run puts all sequences into one step and returns a row for each.
-func (f *pooledFixture) run(t *testing.T, fsys fstest.MapFS) [][]float32 {
+func (f *pooledFixture) run(t *testing.T, be kernels.Backend, fsys fstest.MapFS) [][]float32 {
 	t.Helper()
 	m, err := OpenFS(fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	be := ref.New()
 	defer be.Close()
 	specs := m.KVGroups(blockTokens, kernels.F32)
 	for i := range specs {
@@ -127,7 +126,8 @@ func goldenPooled(t *testing.T, name string) {
 			t.Errorf("rows differ by %.2g of the greatest; want at most %g", d, tolerance)
 		}
 	}
-	compare(t, f.run(t, f.folder(t, f.Config, f.Tensors, f.Files)), f.Rows)
+	compare(t, f.run(t, ref.New(), f.folder(t, f.Config, f.Tensors, f.Files)), f.Rows)
+	compare(t, f.run(t, newCPU(t), f.folder(t, f.Config, f.Tensors, f.Files)), f.Rows)
 	for _, v := range f.Variants {
 		t.Run(v.Name, func(t *testing.T) {
 			config := maps.Clone(f.Config)
@@ -142,7 +142,7 @@ func goldenPooled(t *testing.T, name string) {
 			if v.Files != nil {
 				files = v.Files
 			}
-			compare(t, f.run(t, f.folder(t, config, tensors, files)), v.Rows)
+			compare(t, f.run(t, ref.New(), f.folder(t, config, tensors, files)), v.Rows)
 		})
 	}
 }

@@ -18,3 +18,8 @@ func qwen3Defaults(s *settings) {
 	qwen2Defaults(s)
 	s.HeadDim = 128
 }
+
+func qwen3ScoreDefaults(s *settings) {
+	qwen3Defaults(s)
+	s.scoring = true
+}

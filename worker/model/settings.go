@@ -103,6 +103,9 @@ type settings struct {
 	Text   json.RawMessage `json:"text_config"`
 	seeing bool
 
+	// scoring: the decoder ends in a classifier.
+	scoring bool
+
 	// mrope: the rotation has sections for images, which text does not use.
 	mrope bool
 

@@ -70,6 +70,10 @@ func (s *stream) end(softCap float32) {
 		g.output(h)
 		return
 	}
+	if g.scoring {
+		g.score(h)
+		return
+	}
 	rows := g.value("picked", kernels.Sampled, g.Hidden)
 	logits := g.value("logits", kernels.Sampled, g.Vocab)
 	g.prog.Do(&kernels.Pick{In: h, Out: rows})
@@ -82,6 +86,17 @@ func (g *graph) output(in kernels.Tensor) {
 	pooled := g.value("pooled", kernels.Seqs, g.Hidden)
 	g.prog.Do(&kernels.Pool{In: in, Out: pooled, Kind: g.pooling.kind, Normalise: g.pooling.normalise})
 	g.prog.Do(&kernels.Output{In: pooled})
+}
+
+// score ends a program that scores: one number a label from the last token, as
+// it is (no sigmoid, no softmax).
+func (g *graph) score(in kernels.Tensor) {
+	n := g.labels()
+	g.want(n <= maxLabels, "%d labels; want 1 to %d", n, maxLabels)
+	last, scores := g.value("pooled", kernels.Seqs, g.Hidden), g.value("scores", kernels.Seqs, n)
+	g.prog.Do(&kernels.Pool{In: in, Out: last, Kind: kernels.PoolLast})
+	g.prog.Do(&kernels.Linear{In: last, Out: scores, Add: kernels.None, Weights: []kernels.Weight{g.table("score.weight", n, g.Hidden)}})
+	g.prog.Do(&kernels.Output{In: scores})
 }
 
 func (g *graph) head() kernels.Weight {

@@ -280,6 +280,16 @@ FAMILIES = {
             "rope_theta": {"patch": {"rope_theta": 100.0}},
         },
     },
+    "qwen3_score": {
+        "pooled": True,
+        "auto": "AutoModelForSequenceClassification",
+        "config": decoder("Qwen3ForSequenceClassification", "qwen3", rope_theta=1000.0, head_dim=24, id2label={"0": "LABEL_0"}, label2id={"LABEL_0": 0}),
+        "scales": [("q_norm", 1.8, 0.5), ("k_norm", 1.8, 0.5)],
+        "variants": {
+            "two labels": {"patch": {"id2label": {"0": "a", "1": "b"}, "label2id": {"a": 0, "b": 1}}},
+            "rope_theta": {"patch": {"rope_theta": 100.0}},
+        },
+    },
     "bert": {
         "pooled": True,
         "auto": "AutoModel",
