@@ -266,8 +266,8 @@ func (e *Engine) admit(r *request) {
 	e.doors.arrive(r)
 	e.stats.arrive(r)
 	for c, q := range r.choices {
-		if why, stop := q.rules.ended(q.Output(), e.cfg.MaxModelLen-len(q.Tokens)); why != "" {
-			e.endWith(r, c, Event{Choice: c, Token: -1, Finish: why, StopID: stop})
+		if end := q.rules.ended(q.Output(), e.cfg.MaxModelLen-len(q.Tokens)); end.why != "" {
+			e.endWith(r, c, Event{Choice: c, Token: -1, Finish: end.why, StopID: end.stop, Mark: end.mark})
 			continue
 		}
 		e.sched.Add(q)

@@ -84,6 +84,7 @@ type Event struct {
 	Chosen   kernels.Choice
 	Finish   Finish
 	StopID   int32 // the stop token that ended the choice, when it is not the model's own end; -1: none
+	Mark     bool  // the last token marks the end and is no part of the text
 	Err      error // with FinishError: what happened
 	Cached   int   // prompt tokens found in the cache
 	Prompt   []PromptRow

@@ -136,27 +136,34 @@ func (r *rules) current(output []int32, position int) []kernels.Edit {
 	return r.scratch
 }
 
+// end is why a choice is complete; the zero end: it is not.
+type end struct {
+	why  Finish
+	stop int32 // the stop token that the request named; -1: none
+	mark bool  // the last token marks the end and is no part of the text
+}
+
 // ended says whether the newest of output ends the choice, and why. room is
 // how many more tokens the model's context has place for.
-func (r *rules) ended(output []int32, room int) (Finish, int32) {
+func (r *rules) ended(output []int32, room int) end {
 	p := r.params
 	if len(output) == 0 {
-		return "", -1
+		return end{}
 	}
 	last := output[len(output)-1]
 	if len(output) >= p.MinTokens {
 		if !p.IgnoreEOS && slices.Contains(r.eos, last) {
-			return FinishStop, -1
+			return end{FinishStop, -1, true}
 		}
 		if slices.Contains(p.StopIDs, last) {
-			return FinishStop, last
+			return end{FinishStop, last, true}
 		}
 		if r.guide != nil && r.guide.Done() {
-			return FinishStop, -1
+			return end{FinishStop, -1, false}
 		}
 	}
 	if len(output) >= p.MaxTokens || room <= 0 {
-		return FinishLength, -1
+		return end{FinishLength, -1, false}
 	}
-	return "", -1
+	return end{}
 }

@@ -192,7 +192,9 @@ func (e *Engine) choose(q *Sequence, c kernels.Choice) Event {
 		ev.Finish, ev.Err, ev.Token = FinishError, q.fault, -1
 		return ev
 	}
-	ev.Finish, ev.StopID = q.rules.ended(q.Output(), e.cfg.MaxModelLen-len(q.Tokens))
+	if end := q.rules.ended(q.Output(), e.cfg.MaxModelLen-len(q.Tokens)); end.why != "" {
+		ev.Finish, ev.StopID, ev.Mark = end.why, end.stop, end.mark
+	}
 	return ev
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"roundhouse/worker"
@@ -194,6 +195,41 @@ func (s *Server) newChat(r *http.Request, f *chatRequest) (*chat, *apiError) {
 	return c, nil
 }
 
+// guide sets up what reads and restricts each choice.
+func (c *chat) guide(use toolUse, prompt []int32) *apiError {
+	form, err := c.f.form()
+	if err != nil {
+		return err
+	}
+	if use.choice == "required" || use.choice == "named" {
+		if form.Kind != FormNone {
+			return badValue("tool_choice", "an answer that must call tools cannot have a form of its own as well")
+		}
+		if form, err = use.form(); err != nil {
+			return err
+		}
+	}
+	if err := c.restrict(form); err != nil {
+		return err
+	}
+	for i := range c.choices() {
+		rd := &reader{id: fmt.Sprintf("%s/%d", c.id, i)}
+		if c.s.cfg.Reasoning != nil && value(c.f.IncludeReasoning, true) {
+			rd.thoughts = c.s.cfg.Reasoning(prompt)
+		}
+		switch use.choice {
+		case "auto":
+			rd.calls = c.s.cfg.ToolParser(c.f.Tools)
+		case "required":
+			rd.calls = &callList{}
+		case "named":
+			rd.named = use.tools[0].Name
+		}
+		c.readers = append(c.readers, rd)
+	}
+	return nil
+}
+
 func (c *chat) logprobs(p *worker.Params) *apiError {
 	n := c.f.TopLogprobs
 	if n != nil && *n < 0 {
@@ -353,3 +389,6 @@ func (c *chat) chunk(choices ...chatChunkChoice) chatChunk {
 	}
 	return chatChunk{ID: c.id, Object: "chat.completion.chunk", Created: c.created, Model: c.model, Choices: choices}
 }
+
+// chatUsage is the account of a chat.
+func (c *chat) chatUsage() *usage { return c.usage() }

@@ -136,15 +136,19 @@ func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completi
 		if err := checkMinTokens(p); err != nil {
 			return nil, err
 		}
-		if p, err = s.guided(&f.samplingFields, p); err != nil {
-			return nil, err
-		}
 		if err := c.add(r, &f.samplingFields, p, tokens); err != nil {
 			return nil, err
 		}
 		if f.Echo {
 			c.texts = append(c.texts, s.cfg.Tokenizer.Decode(tokens, false))
 		}
+	}
+	form, err := f.form()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.restrict(form); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

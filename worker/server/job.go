@@ -177,6 +177,9 @@ func (j *job) run(ctx context.Context, each func(update) error) error {
 	return nil
 }
 
+// goesOn is the event of a token after which more comes.
+var goesOn = worker.Event{StopID: -1}
+
 // replay brings an assembler to where the stream was cut. The last token waits
 // for the engine's word on whether it ended the choice.
 func (j *job) replay(a *assembler, tokens []int32, each func(update) error) error {
@@ -186,7 +189,7 @@ func (j *job) replay(a *assembler, tokens []int32, each func(update) error) erro
 	j.generated += len(tokens)
 	last := len(tokens) - 1
 	for _, id := range tokens[:last] {
-		if err := each(update{token: id, text: a.add(id, "", -1), replay: true}); err != nil {
+		if err := each(update{token: id, text: a.add(id, &goesOn), replay: true}); err != nil {
 			return err
 		}
 	}
@@ -247,12 +250,12 @@ func (j *job) event(asm []*assembler, n, prompt int, st *worker.Stream, e *worke
 		return false, e.Err
 	}
 	if a.pending >= 0 {
-		token, ends := a.pending, worker.Finish("")
+		token, end := a.pending, &goesOn
 		a.pending = -1
 		if e.Token < 0 {
-			ends = e.Finish // the request was complete with what was sent before
+			end = e // the request was complete with what was sent before
 		}
-		said := update{index: c, token: token, text: a.add(token, ends, e.StopID), replay: true}
+		said := update{index: c, token: token, text: a.add(token, end), replay: true}
 		if err := each(said); err != nil {
 			return false, err
 		}
@@ -261,7 +264,7 @@ func (j *job) event(asm []*assembler, n, prompt int, st *worker.Stream, e *worke
 			return true, each(update{index: c, token: -1, event: e, finish: a.finish, stopped: a.stopped})
 		}
 	}
-	text := a.add(e.Token, e.Finish, e.StopID)
+	text := a.add(e.Token, e)
 	if a.finish != "" && e.Finish == "" {
 		st.End(e.Choice, a.finish)
 	}

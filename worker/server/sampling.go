@@ -75,6 +75,10 @@ type samplingFields struct {
 	Resume            *resumeField    `json:"roundhouse_resume"`
 	ResponseFormat    json.RawMessage `json:"response_format"`
 	StructuredOutputs json.RawMessage `json:"structured_outputs"`
+	GuidedJSON        json.RawMessage `json:"guided_json"`
+	GuidedRegex       *string         `json:"guided_regex"`
+	GuidedChoice      []string        `json:"guided_choice"`
+	GuidedGrammar     *string         `json:"guided_grammar"`
 	refused
 }
 

@@ -27,6 +27,15 @@ type Config struct {
 	// Template renders a chat into the parts of a prompt; nil: the model has none.
 	Template func(vars map[string]any) ([]tokenizer.Segment, error)
 
+	// Compile makes a form ready; nil: answers cannot be restricted.
+	Compile func(Form) (Compiled, error)
+	// ToolParser makes a parser of tool calls, given the request's tools; nil:
+	// tools are not called of the model's own accord.
+	ToolParser func(tools []byte) Parser
+	// Reasoning makes a parser that tells reasoning from the rest, given the
+	// prompt that the answer follows; nil: the model does not reason.
+	Reasoning func(prompt []int32) Parser
+
 	Kind        Kind
 	Labels      []string // names of a classifier's classes, where the model has them
 	EmbedPrefix string   // put before every text, where the model asks for it

@@ -33,24 +33,25 @@ func newAssembler(t *tokenizer.Tokenizer, o textOptions) *assembler {
 	return &assembler{o: o, dec: t.NewDecoder(o.skipSpecial), pending: -1}
 }
 
-// add takes one event's token and returns the text that it releases.
-func (a *assembler) add(token int32, finish worker.Finish, stopID int32) string {
+// add takes a token and what its event says of the end, and returns the text
+// that it releases.
+func (a *assembler) add(token int32, end *worker.Event) string {
 	if a.finish != "" {
 		return ""
 	}
 	fresh := ""
 	if token >= 0 {
 		a.tokens++
-		// The token that ends the text is not part of it, unless asked for.
-		if finish != worker.FinishStop || a.o.includeStop {
+		// The token that marks the end is no part of the text, unless asked for.
+		if !end.Mark || a.o.includeStop {
 			fresh = a.dec.Add(token)
 		}
 	}
-	if finish != "" {
+	if end.Finish != "" {
 		fresh += a.dec.Flush()
-		a.finish = finish
-		if stopID >= 0 {
-			a.stopped = stopID
+		a.finish = end.Finish
+		if end.StopID >= 0 {
+			a.stopped = end.StopID
 		}
 	}
 	return a.release(fresh)

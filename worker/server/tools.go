@@ -2,68 +2,183 @@ package server
 
 import (
 	"encoding/json"
-
-	"roundhouse/worker"
+	"regexp"
 )
 
+// Bounds of what a request may say of tools.
+const maxTools = 128
+
 // toolUse is what a chat allows in the way of tool calls.
-type toolUse struct{}
+type toolUse struct {
+	choice string // none, auto, required or named
+	tools  []tool // with named, the one
+	most   int    // calls at once; 0: no bound
+}
+
+// tool is a function that the model may call.
+type tool struct {
+	Name       string          `json:"name"`
+	Parameters json.RawMessage `json:"parameters"`
+}
+
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // tools reads tools and tool_choice.
 func (s *Server) tools(f *chatRequest) (toolUse, *apiError) {
-	var list []json.RawMessage
-	if f.Tools != nil {
-		if json.Unmarshal(f.Tools, &list) != nil {
-			return toolUse{}, badShape("list_type", "tools", "Input should be a valid list")
-		}
-		if len(list) == 0 {
-			return toolUse{}, badValue("tools", "tools must not be an empty array. Either provide at least one tool or omit the field entirely.")
-		}
-	}
-	choice := "auto"
-	if list == nil {
-		choice = "none"
-	}
-	if f.ToolChoice != nil && json.Unmarshal(f.ToolChoice, &choice) != nil {
-		choice = "named"
-	}
-	switch {
-	case choice != "none" && list == nil:
-		return toolUse{}, badValue("tool_choice", "When using `tool_choice`, `tools` must be set.")
-	case choice == "none":
-		return toolUse{}, nil
-	case choice == "auto":
-		return toolUse{}, badValue("tool_choice", "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set")
-	}
-	return toolUse{}, notImplemented("`tool_choice` other than none is not supported by this engine.")
-}
-
-// guide sets up what reads and restricts each choice.
-func (c *chat) guide(use toolUse, prompt []int32) *apiError {
-	p, err := c.s.guided(&c.f.samplingFields, c.reqs[0].Params)
+	use := toolUse{choice: "none"}
+	list, err := readTools(f.Tools)
 	if err != nil {
-		return err
+		return use, err
 	}
-	c.reqs[0].Params = p
-	for range c.choices() {
-		c.readers = append(c.readers, &reader{})
+	if f.ParallelToolCalls != nil && !*f.ParallelToolCalls {
+		use.most = 1
 	}
-	return nil
+	use.tools = list
+	if list != nil {
+		use.choice = "auto"
+	}
+	if f.ToolChoice != nil {
+		if err := use.choose(f.ToolChoice); err != nil {
+			return use, err
+		}
+	}
+	switch use.choice {
+	case "none":
+	case "auto":
+		if s.cfg.ToolParser == nil {
+			return use, badValue("tool_choice", "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set")
+		}
+	default:
+		if s.cfg.Compile == nil {
+			return use, notImplemented("`tool_choice` other than none is not supported by this engine.")
+		}
+	}
+	return use, nil
 }
 
-// guided compiles response_format and structured_outputs.
-func (s *Server) guided(f *samplingFields, p worker.Params) (worker.Params, *apiError) {
-	var format struct {
-		Type string `json:"type"`
+func readTools(raw json.RawMessage) ([]tool, *apiError) {
+	if raw == nil {
+		return nil, nil
 	}
-	if f.ResponseFormat != nil && json.Unmarshal(f.ResponseFormat, &format) != nil {
-		return p, badShape("dict_type", "response_format", "Input should be a valid dictionary")
+	var list []struct {
+		Type     string `json:"type"`
+		Function tool   `json:"function"`
 	}
-	if f.StructuredOutputs != nil || format.Type != "" && format.Type != "text" {
-		return p, notImplemented("structured outputs are not supported by this engine.")
+	if json.Unmarshal(raw, &list) != nil {
+		return nil, badShape("list_type", "tools", "Input should be a valid list")
 	}
+	if len(list) == 0 {
+		return nil, badValue("tools", "tools must not be an empty array. Either provide at least one tool or omit the field entirely.")
+	}
+	if len(list) > maxTools {
+		return nil, badValue("tools", "at most %d tools are allowed, got %d", maxTools, len(list))
+	}
+	var out []tool
+	for i, t := range list {
+		if t.Type != "" && t.Type != "function" {
+			return nil, badValue("tools", "tool %d has type %.32q; want function", i, t.Type)
+		}
+		if !toolName.MatchString(t.Function.Name) {
+			return nil, badValue("tools", "tool %d needs a function.name of 1 to 64 letters, digits, _, . or -", i)
+		}
+		out = append(out, t.Function)
+	}
+	return out, nil
+}
+
+// choose reads tool_choice: a word, or the name of one function.
+func (u *toolUse) choose(raw json.RawMessage) *apiError {
+	if word, ok := decoded[string](raw); ok {
+		switch {
+		case word == "none":
+		case word != "auto" && word != "required":
+			return badValue("tool_choice", "Invalid value for `tool_choice`: %.32q. Only named tools, \"none\", \"auto\" or \"required\" are supported.", word)
+		case u.tools == nil:
+			return badValue("tool_choice", "When using `tool_choice`, `tools` must be set.")
+		}
+		u.choice = word
+		return nil
+	}
+	var named struct {
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	if json.Unmarshal(raw, &named) != nil || named.Function.Name == "" {
+		return badValue("tool_choice", "`tool_choice` must be \"none\", \"auto\", \"required\" or name a function.")
+	}
+	if u.tools == nil {
+		return badValue("tool_choice", "When using `tool_choice`, `tools` must be set.")
+	}
+	for _, t := range u.tools {
+		if t.Name == named.Function.Name {
+			u.choice, u.tools = "named", []tool{t}
+			return nil
+		}
+	}
+	return badValue("tool_choice", "The tool specified in `tool_choice` (%.64q) does not match any of the specified `tools`.", named.Function.Name)
+}
+
+// form is what an answer that must call tools is restricted to: the arguments
+// of the named function, or a list of calls.
+func (u *toolUse) form() (Form, *apiError) {
+	anything := json.RawMessage(`{"type":"object"}`)
+	if u.choice == "named" {
+		if p := u.tools[0].Parameters; p != nil {
+			anything = p
+		}
+		return Form{Kind: FormSchema, Schema: anything}, nil
+	}
+	shared := map[string]json.RawMessage{}
+	var calls []map[string]any
+	for _, t := range u.tools {
+		parameters, err := hoist(t, anything, shared)
+		if err != nil {
+			return Form{}, err
+		}
+		calls = append(calls, map[string]any{
+			"type": "object", "required": []string{"name", "parameters"}, "additionalProperties": false,
+			"properties": map[string]any{"name": map[string]any{"const": t.Name}, "parameters": parameters},
+		})
+	}
+	schema := map[string]any{"type": "array", "minItems": 1, "items": map[string]any{"anyOf": calls}}
+	if u.most > 0 {
+		schema["maxItems"] = u.most
+	}
+	if len(shared) > 0 {
+		schema["$defs"] = shared
+	}
+	data, err := json.Marshal(schema)
+	if err != nil {
+		return Form{}, badValue("tools", "the tools' parameters are not a JSON schema")
+	}
+	return Form{Kind: FormSchema, Schema: data}, nil
+}
+
+// hoist takes the definitions out of a tool's parameters, so that references
+// to them hold inside the schema of all.
+func hoist(t tool, otherwise json.RawMessage, shared map[string]json.RawMessage) (any, *apiError) {
+	if t.Parameters == nil {
+		return otherwise, nil
+	}
+	var p map[string]json.RawMessage
+	if json.Unmarshal(t.Parameters, &p) != nil {
+		return nil, badValue("tools", "the parameters of %q are not a JSON schema", t.Name)
+	}
+	defs, ok := p["$defs"]
+	if !ok {
+		return p, nil
+	}
+	var list map[string]json.RawMessage
+	if json.Unmarshal(defs, &list) != nil {
+		return nil, badValue("tools", "$defs of %q is not an object", t.Name)
+	}
+	for name, def := range list {
+		if old, there := shared[name]; there && string(old) != string(def) {
+			return nil, badValue("tools", "Tool definition %q has multiple schemas, which is not supported.", name)
+		}
+		shared[name] = def
+	}
+	delete(p, "$defs")
 	return p, nil
 }
-
-// chatUsage is the account of a chat.
-func (c *chat) chatUsage() *usage { return c.usage() }
