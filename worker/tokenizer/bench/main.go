@@ -122,8 +122,12 @@ func makeTexts(size int) map[string][]string {
 	return map[string][]string{
 		"english": chunks(func() string { return common() + []string{" ", " ", " ", " ", ", ", ". ", "\n"}[r.Intn(7)] }),
 		"cold":    chunks(func() string { return word() + word() + " " }),
-		"code":    chunks(func() string { return "    " + common() + "_" + common() + "(" + common() + ", " + fmt.Sprint(r.Intn(5000)) + ");\n" }),
-		"chinese": chunks(func() string { return string(rune(0x4E00+int(r.ExpFloat64()*400)%20000)) + []string{"", "", "", "，", "。\n"}[r.Intn(5)] }),
+		"code": chunks(func() string {
+			return "    " + common() + "_" + common() + "(" + common() + ", " + fmt.Sprint(r.Intn(5000)) + ");\n"
+		}),
+		"chinese": chunks(func() string {
+			return string(rune(0x4E00+int(r.ExpFloat64()*400)%20000)) + []string{"", "", "", "，", "。\n"}[r.Intn(5)]
+		}),
 	}
 }
 

@@ -1,0 +1,137 @@
+package grammar
+
+import "fmt"
+
+// automaton is all rules as one graph of states. A state consumes a byte, or
+// calls a rule and goes on behind it, or forks, or ends its rule.
+type automaton struct {
+	states  []state
+	starts  []int32 // by rule
+	class   [256]uint8
+	classes int
+}
+
+type state struct {
+	kind stateKind
+	set  *byteSet // of kindByte
+	rule int32    // of kindCall
+	to   int32    // after the byte or the call; of kindFork: one way
+	or   int32    // of kindFork: the other way
+}
+
+type stateKind uint8
+
+const (
+	kindEnd stateKind = iota
+	kindByte
+	kindCall
+	kindFork
+)
+
+// maxStates bounds the states of an automaton.
+const maxStates = 400_000
+
+// newAutomaton builds the graph of a program.
+func newAutomaton(p *program) *automaton {
+	a := &automaton{starts: make([]int32, len(p.rules))}
+	for i, body := range p.rules {
+		end := a.add(state{kind: kindEnd})
+		a.starts[i] = a.build(body, end)
+	}
+	a.classify()
+	return a
+}
+
+func (a *automaton) add(s state) int32 {
+	if len(a.states) >= maxStates {
+		panic(specError{&LimitError{fmt.Sprintf("more than %d states", maxStates)}})
+	}
+	a.states = append(a.states, s)
+	return int32(len(a.states) - 1)
+}
+
+// build adds what matches x and then goes on at next; it returns where that
+// begins.
+func (a *automaton) build(x expr, next int32) int32 {
+	switch x := x.(type) {
+	case bytesExpr:
+		for i := len(x) - 1; i >= 0; i-- {
+			next = a.add(state{kind: kindByte, set: byteRange(x[i], x[i]), to: next})
+		}
+		return next
+	case setExpr:
+		return a.add(state{kind: kindByte, set: x, to: next})
+	case seqExpr:
+		for i := len(x) - 1; i >= 0; i-- {
+			next = a.build(x[i], next)
+		}
+		return next
+	case altExpr:
+		if len(x) == 0 {
+			return a.add(state{kind: kindByte, set: &byteSet{}, to: next})
+		}
+		at := a.build(x[len(x)-1], next)
+		for i := len(x) - 2; i >= 0; i-- {
+			at = a.add(state{kind: kindFork, to: a.build(x[i], next), or: at})
+		}
+		return at
+	case repExpr:
+		return a.repeat(x, next)
+	case ruleExpr:
+		return a.add(state{kind: kindCall, rule: int32(x), to: next})
+	}
+	panic(fmt.Sprintf("BUG: expression of type %T", x))
+}
+
+// repeat builds x{min,max}. Optional rounds each may leave for the end, so
+// that no state has a long way to it.
+func (a *automaton) repeat(r repExpr, next int32) int32 {
+	if r.max < 0 {
+		fork := a.add(state{kind: kindFork, or: next})
+		a.states[fork].to = a.build(r.x, fork)
+		next = fork
+	} else {
+		end := next
+		for range r.max - r.min {
+			next = a.add(state{kind: kindFork, to: a.build(r.x, next), or: end})
+		}
+	}
+	for range r.min {
+		next = a.build(r.x, next)
+	}
+	return next
+}
+
+// classify groups the bytes that no state tells apart.
+func (a *automaton) classify() {
+	group := [256]int{}
+	count := 1
+	seen := map[byteSet]bool{}
+	for _, s := range a.states {
+		if s.kind != kindByte || seen[*s.set] {
+			continue
+		}
+		seen[*s.set] = true
+		split := map[[2]int]int{}
+		next := 0
+		for c := range group {
+			in := 0
+			if s.set.has(byte(c)) {
+				in = 1
+			}
+			key := [2]int{group[c], in}
+			id, ok := split[key]
+			if !ok {
+				id = next
+				next++
+				split[key] = id
+			}
+			group[c] = id
+		}
+		count = next
+	}
+	a.classes = count
+	for c := range group {
+		a.class[c] = uint8(group[c])
+	}
+}

@@ -1,0 +1,47 @@
+package grammar
+
+// date is a day that every year has.
+const date = `\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))`
+
+// formats are the formats that are held to; others are notes, as the
+// standard has it.
+var formats = map[string]string{
+	"date":      "^" + date + "$",
+	"time":      `^([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`,
+	"date-time": "^" + date + `T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`,
+	"uuid":      `^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`,
+	"ipv4":      `^((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)$`,
+	"email":     `^[a-z0-9_+-]{1,32}(\.[a-z0-9_+-]{1,32}){0,3}@[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?(\.[a-z]{2,12}){1,3}$`,
+}
+
+// stringSchema is a string with a length, a pattern or a format.
+func (b *schemaBuilder) stringSchema(o *object, path string) expr {
+	least := count(o, "minLength", 0, path)
+	most := count(o, "maxLength", -1, path)
+	if most >= 0 && most < least {
+		failf("%s: maxLength is %d and minLength %d", path, most, least)
+	}
+	pattern, hasPattern := o.vals["pattern"].(string)
+	if _, given := o.vals["pattern"]; given && !hasPattern {
+		failf("%s/pattern is not a string", path)
+	}
+	if f, ok := o.vals["format"].(string); ok && !hasPattern && formats[f] != "" {
+		pattern, hasPattern = formats[f], true
+	}
+	bounded := least > 0 || most >= 0
+	switch {
+	case hasPattern && bounded:
+		failf("%s: pattern or format together with minLength or maxLength is not supported", path)
+	case hasPattern:
+		r := &regexBuilder{p: b.p, what: path + "/pattern", char: jsonChar}
+		return b.rule("pattern "+pattern, func() expr {
+			return seqExpr{bytesExpr(`"`), r.build(pattern, true), bytesExpr(`"`)}
+		})
+	case !bounded:
+		return b.anyString()
+	}
+	// Escapes by number would count differently, so these strings have none.
+	char := jsonChar([]rune{0, 0x10FFFF})
+	b.p.spend(20 * max(least, most))
+	return seqExpr{bytesExpr(`"`), repExpr{char, least, most}, bytesExpr(`"`)}
+}
