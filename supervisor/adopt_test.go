@@ -125,7 +125,7 @@ func TestSupervisorKilledInRotation(t *testing.T) {
 		t.Fatal(status, text)
 	}
 	for _, wait := range []time.Duration{50, 300, 700, 200, 450} {
-		time.Sleep(wait * time.Millisecond) // anywhere in the turn is the right place
+		<-time.After(wait * time.Millisecond) // anywhere in the turn is the right place
 		b.kill()
 		b.spawn()
 	}

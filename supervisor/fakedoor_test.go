@@ -100,7 +100,7 @@ func (d *fakeDoor) reach(ctx context.Context) {
 				d.mu.Unlock()
 			}
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 	}
 }
 

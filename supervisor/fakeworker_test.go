@@ -61,7 +61,7 @@ func serveFake(args []string) error {
 		for i := 1; i <= ask.N; i++ {
 			fmt.Fprintln(w, i)
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(pace)
+			<-time.After(pace)
 		}
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(*port))

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"roundhouse/configs"
 	"roundhouse/supervisor/process"
 )
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 	var err error
 	switch {
 	case len(os.Args) > 2 && os.Args[1] == "supervise" && os.Args[2] == "shim":
-		err = process.Shim(os.Args[3:])
+		err = process.Shim(os.Args[3:], os.Environ())
 	case len(os.Args) > 1 && os.Args[1] == "balance":
 		err = balanceFake(os.Args[2:])
 	case len(os.Args) > 1 && os.Args[1] == "serve":
@@ -37,7 +39,13 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 2 && os.Args[1] == "up":
 		err = upFake(os.Args[2])
 	default:
-		os.Exit(m.Run())
+		code := m.Run()
+		http.DefaultClient.CloseIdleConnections()
+		if leak := goleak.Find(); leak != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, leak)
+			code = 1
+		}
+		os.Exit(code)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"roundhouse/supervisor/process"
@@ -35,6 +37,6 @@ It reaches each door by its private socket, which --door names.`,
 func shimCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "shim", Hidden: true, DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error { return process.Shim(args) },
+		RunE: func(_ *cobra.Command, args []string) error { return process.Shim(args, os.Environ()) },
 	}
 }

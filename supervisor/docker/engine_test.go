@@ -17,6 +17,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
+	"go.uber.org/goleak"
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
@@ -37,6 +38,11 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared != nil {
 		shared.close()
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if leak := goleak.Find(); leak != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, leak)
+		code = 1
 	}
 	os.Exit(code)
 }
@@ -100,6 +106,7 @@ func (l *lab) stop() {
 }
 
 func (l *lab) close() {
+	l.client.Close()
 	if l.daemon == nil {
 		return
 	}

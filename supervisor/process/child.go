@@ -116,7 +116,7 @@ func (n *Nursery) Start(c Child) (pid int, err error) {
 	if err := lock.Truncate(0); err != nil {
 		return 0, err
 	}
-	if err := n.write(Record{ID: c.ID, Began: time.Now(), Note: c.Note}); err != nil {
+	if err := n.replace(Record{ID: c.ID, Began: time.Now(), Note: c.Note}); err != nil {
 		return 0, err
 	}
 	path := n.LogFile(c.Log)
@@ -186,11 +186,23 @@ func (n *Nursery) ended(id string, pid int, how string) {
 		return
 	}
 	delete(n.watched, id)
-	if r, err := n.read(id); err == nil {
+	if r, err := n.read(id); err == nil && (r.Ended == "" || how != unknownEnd) {
 		r.Ended = how
-		_ = n.write(r) // its absence is read as "exit status unknown"
+		_ = n.write(r) // its absence is read as unknownEnd
 	}
 	n.wake()
+}
+
+// unknownEnd is how a child ended that was not ours when it did.
+const unknownEnd = "exit status unknown"
+
+// replace writes the record of a new child. What is still heard of the end of
+// its predecessor is no longer written.
+func (n *Nursery) replace(r Record) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.watched, r.ID)
+	return n.write(r)
 }
 
 // write replaces a record as a whole.
@@ -200,10 +212,18 @@ func (n *Nursery) write(r Record) error {
 		return err
 	}
 	path := n.file(r.ID, ".json")
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+	f, err := os.CreateTemp(filepath.Dir(path), ".record-*")
+	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
 }
 
 func (n *Nursery) read(id string) (Record, error) {
@@ -266,7 +286,7 @@ func (n *Nursery) find(id string) (Found, error) {
 	f := Found{Record: r}
 	if !held {
 		if f.Ended == "" {
-			f.Ended = "exit status unknown"
+			f.Ended = unknownEnd
 		}
 		return f, nil
 	}
@@ -292,7 +312,7 @@ func (n *Nursery) watch(id string, h holder) {
 		defer unix.Close(fd)
 		if waitExit(n.ctx, fd) {
 			var status unix.WaitStatus
-			how := "exit status unknown"
+			how := unknownEnd
 			if got, err := unix.Wait4(h.pid, &status, unix.WNOHANG, nil); err == nil && got == h.pid {
 				how = "exit status " + strconv.Itoa(status.ExitStatus())
 				if status.Signaled() {
@@ -388,7 +408,7 @@ func (n *Nursery) Running(id string) bool {
 func (n *Nursery) Ended(id string) string {
 	r, err := n.read(id)
 	if err != nil || r.Ended == "" {
-		return "exit status unknown"
+		return unknownEnd
 	}
 	return r.Ended
 }

@@ -17,9 +17,9 @@ import (
 // lockFD is where a child finds its lock.
 const lockFD = 3
 
-// Shim is the child's first half: it takes its place and executes argv. It
-// returns only when something failed.
-func Shim(args []string) error {
+// Shim is the child's first half: it takes its place and executes argv with
+// the environment env. It returns only when something failed.
+func Shim(args, env []string) error {
 	flags := flag.NewFlagSet("shim", flag.ContinueOnError)
 	cpus := flags.String("cpus", "", "")
 	mems := flags.String("mems", "", "")
@@ -63,7 +63,7 @@ func Shim(args []string) error {
 	if *uid < 0 {
 		path = argv[0]
 	}
-	err = syscall.Exec(path, append([]string{filepath.Base(argv[0])}, argv[1:]...), os.Environ())
+	err = syscall.Exec(path, append([]string{filepath.Base(argv[0])}, argv[1:]...), env)
 	return fmt.Errorf("cannot execute %s: %w", argv[0], err)
 }
 

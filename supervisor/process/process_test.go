@@ -1,0 +1,315 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"roundhouse/supervisor/driver"
+)
+
+// The test program is also the shim, and a child that does as it is told.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "shim" {
+		fmt.Fprintln(os.Stderr, Shim(os.Args[2:], os.Environ()))
+		os.Exit(1)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "child" {
+		child(os.Args[2])
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func child(kind string) {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	fmt.Println("child", kind, os.Getpid())
+	switch kind {
+	case "polite":
+		<-term
+		os.Exit(0)
+	case "deaf":
+		for range term {
+			continue
+		}
+	case "fails":
+		os.Exit(7)
+	case "affinity":
+		status, _ := os.ReadFile("/proc/self/status")
+		for line := range strings.Lines(string(status)) {
+			if strings.HasPrefix(line, "Cpus_allowed_list") || strings.HasPrefix(line, "NoNewPrivs") || strings.HasPrefix(line, "Uid") || strings.HasPrefix(line, "Groups") {
+				fmt.Print(line)
+			}
+		}
+		os.Exit(0)
+	}
+}
+
+func nursery(t *testing.T) *Nursery {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := NewNursery(t.TempDir(), []string{program, "shim"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n
+}
+
+func start(t *testing.T, n *Nursery, c Child, kind string) int {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Argv = []string{program, "child", kind}
+	pid, err := n.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Stop(context.Background(), c.ID, 0); err != nil {
+			t.Error(err)
+		}
+		until(t, "it is reaped", func() bool { return n.Ended(c.ID) != unknownEnd })
+	})
+	return pid
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-late:
+			t.Fatalf("%s: not within 20 s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func log(t *testing.T, n *Nursery, id string) string {
+	t.Helper()
+	data, err := os.ReadFile(n.LogFile(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestEnds(t *testing.T) {
+	f := func(kind, want string, stop func(n *Nursery)) {
+		t.Helper()
+		n := nursery(t)
+		start(t, n, Child{ID: "pool/a"}, kind)
+		until(t, "it has begun", func() bool { return strings.Contains(log(t, n, "pool/a"), "child "+kind) })
+		stop(n)
+		until(t, "its end is known", func() bool { return n.Ended("pool/a") == want })
+		if n.Running("pool/a") {
+			t.Errorf("%s still runs", kind)
+		}
+	}
+	f("polite", "exit status 0", func(n *Nursery) {
+		if err := n.Stop(t.Context(), "pool/a", time.Minute); err != nil {
+			t.Error(err)
+		}
+	})
+	f("deaf", "killed by signal killed", func(n *Nursery) {
+		if err := n.Stop(t.Context(), "pool/a", 50*time.Millisecond); err != nil {
+			t.Error(err)
+		}
+	})
+	f("fails", "exit status 7", func(*Nursery) {})
+}
+
+func TestOneOfAName(t *testing.T) {
+	n := nursery(t)
+	start(t, n, Child{ID: "pool/a"}, "polite")
+	program, _ := os.Executable()
+	if _, err := n.Start(Child{ID: "pool/a", Argv: []string{program, "child", "polite"}}); err == nil {
+		t.Error("two children of one name")
+	}
+}
+
+func TestFindWatchesWhatOthersStarted(t *testing.T) {
+	n := nursery(t)
+	pid := start(t, n, Child{ID: "pool/a", Note: []byte(`{"x":1}`)}, "polite")
+	successor, err := NewNursery(n.dir, n.shim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer successor.Close()
+	found, err := successor.Find()
+	if err != nil || len(found) != 1 || found[0].PID != pid || !found[0].Running || string(found[0].Note) != `{"x":1}` {
+		t.Fatalf("%+v %v", found, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-successor.Changed()
+	found, err = successor.Find()
+	if err != nil || found[0].Running {
+		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// A record that names a process id which by now is another's: the lock and the
+// time of its beginning tell.
+func TestStrangersPID(t *testing.T) {
+	n := nursery(t)
+	stranger := exec.Command("sleep", "60")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stranger.Process.Kill()
+		_ = stranger.Wait()
+	}()
+	if err := n.write(Record{ID: "pool/a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(n.file("pool/a", ".lock"), []byte(holder{stranger.Process.Pid, 1}.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Stop(t.Context(), "pool/a", 0); err != nil {
+		t.Error(err)
+	}
+	if err := stranger.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the stranger: %v", err)
+	}
+}
+
+func TestPlaceAndRights(t *testing.T) {
+	n := nursery(t)
+	c := Child{ID: "pool/a", CPUs: "0", Confined: true}
+	if os.Geteuid() == 0 {
+		c.UID, c.GID = 60777, 60777
+	}
+	start(t, n, c, "affinity")
+	until(t, "it has told", func() bool { return n.Ended("pool/a") == "exit status 0" })
+	text := log(t, n, "pool/a")
+	for _, want := range []string{"Cpus_allowed_list:\t0\n", "NoNewPrivs:\t1"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %q; want %q", text, want)
+		}
+	}
+	if c.UID > 0 && (!strings.Contains(text, "Uid:\t60777\t60777\t60777\t60777") || !strings.Contains(text, "Groups:\t \n")) {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestDescriptor(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := nursery(t)
+	start(t, n, Child{ID: "door/1", Files: []*os.File{file}}, "polite")
+	until(t, "it has begun", func() bool { return strings.Contains(log(t, n, "door/1"), "child") })
+	l.Close()
+	file.Close()
+	got, err := n.Descriptor("door/1", 4)
+	if err != nil {
+		t.Skipf("this kernel lets nobody take a descriptor: %v", err)
+	}
+	defer got.Close()
+	again, err := net.FileListener(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if again.Addr().String() != l.Addr().String() {
+		t.Errorf("got %v; want %v", again.Addr(), l.Addr())
+	}
+}
+
+func TestLogs(t *testing.T) {
+	n := nursery(t)
+	path := n.LogFile("pool/a")
+	put := func(text string) {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("one\ntwo\nthree\n")
+	f := func(tail int, want string) {
+		t.Helper()
+		r, err := n.OpenLog(t.Context(), "pool/a", driver.LogOptions{Tail: tail})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		data, err := io.ReadAll(r)
+		if err != nil || string(data) != want {
+			t.Errorf("tail %d: %q %v", tail, data, err)
+		}
+	}
+	f(0, "one\ntwo\nthree\n")
+	f(1, "three\n")
+	f(2, "two\nthree\n")
+	f(9, "one\ntwo\nthree\n")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := n.OpenLog(ctx, "pool/a", driver.LogOptions{Tail: 1, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	buf := make([]byte, 100)
+	read := func(want string) {
+		t.Helper()
+		for got := ""; got != want; {
+			k, err := r.Read(buf)
+			got += string(buf[:k])
+			if err != nil || !strings.HasPrefix(want, got) {
+				t.Fatalf("got %q %v; want %q", got, err, want)
+			}
+		}
+	}
+	read("three\n")
+	put("four\n")
+	read("four\n")
+	if err := turnLog(path); err != nil {
+		t.Fatal(err)
+	}
+	put("five\n")
+	read("five\n")
+	if err := copyAway(path); err != nil {
+		t.Fatal(err)
+	}
+	put("six\n")
+	read("six\n")
+	cancel()
+	if _, err := r.Read(buf); err != io.EOF {
+		t.Errorf("after the end: %v", err)
+	}
+	files, _ := filepath.Glob(path + "*")
+	if slices.Sort(files); len(files) != 3 {
+		t.Errorf("kept %v", files)
+	}
+}
