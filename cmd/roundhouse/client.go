@@ -222,8 +222,8 @@ func (a *client) pools(ctx context.Context) (poolsAnswer, []poolAnswer, error) {
 	return p, list, nil
 }
 
-// path joins the parts of a path, each escaped.
-func path(parts ...string) string {
+// escaped joins the parts of a path, each escaped.
+func escaped(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {
 		b.WriteByte('/')

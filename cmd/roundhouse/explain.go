@@ -36,7 +36,7 @@ moment. The id is the x-request-id of its answer.`,
 				return err
 			}
 			var raw json.RawMessage
-			if err := a.ask(cmd.Context(), http.MethodGet, "/api/decisions"+path(args[0]), nil, &raw); err != nil {
+			if err := a.ask(cmd.Context(), http.MethodGet, "/api/decisions"+escaped(args[0]), nil, &raw); err != nil {
 				return err
 			}
 			if f.json {

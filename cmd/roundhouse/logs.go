@@ -84,7 +84,7 @@ func (p *logPrinter) all(ctx context.Context, a *client, ids []target, query str
 }
 
 func (p *logPrinter) one(ctx context.Context, a *client, id target, query string) error {
-	url := "/api/workers" + path(id.pool, id.name, "logs") + query
+	url := "/api/workers" + escaped(id.pool, id.name, "logs") + query
 	stream, err := a.open(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err

@@ -47,8 +47,8 @@ const (
 func commands(c *console) []*cobra.Command {
 	all := []*cobra.Command{
 		upCommand(c), balanceCommand(c), superviseCommand(c),
-		validateCommand(c), fmtCommand(c), keyCommand(c), importCommand(c),
-		psCommand(c), logsCommand(c), eventsCommand(c), explainCommand(c), versionCommand(c),
+		validateCommand(c), fmtCommand(c), keyCommand(c), importCommand(c), pluginsCommand(c),
+		psCommand(c), logsCommand(c), eventsCommand(c), explainCommand(c), doctorCommand(c), versionCommand(c),
 		rotateCommand(c), scheduleCommand(c), scaleCommand(c), reloadCommand(c),
 	}
 	all = append(all, workerCommands(c)...)

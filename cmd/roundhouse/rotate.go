@@ -68,9 +68,9 @@ on with --continue or ends with --abort.`,
 }
 
 func (r *rotation) run(ctx context.Context) error {
-	url := "/api/pools" + path(r.target.pool, "rotate")
+	url := "/api/pools" + escaped(r.target.pool, "rotate")
 	if r.target.name != "" {
-		url = "/api/workers" + path(r.target.pool, r.target.name, "rotate")
+		url = "/api/workers" + escaped(r.target.pool, r.target.name, "rotate")
 	}
 	var answer struct {
 		Rotation rotationAnswer `json:"rotation"`

@@ -29,7 +29,7 @@ until the configuration file is reloaded with another one.`,
 				return err
 			}
 			var raw json.RawMessage
-			if err := a.ask(cmd.Context(), http.MethodPost, "/api/pools"+path(args[0], "scale"), map[string]int{"workers": n}, &raw); err != nil {
+			if err := a.ask(cmd.Context(), http.MethodPost, "/api/pools"+escaped(args[0], "scale"), map[string]int{"workers": n}, &raw); err != nil {
 				return err
 			}
 			if f.json {

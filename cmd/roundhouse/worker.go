@@ -72,7 +72,7 @@ func (v workerVerb) run(ctx context.Context, c *console, a *client, args []strin
 		var answer struct {
 			Worker json.RawMessage `json:"worker"`
 		}
-		if err := a.ask(ctx, http.MethodPost, "/api/workers"+path(w.Pool, w.Name, v.name), nil, &answer); err != nil {
+		if err := a.ask(ctx, http.MethodPost, "/api/workers"+escaped(w.Pool, w.Name, v.name), nil, &answer); err != nil {
 			return err
 		}
 		var now workerAnswer

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"roundhouse/configs"
+	"roundhouse/worker/device"
+)
+
+// finding is one thing that doctor has looked at.
+type finding struct {
+	Check  string `json:"check"`
+	State  string `json:"state"` // ok, note, warn or fail
+	Text   string `json:"text"`
+	Action string `json:"action,omitempty"`
+}
+
+// doctor looks over this machine and a running roundhouse.
+type doctor struct {
+	*console
+	*client
+	cfg      *configs.Config // nil without -c
+	sysfs    string
+	proc     string
+	findings []finding
+}
+
+// doctorCommand says what is not as it should be.
+func doctorCommand(c *console) *cobra.Command {
+	var f adminFlags
+	var bundle string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look over this machine and what runs, and say what to do",
+		Long: `Look over this machine and what runs: the configuration (-c FILE), the admin
+API, pools and workers, the wall between door and supervisor, GPUs, limits,
+memory. --bundle writes all of it, with states, events, metrics and the ends of
+the logs, into a file for a bug report; secrets are taken out.`,
+		GroupID: groupLook,
+		Args:    usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d := &doctor{console: c, sysfs: "/sys", proc: "/proc"}
+			if f.file != "" {
+				cfg, err := configs.Load(f.file, c.env)
+				d.configuration(f.file, cfg, err)
+				if err != nil {
+					f.file = ""
+				}
+				d.cfg = cfg
+			}
+			a, err := f.client(c)
+			if err != nil {
+				return err
+			}
+			d.client = a
+			d.all(cmd.Context())
+			if bundle != "" {
+				if err := d.bundle(cmd.Context(), bundle); err != nil {
+					return err
+				}
+			}
+			return d.print(f.json, bundle)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&bundle, "bundle", "", "write everything into this .tar.gz, which must not exist yet")
+	return cmd
+}
+
+func (d *doctor) note(state, check, action, format string, args ...any) {
+	d.findings = append(d.findings, finding{check, state, fmt.Sprintf(format, args...), action})
+}
+
+func (d *doctor) all(ctx context.Context) {
+	d.running(ctx)
+	d.devices()
+	d.machine()
+}
+
+func (d *doctor) configuration(file string, cfg *configs.Config, err error) {
+	if err != nil {
+		d.note("fail", "configuration", "mend it; `roundhouse validate "+file+"` tries again", "%v", err)
+		return
+	}
+	for _, w := range cfg.Warnings {
+		d.note("warn", "configuration", "", "%v", w)
+	}
+	d.note("ok", "configuration", "", "%s is valid", file)
+}
+
+// running looks at what the admin API says.
+func (d *doctor) running(ctx context.Context) {
+	_, pools, err := d.pools(ctx)
+	var coded *codedError
+	if errors.As(err, &coded) && coded.code == exitUnreachable {
+		d.note("note", "running", "", "no roundhouse runs here: %v", err)
+		return
+	}
+	if err != nil {
+		d.note("fail", "running", "", "%v", err)
+		return
+	}
+	for _, p := range pools {
+		switch {
+		case p.Rotation.State == "halted":
+			d.note("fail", "pool "+p.Name, "`roundhouse rotate --status "+p.Name+"` says why; then --continue or --abort", "its rotation has halted")
+		case p.Ready == 0:
+			d.note("fail", "pool "+p.Name, "`roundhouse ps` and `roundhouse logs "+p.Name+"`", "no worker of %d is ready", p.Desired)
+		case p.Ready < p.Desired:
+			d.note("warn", "pool "+p.Name, "`roundhouse ps` says which and why", "%d of %d workers are ready", p.Ready, p.Desired)
+		default:
+			d.note("ok", "pool "+p.Name, "", "%d of %d workers are ready", p.Ready, p.Desired)
+		}
+	}
+	workers, err := d.workers(ctx)
+	if err != nil {
+		d.note("fail", "workers", "", "%v", err)
+		return
+	}
+	for _, w := range workers.Workers {
+		if w.State == "failed" || w.State == "quarantined" {
+			d.note("fail", "worker "+w.ID, "`roundhouse logs "+w.ID+"`; then `roundhouse start "+w.ID+"`", "%s: %s", w.State, printable(orDash(w.LastError)))
+		}
+	}
+	var version struct {
+		PID int `json:"pid"`
+	}
+	if d.ask(ctx, "GET", "/api/version", nil, &version) == nil && version.PID != 0 {
+		d.wall(version.PID)
+	}
+}
+
+// wall says whether the door, which faces the network, could do what the
+// supervisor may.
+func (d *doctor) wall(supervisor int) {
+	door, owner := d.child(supervisor, "balance")
+	mine := uid(filepath.Join(d.proc, strconv.Itoa(supervisor)))
+	switch {
+	case door == 0:
+		d.note("note", "wall", "", "the door is no child of the supervisor on this machine")
+	case owner == mine && mine == 0:
+		d.note("fail", "wall", "restart roundhouse: as root, the door takes a user of its own", "the door runs as root")
+	case owner == mine:
+		d.note("warn", "wall", "run `roundhouse up` as root, or door and supervisor apart (balance, supervise)", "door and supervisor run as the same user (%d): whoever takes the door over has what the supervisor has", mine)
+	default:
+		d.note("ok", "wall", "", "the door runs as user %d, the supervisor as %d", owner, mine)
+	}
+}
+
+// child finds a child process by a word of its command line.
+func (d *doctor) child(parent int, word string) (pid, owner int) {
+	entries, err := os.ReadDir(d.proc)
+	if err != nil {
+		return 0, 0
+	}
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		dir := filepath.Join(d.proc, e.Name())
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil || !slices.Contains(strings.Split(string(line), "\x00"), word) {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(dir, "status"))
+		if err == nil && strings.Contains(string(stat), fmt.Sprintf("\nPPid:\t%d\n", parent)) {
+			return n, uid(dir)
+		}
+	}
+	return 0, 0
+}
+
+func uid(path string) int {
+	info, err := os.Stat(path)
+	if err != nil {
+		return -1
+	}
+	return int(info.Sys().(*syscall.Stat_t).Uid)
+}
+
+// devices lists the GPUs, whose addresses a configuration may name.
+func (d *doctor) devices() {
+	gpus := device.GPUs(d.sysfs)
+	usable := 0
+	for _, g := range gpus {
+		text := fmt.Sprintf("%s %s, driver %s, node %d, %s", g.PCI, g.Vendor, orNone(g.Driver), g.Node, configs.Size(g.MemoryBytes))
+		switch {
+		case !g.Usable():
+			d.note("note", "gpu", "", "%s; no worker can run on it", text)
+		case g.Render != "" && syscall.Access(g.Render, 6) != nil:
+			d.note("warn", "gpu", "add its user to the render group", "%s; this user may not open %s", text, g.Render)
+		default:
+			usable++
+			d.note("ok", "gpu", "", "%s", text)
+		}
+	}
+	if usable == 0 {
+		d.note("note", "gpu", "", "no GPU that a worker can run on; the demonstration model runs on the CPU")
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// machine looks at limits, memory and the sockets that drivers need.
+func (d *doctor) machine() {
+	if d.cfg == nil {
+		return
+	}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		need := uint64(2*d.cfg.Door.Limits.Connections + 1000)
+		if files.Max < need {
+			d.note("warn", "limits", "raise LimitNOFILE (systemd) or ulimit -n, or lower door limits connections", "%d open files are allowed here; %d connections take up to %d", files.Max, d.cfg.Door.Limits.Connections, need)
+		} else {
+			d.note("ok", "limits", "", "%d open files are allowed", files.Max)
+		}
+	}
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err == nil {
+		total := configs.Size(info.Totalram * uint64(info.Unit) >> 20 << 20)
+		if d.cfg.Door.Memory > total/2 {
+			d.note("warn", "memory", "set door memory", "the door may hold %s of bodies; this machine has %s", d.cfg.Door.Memory, total)
+		}
+	}
+	dir := d.cfg.StateDir
+	for dir != "/" {
+		if _, err := os.Stat(dir); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	if syscall.Access(dir, 2) != nil {
+		d.note("warn", "state_dir", "run this as the user that runs roundhouse, or set state_dir", "this user may not write to %s", dir)
+	}
+	docker := slices.ContainsFunc(d.cfg.Pools, func(p configs.Pool) bool { return p.Driver == "docker" || p.Driver == "swarm" })
+	if docker {
+		d.docker()
+	}
+}
+
+// docker says whether the engine that a pool needs answers.
+func (d *doctor) docker() {
+	host, ok := d.env("DOCKER_HOST")
+	if !ok {
+		host = "unix:///var/run/docker.sock"
+	}
+	network, address, found := strings.Cut(host, "://")
+	if !found {
+		network, address = "unix", host
+	}
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		d.note("fail", "docker", "start it (systemctl start docker), or set DOCKER_HOST", "no Docker engine answers at %s: %v", host, err)
+		return
+	}
+	conn.Close()
+	d.note("ok", "docker", "", "an engine answers at %s", host)
+}
+
+func (d *doctor) print(asJSON bool, bundle string) error {
+	failed := slices.ContainsFunc(d.findings, func(f finding) bool { return f.State == "fail" })
+	if asJSON {
+		if err := d.printJSON(map[string]any{"schema": 1, "findings": d.findings}); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range d.findings {
+			fmt.Fprintf(d.out, "%-4s  %s: %s\n", f.State, f.Check, f.Text)
+			if f.Action != "" {
+				fmt.Fprintf(d.out, "      → %s\n", f.Action)
+			}
+		}
+		if bundle != "" {
+			fmt.Fprintf(d.out, "\n%s holds all of it. Look through it before you send it.\n", bundle)
+		}
+	}
+	if failed {
+		return &codedError{exitFailed, errSaid}
+	}
+	return nil
+}
