@@ -25,6 +25,8 @@ type binder struct {
 	read    int64    // bytes of files bound so far
 	bytes   int64    // of memory for the weights bound so far
 	err     error    // the first that the backend or a file gave
+
+	asked func(piece) // of tests: told of everything that is looked up
 }
 
 // counted is a weight of the first pass: a shape and a size.
@@ -169,19 +171,23 @@ func (b *binder) make(w wanted) kernels.Weight {
 	plan := counted{w.out, w.in, formatBytes(w.format, w.out, w.in)}
 	tensors := make([]*weights.Tensor, len(w.pieces))
 	float := weights.DType("") // of the pieces that are floats; they must agree
+	found := true
 	for i, p := range w.pieces {
-		tensors[i] = b.find(p)
-		if tensors[i] == nil {
-			return plan
+		if tensors[i] = b.find(p); tensors[i] == nil {
+			found = false // the other pieces may be missing too, and are listed
+			continue
 		}
 		if t := tensors[i].Type; slices.Contains(floats, t) {
 			if float != "" && t != float {
 				b.miss("%s is stored as %s, beside %s as %s", p.name, t, w.pieces[0].name, float)
-				return plan
+				found = false
 			}
 			float = t
 		}
 		b.read += int64(p.count) * p.elements() * int64(tensors[i].Type.Bits()) / 8
+	}
+	if !found {
+		return plan
 	}
 	b.bytes += plan.bytes
 	if b.be == nil || b.err != nil {
@@ -200,6 +206,9 @@ func (b *binder) make(w wanted) kernels.Weight {
 
 // find looks a piece's tensor up and checks its shape and type.
 func (b *binder) find(p piece) *weights.Tensor {
+	if b.asked != nil {
+		b.asked(p)
+	}
 	t := b.set.Lookup(p.name)
 	if t == nil {
 		b.miss("%s is missing", p.name)

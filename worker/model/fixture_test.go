@@ -79,15 +79,21 @@ func (f *fixtureTensor) UnmarshalJSON(data []byte) error {
 
 func readFixture(t *testing.T, name string) *fixture {
 	t.Helper()
+	f := &fixture{}
+	readJSON(t, name, f)
+	return f
+}
+
+// readJSON reads a golden file.
+func readJSON(t testing.TB, name string, into any) {
+	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{}
-	if err := json.Unmarshal(data, f); err != nil {
+	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
 	}
-	return f
 }
 
 // fill gives the tensor its numbers, as fixtures.py does: splitmix64 over

@@ -112,11 +112,11 @@ func TestConfigFile(t *testing.T) {
 // TestAllFaultsAtOnce: one error lists every weight that is not as it should
 // be, by name, before anything is loaded.
 func TestAllFaultsAtOnce(t *testing.T) {
-	base := readFixture(t, "qwen3")
+	base := readFixture(t, "qwen3_moe")
 	var tensors []fixtureTensor
 	for _, x := range base.Tensors {
 		switch x.name {
-		case "model.norm.weight", "model.layers.2.mlp.up_proj.weight":
+		case "model.norm.weight", "model.layers.2.mlp.experts.3.gate_proj.weight", "model.layers.2.mlp.experts.3.up_proj.weight":
 			continue
 		case "model.layers.0.self_attn.q_norm.weight":
 			x.shape = []int{12, 2}
@@ -130,9 +130,10 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		t.Fatal("want an error")
 	}
 	for _, want := range []string{
-		"4 weights are not as config.json says",
+		"5 weights are not as config.json says",
 		"model.norm.weight is missing",
-		"model.layers.2.mlp.up_proj.weight is missing",
+		"model.layers.2.mlp.experts.3.gate_proj.weight is missing",
+		"model.layers.2.mlp.experts.3.up_proj.weight is missing",
 		"model.layers.0.self_attn.q_norm.weight has shape [12 2]; want [24]",
 		"lm_head.weight has shape [71 64]; want [72 64]",
 	} {

@@ -1,9 +1,7 @@
 package model
 
 import (
-	"encoding/json"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,14 +32,8 @@ type pooledFixture struct {
 
 func readPooledFixture(t *testing.T, name string) *pooledFixture {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := &pooledFixture{}
-	if err := json.Unmarshal(data, f); err != nil {
-		t.Fatal(err)
-	}
+	readJSON(t, name, f)
 	return f
 }
 
