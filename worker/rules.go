@@ -113,7 +113,7 @@ func both(a, b []uint32) []uint32 {
 func (r *rules) current(output []int32, position int) []kernels.Edit {
 	p := r.params
 	ban := make([]int32, 0, 4)
-	if position < p.MinTokens {
+	if position < p.MinTokens && r.guide == nil { // a guide knows where the text can end
 		ban = append(append(ban, r.eos...), p.StopIDs...)
 	}
 	for _, word := range p.BadWords {
@@ -151,7 +151,7 @@ func (r *rules) ended(output []int32, room int) end {
 		return end{}
 	}
 	last := output[len(output)-1]
-	if len(output) >= p.MinTokens {
+	if len(output) >= p.MinTokens || r.guide != nil {
 		if !p.IgnoreEOS && slices.Contains(r.eos, last) {
 			return end{FinishStop, -1, true}
 		}

@@ -25,6 +25,7 @@ type Form struct {
 	Schema  json.RawMessage
 	Text    string
 	Choices []string
+	Compact bool // no white space in JSON but one space after a comma or colon
 }
 
 // Compiled is a form ready for use.
@@ -109,6 +110,7 @@ func (f *samplingFields) structured() (Form, *apiError) {
 	case 0:
 		return Form{}, nil
 	case 1:
+		forms[0].Compact = s.Compact
 		return forms[0], forms[0].check()
 	}
 	return Form{}, badValue("structured_outputs", "You can only use one kind of constraints for structured outputs ('json', 'regex', 'choice', 'grammar' or 'json_object').")
@@ -121,6 +123,7 @@ type structuredOutputs struct {
 	Grammar       *string         `json:"grammar"`
 	JSONObject    bool            `json:"json_object"`
 	StructuralTag json.RawMessage `json:"structural_tag"`
+	Compact       bool            `json:"disable_any_whitespace"`
 }
 
 func (f *Form) check() *apiError {
