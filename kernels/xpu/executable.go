@@ -12,7 +12,8 @@ type executable struct {
 	b        *Backend
 	p        *kernels.Program
 	limits   kernels.Limits
-	values   []*cl.Buffer // by Tensor: (limit of rows, width) float32
+	values   []*cl.Buffer // by Tensor, while it lives: (limit of rows, width) float32
+	idle     []*cl.Buffer // lent before, and free again
 	launches []*launch
 	packed   map[packKey]*operands
 	layout   layout
@@ -52,14 +53,15 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 	}
 	e := &executable{b: b, p: p, limits: limits, packed: map[packKey]*operands{}, sampled: kernels.None}
 	e.layout = layoutOf(p, limits)
-	for _, v := range p.Values {
-		e.values = append(e.values, e.room(e.limit(v.Rows)*v.Width))
-	}
+	e.values = make([]*cl.Buffer, len(p.Values))
 	e.step = e.room(e.layout.words)
 	e.attentionRoom()
-	for _, op := range p.Ops {
+	last := lastUses(p)
+	for i, op := range p.Ops {
 		if e.err == nil {
+			e.begin(op)
 			e.do(op)
+			e.end(i, op, last)
 		}
 	}
 	b.execs = append(b.execs, e)

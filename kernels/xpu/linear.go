@@ -20,14 +20,23 @@ type operands struct {
 	stride int        // elements or dwords a row
 	scales *cl.Buffer // of integer formats
 	sums   *cl.Buffer
+	lent   bool // not the value itself
 }
 
 // wrote forgets the packed forms of a value that is written anew.
 func (e *executable) wrote(t kernels.Tensor) {
-	for k := range e.packed {
+	for k, p := range e.packed {
 		if k.value == t {
+			e.unpack(p)
 			delete(e.packed, k)
 		}
+	}
+}
+
+// unpack gives the room of operands back.
+func (e *executable) unpack(p *operands) {
+	if p.lent {
+		e.done(p.x, p.scales, p.sums)
 	}
 }
 
@@ -60,17 +69,17 @@ func (e *executable) packRows(key kernels.Tensor, x *cl.Buffer, width, most int,
 	if p := e.packed[k]; p != nil && key != kernels.None {
 		return p
 	}
-	p := &operands{}
+	p := &operands{lent: true}
 	if integer(w.format) {
 		groups := (w.in + 127) / 128
 		p.stride = groups * 32
-		p.x, p.scales, p.sums = e.room(most*p.stride), e.room(most*groups), e.room(most*groups)
+		p.x, p.scales, p.sums = e.lend(most*p.stride), e.lend(most*groups), e.lend(most*groups)
 		e.launch("quantise", nil, func(c counts) []uintptr { return dims(groups, rows(c)) },
 			x, width, w.in, w.arena, w.order, p.x, p.scales, p.sums)
 	} else {
 		p.stride = (w.in + 127) / 128 * 64 // fp8 and mxfp4 read whole units
 		stride := p.stride
-		p.x = e.room(most * p.stride)
+		p.x = e.lend(most * p.stride)
 		e.launch("pack_bf16", nil, func(c counts) []uintptr { return dims(stride, rows(c)) }, x, width, w.in, p.x, p.stride)
 	}
 	if key != kernels.None {

@@ -15,8 +15,8 @@ func (e *executable) moe(op *kernels.MoE) {
 	_, inner := op.Down[0].Shape()
 	slots := func(c counts) int { return rows(c) * op.Top }
 
-	scores, choice := e.room(most*experts), e.room(most*experts)
-	which, weights := e.room(most*op.Top), e.room(most*op.Top)
+	scores, choice := e.lend(most*experts), e.lend(most*experts)
+	which, weights := e.lend(most*op.Top), e.lend(most*op.Top)
 	router := op.Router.(*weight)
 	e.multiply(product{w: router, x: e.pack(op.In, router), rows: rows, bias: -1, out: scores, stride: experts, scale: 1})
 	biases, bias := vector(op.Bias)
@@ -25,12 +25,14 @@ func (e *executable) moe(op *kernels.MoE) {
 		scores, choice, experts, op.Top, op.Sigmoid, op.TopFirst, op.Normalise, one(op.Scale), max(op.Groups, 1), op.TopGroups,
 		biases, bias, adds, add, which, weights)
 
-	both, middle, answers := e.room(most*op.Top*2*inner), e.room(most*op.Top*inner), e.room(most*op.Top*hidden)
+	both, middle, answers := e.lend(most*op.Top*2*inner), e.lend(most*op.Top*inner), e.lend(most*op.Top*hidden)
 	e.experts(op.GateUp, op.GateUpAdd, e.pack(op.In, op.GateUp[0].(*weight)), slots, which, both, op.Top)
 	e.launch("activate", nil, func(c counts) []uintptr { return dims(inner, slots(c)) }, both, int32(op.Kind), true, op.Limit, middle)
 	x := e.packRows(kernels.None, middle, inner, most*op.Top, slots, op.Down[0].(*weight))
 	e.experts(op.Down, op.DownAdd, x, slots, which, answers, 1)
 	e.launch("combine", nil, e.eachRow(hidden, op.Out), answers, weights, op.Top, e.value(op.Add), op.Add != kernels.None, e.value(op.Out))
+	e.unpack(x)
+	e.done(scores, choice, which, weights, both, middle, answers)
 }
 
 // experts multiplies each slot's row by the matrix of its expert, once for each
@@ -110,7 +112,7 @@ func (e *executable) delta(op *kernels.Delta) {
 	floats, blocks := c.spec.StateBytes/4, int64(op.Layer)*int64(c.spec.Blocks)
 	tables := l.tables + op.Group*e.limits.Seqs
 	stride, rows := e.p.Width(op.QKV), e.rowsOf(op.QKV)
-	mixed := e.room(e.limits.Tokens * channels)
+	mixed := e.lend(e.limits.Tokens * channels)
 
 	e.launch("delta_begin", nil, func(n counts) []uintptr { return dims(floats, n.seqs) },
 		c.state, floats, blocks, e.step, l.counts, l.contexts, tables)
@@ -124,4 +126,5 @@ func (e *executable) delta(op *kernels.Delta) {
 	e.launch("delta", nil, func(n counts) []uintptr { return dims(op.ValueDim, op.ValueHeads, n.seqs) },
 		mixed, channels, e.value(op.Gates), e.p.Width(op.Gates), op.KeyHeads, op.ValueHeads, op.KeyDim, op.ValueDim, taps,
 		logs, aLog, dts, dt, c.state, floats, blocks, e.step, l.firsts, l.counts, tables, e.value(op.Out))
+	e.done(mixed)
 }

@@ -1,0 +1,157 @@
+package xpu
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"roundhouse/kernels/xpu/cl"
+)
+
+// Selection says which device is wanted.
+type Selection struct {
+	// Name is a PCI address ("0000:18:00.0" or "18:00.0"), a UUID, a number among the
+	// GPUs in the order of their PCI addresses, or "cpu" for an OpenCL driver of the
+	// CPU (for tests). Empty: the only GPU there is.
+	Name string
+	// Mask and Selector are the values of ZE_AFFINITY_MASK and ONEAPI_DEVICE_SELECTOR,
+	// which hide devices from other software of this process's owner as well.
+	Mask, Selector string
+	// Nodes is the folder of the render nodes; empty: /dev/dri.
+	Nodes string
+}
+
+// Find chooses one device of those that OpenCL offers, or says in one sentence what
+// is there instead and what to do.
+func Find(lib *cl.Library, s Selection) (cl.Device, error) {
+	all, err := lib.Devices()
+	if err != nil {
+		return cl.Device{}, err
+	}
+	return choose(all, s)
+}
+
+func choose(all []cl.Device, s Selection) (cl.Device, error) {
+	if s.Name == "cpu" {
+		for _, d := range all {
+			if d.Kind == cl.CPU {
+				return d, nil
+			}
+		}
+		return cl.Device{}, fmt.Errorf("no OpenCL driver offers the CPU; the package pocl-opencl-icd has one")
+	}
+	gpus := visible(gpusOf(all), s)
+	if len(gpus) == 0 {
+		return cl.Device{}, nothing(all, s)
+	}
+	if s.Name == "" {
+		if len(gpus) > 1 {
+			return cl.Device{}, fmt.Errorf("there are %d GPUs; name one, as in --device xpu:%s (there are %s)", len(gpus), gpus[0].PCI, list(gpus))
+		}
+		return gpus[0], nil
+	}
+	name := strings.ToLower(s.Name)
+	if n, err := strconv.Atoi(name); err == nil {
+		if n < 0 || n >= len(gpus) {
+			return cl.Device{}, fmt.Errorf("there is no GPU number %d; there are %s", n, list(gpus))
+		}
+		return gpus[n], nil
+	}
+	for _, d := range gpus {
+		if d.PCI != "" && (d.PCI == name || d.PCI == "0000:"+name) || d.UUID != "" && d.UUID == strings.ReplaceAll(name, "-", "") {
+			return d, nil
+		}
+	}
+	return cl.Device{}, fmt.Errorf("there is no GPU %s; there are %s", s.Name, list(gpus))
+}
+
+// gpusOf is the GPUs in the order of their PCI addresses, one entry a device: where
+// two drivers offer the same one, the later version of OpenCL stands.
+func gpusOf(all []cl.Device) []cl.Device {
+	var gpus []cl.Device
+	for _, d := range all {
+		if d.Kind&cl.GPU == 0 {
+			continue
+		}
+		i := slices.IndexFunc(gpus, func(o cl.Device) bool { return d.PCI != "" && o.PCI == d.PCI })
+		switch {
+		case i < 0:
+			gpus = append(gpus, d)
+		case d.Version > gpus[i].Version:
+			gpus[i] = d
+		}
+	}
+	slices.SortStableFunc(gpus, func(a, b cl.Device) int { return strings.Compare(a.PCI, b.PCI) })
+	return gpus
+}
+
+// visible applies the two variables: a mask "1,0" or "0.1", a selector such as
+// "opencl:gpu:1" or "level_zero:0,2".
+func visible(gpus []cl.Device, s Selection) []cl.Device {
+	for _, list := range []string{s.Mask, numbers(s.Selector)} {
+		if list == "" {
+			continue
+		}
+		var kept []cl.Device
+		for _, part := range strings.Split(list, ",") {
+			card, _, _ := strings.Cut(strings.TrimSpace(part), ".")
+			if n, err := strconv.Atoi(card); err == nil && n >= 0 && n < len(gpus) {
+				kept = append(kept, gpus[n])
+			}
+		}
+		gpus = kept
+	}
+	return gpus
+}
+
+// numbers is the list of devices of a selector; empty where it names all.
+func numbers(selector string) string {
+	first, _, _ := strings.Cut(selector, ";")
+	parts := strings.Split(first, ":")
+	last := parts[len(parts)-1]
+	if strings.ContainsAny(last, "0123456789") {
+		return last
+	}
+	return ""
+}
+
+// nothing says why there is no GPU to use.
+func nothing(all []cl.Device, s Selection) error {
+	if hidden := gpusOf(all); len(hidden) > 0 {
+		return fmt.Errorf("ZE_AFFINITY_MASK=%q and ONEAPI_DEVICE_SELECTOR=%q hide every GPU; there are %s", s.Mask, s.Selector, list(hidden))
+	}
+	nodes := s.Nodes
+	if nodes == "" {
+		nodes = "/dev/dri"
+	}
+	found, _ := filepath.Glob(filepath.Join(nodes, "renderD*"))
+	for _, n := range found {
+		f, err := os.OpenFile(n, os.O_RDWR, 0)
+		if err == nil {
+			f.Close()
+			continue
+		}
+		if os.IsPermission(err) {
+			return fmt.Errorf("%s may not be opened: add this user to the group that owns it (render), or pass the device to the container with its group", n)
+		}
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("%s is there, but no OpenCL driver offers a GPU; install the driver, on Debian intel-opencl-icd", found[0])
+	}
+	return fmt.Errorf("no OpenCL driver offers a GPU, and %s has no render node: is there a GPU, and is it passed to this container?", nodes)
+}
+
+// list names devices for people.
+func list(gpus []cl.Device) string {
+	words := make([]string, len(gpus))
+	for i, d := range gpus {
+		words[i] = fmt.Sprintf("%d: %s (%s)", i, d.PCI, d.Name)
+		if d.PCI == "" {
+			words[i] = fmt.Sprintf("%d: %s", i, d.Name)
+		}
+	}
+	return strings.Join(words, ", ")
+}
