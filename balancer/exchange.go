@@ -48,6 +48,7 @@ type exchange struct {
 	booked   int64 // memory booked for body and what is kept to resume
 	peek     wire.Peek
 	key      *key
+	charged  int64 // tokens charged to the key in advance
 	priority int
 	route    *route
 	target   *target

@@ -96,7 +96,8 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 			d.memory.give(x.booked)
 			return f
 		}
-		k.charge(x.estimate())
+		x.charged = x.estimate()
+		k.charge(x.charged)
 	}
 	d.enlist(x)
 	g.serve(x)

@@ -139,8 +139,9 @@ func (k *key) enter(now time.Time) *failure {
 	return nil
 }
 
-// charge takes tokens from the key; leave gives back what the estimate was too
-// high by. A level may sink below zero, down to a minute's worth: it saturates.
+// charge takes tokens from the key, or gives them back where tokens is below
+// zero. The level may sink far below zero; it saturates long before it could
+// wrap.
 func (k *key) charge(tokens int64) {
 	if k.cfg.TokensPerMinute == 0 {
 		return
@@ -148,7 +149,7 @@ func (k *key) charge(tokens int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	limit := float64(k.cfg.TokensPerMinute)
-	k.tokens.level = math.Max(-limit, math.Min(limit, k.tokens.level-float64(tokens)))
+	k.tokens.level = math.Max(-1e15, math.Min(limit, k.tokens.level-float64(tokens)))
 }
 
 // leave ends a request.

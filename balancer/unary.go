@@ -186,9 +186,11 @@ func (x *exchange) finish() {
 	x.body = nil
 	if x.key != nil {
 		x.key.leave()
+		real := x.generated.Load()
 		if x.usage.known {
-			x.key.charge(x.usage.prompt + x.usage.generated - x.ask.Prompt - x.ask.Expect)
+			real = x.usage.prompt + x.usage.generated
 		}
+		x.key.charge(real - x.charged)
 	}
 	x.d.delist(x)
 	if x.outcome == "" {

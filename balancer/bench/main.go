@@ -76,6 +76,7 @@ func run(o options) error {
 		}
 		got, err := step.run()
 		if err != nil {
+			print(rows, b.names())
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		rows = append(rows, got...)

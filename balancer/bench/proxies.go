@@ -39,7 +39,7 @@ func newBench(o options) (*bench, error) {
 	}
 	for range 2 {
 		addr := freeAddr()
-		if _, err := b.start(exec.Command(self, "-upstream", addr)); err != nil {
+		if _, err := b.start(exec.Command(self, "-upstream", addr[strings.IndexByte(addr, ':'):])); err != nil {
 			return nil, err
 		}
 		b.ups = append(b.ups, addr)
@@ -118,7 +118,9 @@ func (b *bench) door(name string, workers int) (*proxy, error) {
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "door {\n  listen = %q\n}\nlog {\n  access = false\n  level = \"error\"\n}\npool \"p\" {\n  driver = \"static\"\n", addr)
 	for i := range workers {
-		fmt.Fprintf(&conf, "  worker \"w%d\" {\n    url = \"http://%s\"\n  }\n", i, b.ups[i%2])
+		// One upstream stands for many workers under the loopback's many addresses.
+		port := b.ups[i%2][strings.IndexByte(b.ups[i%2], ':'):]
+		fmt.Fprintf(&conf, "  worker \"w%d\" {\n    url = \"http://127.0.0.%d%s\"\n  }\n", i, i/2+1, port)
 	}
 	conf.WriteString("}\n")
 	path := filepath.Join(b.dir, name+".hcl")

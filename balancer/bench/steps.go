@@ -103,7 +103,7 @@ func (b *bench) longPrompts() ([]figure, error) {
 }
 
 func (b *bench) idleStreams() ([]figure, error) {
-	n := 10_000
+	n := 9_000 // what 20 000 descriptors allow a relay
 	if b.o.short {
 		n = 2000
 	}
