@@ -13,8 +13,8 @@ import (
 // openBackend opens what --device names, and leaves the rest of the process a
 // thread of its own beside those that compute.
 func openBackend(o *Options) (kernels.Backend, error) {
-	if strings.HasPrefix(o.Device, "xpu") {
-		return nil, fmt.Errorf("--device %s: this build computes on the CPU only; use --device cpu", o.Device)
+	if name, ok := strings.CutPrefix(o.Device, "xpu"); ok {
+		return openXPU(o, strings.TrimPrefix(name, ":"))
 	}
 	cpus, err := device.ParseList(o.CPUs)
 	if err != nil {

@@ -45,7 +45,8 @@ func TestFlags(t *testing.T) {
 	f("--max-model-len 4K", func(o Options) any { return o.MaxModelLen }, 4096)
 	f("--max-model-len auto", func(o Options) any { return o.MaxModelLen }, -1)
 	f("--served-model-name a b --port 1", func(o Options) any { return []any{o.ServedNames, o.Port} }, []any{[]string{"a", "b"}, 1})
-	f("--gpu-memory-util 0.9", func(o Options) any { return o.Warnings }, []string{"--gpu-memory-utilization is accepted and has no effect on this engine"})
+	f("--gpu-memory-util 0.9", func(o Options) any { return o.Utilization }, 0.9)
+	f("--swap-space 4", func(o Options) any { return o.Warnings }, []string{"--swap-space is accepted and has no effect on this engine"})
 	f("--no-enable-prefix-caching", func(o Options) any { return o.PrefixCache }, false)
 	f("--enable-prefix-caching", func(o Options) any { return o.PrefixCache }, true)
 	f("-tp 1 --tensor-parallel-size=1 --enforce-eager --trust-remote-code", func(o Options) any { return len(o.Warnings) }, 2)
@@ -138,7 +139,7 @@ func TestStartErrors(t *testing.T) {
 	_ = ln.Close()
 	f("there is no such folder", "--model", "/nowhere/at/all")
 	f("hf download org/name", "--model", "org/name")
-	f("this build computes on the CPU only", "--device", "xpu")
+	f("--device xpu:0000:ff:1f.7", "--device", "xpu:0000:ff:1f.7")
 	f("--cpus", "--cpus", "x")
 	f("KV cache is needed", "--num-gpu-blocks-override", "3")
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"roundhouse/kernels/xpu"
 )
 
 // Options are what a worker is started with. ParseServe fills them in.
@@ -45,8 +47,10 @@ type Options struct {
 	LegacyMetrics    bool
 	DevMode          bool
 	BodyLimit        int64
-	Task             string   // "": what the model is
-	Caches           []string // where models by name are looked for
+	Task             string        // "": what the model is
+	GPU              xpu.Selection // which GPUs the environment shows
+	Utilization      float64       // share of a GPU's memory that may be taken
+	Caches           []string      // where models by name are looked for
 	Warnings         []string
 }
 
@@ -63,7 +67,7 @@ type Speculative struct {
 func ParseServe(args []string, getenv func(string) string) (Options, error) {
 	o := Options{
 		Host: "0.0.0.0", Port: 8000, Device: "cpu", DType: "auto", KVDType: "auto", MaxSeqs: 256, MaxBatched: 2048,
-		PrefixCache: true, GenerationConfig: "auto", MaxLogprobs: 20, BodyLimit: 64 << 20,
+		PrefixCache: true, GenerationConfig: "auto", MaxLogprobs: 20, BodyLimit: 64 << 20, Utilization: 0.92,
 	}
 	p, err := parseFlags(&o, serveFlags(), args)
 	if err != nil {
@@ -89,6 +93,7 @@ func ParseServe(args []string, getenv func(string) string) (Options, error) {
 		o.KVBytes = int64(gib * (1 << 30))
 	}
 	o.DevMode = getenv("VLLM_SERVER_DEV_MODE") == "1"
+	o.GPU = xpu.Selection{Mask: getenv("ZE_AFFINITY_MASK"), Selector: getenv("ONEAPI_DEVICE_SELECTOR")}
 	o.Caches = caches(getenv)
 	return o, o.check()
 }
@@ -117,7 +122,7 @@ func oneOf(at func(*Options) *string, choices ...string) func(*Options, string) 
 	}
 }
 
-func list(at func(*Options) *[]string) func(*Options, string) error {
+func texts(at func(*Options) *[]string) func(*Options, string) error {
 	return func(o *Options, v string) error { *at(o) = append(*at(o), v); return nil }
 }
 
@@ -190,7 +195,7 @@ func speculative(o *Options, v string) error {
 func serveFlags() []flagSpec {
 	flags := []flagSpec{
 		{"model", flagValue, text(func(o *Options) *string { return &o.Model })},
-		{"served-model-name", flagList, list(func(o *Options) *[]string { return &o.ServedNames })},
+		{"served-model-name", flagList, texts(func(o *Options) *[]string { return &o.ServedNames })},
 		{"host", flagValue, text(func(o *Options) *string { return &o.Host })},
 		{"port", flagValue, number(func(o *Options) *int { return &o.Port }, 0)},
 		{"device", flagValue, text(func(o *Options) *string { return &o.Device })},
@@ -205,6 +210,14 @@ func serveFlags() []flagSpec {
 		{"max-num-seqs", flagValue, number(func(o *Options) *int { return &o.MaxSeqs }, 1)},
 		{"max-num-batched-tokens", flagValue, number(func(o *Options) *int { return &o.MaxBatched }, 1)},
 		{"num-gpu-blocks-override", flagValue, number(func(o *Options) *int { return &o.Blocks }, 1)},
+		{"gpu-memory-utilization", flagValue, func(o *Options, v string) error {
+			u, err := strconv.ParseFloat(v, 64)
+			if err != nil || u <= 0 || u > 1 {
+				return fmt.Errorf("%q: want a share above 0 and at most 1", v)
+			}
+			o.Utilization = u
+			return nil
+		}},
 		{"kv-cache-memory-bytes", flagValue, func(o *Options, v string) (err error) { o.KVBytes, err = strconv.ParseInt(v, 10, 64); return err }},
 		{"enable-prefix-caching", flagSwitch, flag(func(o *Options) *bool { return &o.PrefixCache })},
 		{"chat-template", flagValue, text(func(o *Options) *string { return &o.ChatTemplate })},
@@ -215,7 +228,7 @@ func serveFlags() []flagSpec {
 			}
 			return nil
 		}},
-		{"api-key", flagList, list(func(o *Options) *[]string { return &o.APIKeys })},
+		{"api-key", flagList, texts(func(o *Options) *[]string { return &o.APIKeys })},
 		{"shutdown-timeout", flagValue, func(o *Options, v string) error {
 			n := 0
 			if err := number(func(*Options) *int { return &n }, 0)(o, v); err != nil {
@@ -237,7 +250,7 @@ func serveFlags() []flagSpec {
 	}
 	flags = append(flags, refusedFlags()...)
 	for _, name := range []string{
-		"gpu-memory-utilization", "swap-space", "tokenizer-mode", "tokenizer", "download-dir", "load-format", "seed", "uvicorn-log-level",
+		"swap-space", "tokenizer-mode", "tokenizer", "download-dir", "load-format", "seed", "uvicorn-log-level",
 		"revision", "runner", "convert", "max-seq-len-to-capture", "scheduling-policy", "distributed-executor-backend", "allowed-local-media-path",
 		"chat-template-content-format", "max-parallel-loading-workers", "cpu-offload-gb", "root-path", "prefix-caching-hash-algo",
 		"response-role", "max-log-len", "long-prefill-token-threshold", "compilation-config", "stream-interval", "limit-mm-per-prompt",

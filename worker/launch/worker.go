@@ -48,10 +48,6 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err := checkTask(&o, name, cfg.Kind); err != nil {
 		return nil, err
 	}
-	p, err := cachePlan(&o, m)
-	if err != nil {
-		return nil, err
-	}
 	be, err := openBackend(&o)
 	if err != nil {
 		return nil, err
@@ -61,6 +57,10 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 			_ = be.Close()
 		}
 	}()
+	p, err := cachePlan(&o, m, be)
+	if err != nil {
+		return nil, err
+	}
 	built, err := m.Build(be, model.BuildOptions{Format: format(&o), KV: p.specs})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -88,7 +88,7 @@ func openModel(o *Options) (name string, folder fs.FS, m *model.Model, err error
 	return o.Model, os.DirFS(dir), m, err
 }
 
-func cachePlan(o *Options, m *model.Model) (plan, error) {
+func cachePlan(o *Options, m *model.Model, be kernels.Backend) (plan, error) {
 	if o.BlockTokens == 0 {
 		o.BlockTokens = cpuBlockTokens
 	}
@@ -98,6 +98,12 @@ func cachePlan(o *Options, m *model.Model) (plan, error) {
 		return planPooled(o, specs, cfg.Windows, cfg.MaxPositions)
 	}
 	bytes := o.KVBytes
+	if left, ok := deviceBytes(o, m, be); bytes == 0 && ok {
+		bytes = left
+		if o.Model == "" {
+			bytes = min(bytes, demoBytes)
+		}
+	}
 	if bytes == 0 {
 		bytes = min(mostCPUBytes, availableBytes()/4)
 		if o.Model == "" {
@@ -137,7 +143,8 @@ func assemble(o *Options, name string, cfg model.Config, p plan, w words, exec k
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
 		MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
-		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt],
+		Compile: newCompiler(w.tokenizer, cfg.Vocab, cfg.EOS).compile,
+		Kind:    kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt],
 		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: log,
 	})
 	return &Worker{Engine: e, Server: s, backend: be}

@@ -1,0 +1,76 @@
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"sync"
+	"testing"
+)
+
+// TestFormsOfTheModel holds that the demonstration model's answers have the
+// form that was asked for, at any temperature, and also where the budget is
+// the least that the form needs.
+func TestFormsOfTheModel(t *testing.T) {
+	hs := demoServer(t)
+	person := `{"type":"object","properties":{"name":{"type":"string","maxLength":12},"age":{"type":"integer","minimum":0,"maximum":150},
+		"tags":{"type":"array","items":{"enum":["a","b","c"]},"maxItems":3}},"required":["name","age","tags"],"additionalProperties":false}`
+	forms := []struct {
+		fields string
+		check  func(string) error
+	}{
+		{`"response_format":{"type":"json_schema","json_schema":{"name":"p","schema":` + person + `}}`, checkPerson},
+		{`"response_format":{"type":"json_object"}`, func(s string) error { return json.Unmarshal([]byte(s), &map[string]any{}) }},
+		{`"structured_outputs":{"regex":"[a-f]{3}-[0-9]{2,4}"}`, matches(`^[a-f]{3}-[0-9]{2,4}$`)},
+		{`"structured_outputs":{"choice":["red","green","blue"]}`, matches(`^(red|green|blue)$`)},
+		{`"structured_outputs":{"grammar":"root ::= \"x\" (\"+\" \"x\"){2}"}`, matches(`^x\+x\+x$`)},
+	}
+	var wg sync.WaitGroup
+	for i, form := range forms {
+		for try := range 8 {
+			wg.Go(func() {
+				body := fmt.Sprintf(`{"messages":[{"role":"user","content":"Write name: Ann, age: %d as JSON."}],"temperature":%g,"seed":%d,"max_tokens":%d,%s}`,
+					20+try, float64(try)/4, try, 60+40*try, form.fields)
+				var a struct {
+					Choices []struct {
+						Message struct{ Content string }
+						Finish  string `json:"finish_reason"`
+					}
+				}
+				if err := postJSON(hs.URL+"/v1/chat/completions", json.RawMessage(body), &a); err != nil {
+					t.Errorf("form %d: %v", i, err)
+					return
+				}
+				if err := form.check(a.Choices[0].Message.Content); err != nil {
+					t.Errorf("form %d, try %d: %q: %v", i, try, a.Choices[0].Message.Content, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+func checkPerson(text string) error {
+	var p struct {
+		Name string   `json:"name"`
+		Age  *int     `json:"age"`
+		Tags []string `json:"tags"`
+	}
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return err
+	}
+	if p.Age == nil || *p.Age < 0 || *p.Age > 150 || len(p.Tags) > 3 || len([]rune(p.Name)) > 12 {
+		return fmt.Errorf("not a person: %+v", p)
+	}
+	return nil
+}
+
+func matches(pattern string) func(string) error {
+	re := regexp.MustCompile(pattern)
+	return func(s string) error {
+		if !re.MatchString(s) {
+			return fmt.Errorf("does not match %s", pattern)
+		}
+		return nil
+	}
+}
