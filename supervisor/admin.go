@@ -78,6 +78,7 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("POST /api/reload", s.answer(s.reload))
 	mux.HandleFunc("POST /api/workers/{pool}/{name}/{verb}", s.answer(s.commandWorker))
 	mux.HandleFunc("POST /api/pools/{pool}/{verb}", s.answer(s.commandPool))
+	mux.HandleFunc("POST /api/upgrade", s.upgrade)
 	mux.HandleFunc("POST /api/schedule", s.answer(s.commandSchedule))
 	return s.guard(mux)
 }

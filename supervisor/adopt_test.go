@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -260,4 +261,63 @@ func TestAdminTurnsAway(t *testing.T) {
 	f("attacker.example", "", 403)
 	f("127.0.0.1:8001", "http://attacker.example", 403)
 	f("127.0.0.1:8001", "null", 403)
+}
+
+// §6.19: the program is executed anew under load: the same process and the
+// same workers, a new door on the same listener, no request refused or cut.
+func TestUpgradeUnderLoad(t *testing.T) {
+	b := newBench(t, 2, map[string]string{"FAKE_PACE": "5ms"})
+	version := filepath.Join(b.dir, "version")
+	t.Setenv("FAKE_VERSION_FILE", version)
+	if err := os.WriteFile(version, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.spawn()
+	b.waitReady()
+	before := b.workers()
+	stop, failures := make(chan struct{}), make(chan error, 8)
+	for range 8 {
+		go func() {
+			for {
+				select {
+				case <-stop:
+					failures <- nil
+					return
+				default:
+				}
+				if err := b.count(40); err != nil {
+					failures <- err
+					return
+				}
+			}
+		}()
+	}
+	if err := os.WriteFile(version, []byte("two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := b.post("/api/upgrade", ""); status != http.StatusAccepted || !strings.Contains(text, `"to":"two"`) {
+		t.Fatal(status, text)
+	}
+	b.until("the new door serves alone", func() bool {
+		res, err := http.Get(b.api + "/api/version")
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		text, _ := io.ReadAll(res.Body)
+		return strings.Contains(string(text), `"door":"two"`) && strings.Contains(string(text), `"version":"two"`) && len(b.pids()) == 3
+	})
+	close(stop)
+	for range 8 {
+		if err := <-failures; err != nil {
+			t.Error(err)
+		}
+	}
+	for i, w := range b.workers() {
+		if w.Place.PID != before[i].Place.PID {
+			t.Errorf("%s is another process", w.ID)
+		}
+	}
+	b.kill()
+	b.run() // to end all in order
 }

@@ -107,7 +107,7 @@ func (d *fakeDoor) reach(ctx context.Context) {
 func (d *fakeDoor) state(w http.ResponseWriter, _ *http.Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	st := control.State{Schema: 1, Door: d.id, PID: os.Getpid(), At: time.Now(), Phase: "ready", Epoch: d.set.Epoch, Set: d.set.Version}
+	st := control.State{Schema: 1, Door: d.id, PID: os.Getpid(), At: time.Now(), Phase: "ready", Build: os.Getenv("FAKE_BUILD"), Epoch: d.set.Epoch, Set: d.set.Version}
 	for _, p := range d.set.Pools {
 		for _, wk := range p.Workers {
 			k := key(p.Name, wk)

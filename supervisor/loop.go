@@ -54,6 +54,7 @@ func (s *Supervisor) step() {
 		return
 	}
 	s.tendDoors()
+	s.tendHandover()
 	s.tendProbes()
 	now := s.clock.Now()
 	decision := core.Next(s.desired(), s.observe(now), now)

@@ -37,7 +37,12 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 1 && os.Args[1] == "serve":
 		err = serveFake(os.Args[2:])
 	case len(os.Args) > 2 && os.Args[1] == "up":
-		err = upFake(os.Args[2])
+		if err = upFake(os.Args[2]); errors.Is(err, ErrUpgrade) {
+			err = syscall.Exec(os.Args[0], os.Args, os.Environ())
+		}
+	case len(os.Args) > 1 && os.Args[1] == "version":
+		fmt.Printf("{\"version\":%q}\n", testVersion())
+	case len(os.Args) > 1 && os.Args[1] == "validate":
 	default:
 		code := m.Run()
 		http.DefaultClient.CloseIdleConnections()
@@ -67,6 +72,16 @@ func upFake(path string) error {
 	return s.Run(context.Background())
 }
 
+// testVersion is what this test program calls itself; an upgrade's test changes
+// the file that says so.
+func testVersion() string {
+	text, err := os.ReadFile(os.Getenv("FAKE_VERSION_FILE"))
+	if err != nil {
+		return "test"
+	}
+	return string(text)
+}
+
 // readConfig reads a configuration that writeConfig wrote as JSON.
 func readConfig(path string) (*configs.Config, error) {
 	data, err := os.ReadFile(path)
@@ -84,7 +99,7 @@ func optionsFor(cfg *configs.Config, path string, log *slog.Logger) Options {
 	}
 	return Options{
 		Config: cfg, Load: func() (*configs.Config, error) { return readConfig(path) }, Program: program, Worker: program,
-		Env: []string{"PATH=" + os.Getenv("PATH")}, Version: "test", Sysfs: "/sys", Proc: "/proc", Log: log,
+		Env: []string{"PATH=" + os.Getenv("PATH"), "FAKE_BUILD=" + testVersion()}, Version: testVersion(), File: path, Sysfs: "/sys", Proc: "/proc", Log: log,
 	}
 }
 

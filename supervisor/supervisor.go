@@ -33,6 +33,7 @@ type Options struct {
 	Worker  string   // roundhouse-worker
 	Env     []string // what workers and the door get of the environment
 	Version string
+	File    string   // the configuration's; an upgrade has the new program check it
 	Doors   []string // private sockets of doors that others run; none: a door of our own
 	Sysfs   string   // where the machine is read from: "/sys"
 	Proc    string   // and its processes: "/proc"
@@ -85,6 +86,8 @@ type Supervisor struct {
 	walls        map[string]wall
 	diskFull     error
 	ending       bool
+	handover     *handover  // nil: none under way
+	handedOver   bool       // it was tried; an old door that stayed stays
 	end          chan error // ends Run
 	watchers     map[chan journal.Event]bool
 	recent       []journal.Event // not yet written
@@ -231,7 +234,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 	})
 	err := s.loop(ctx)
-	if err != nil && !s.serving && !errors.Is(err, errFenced) {
+	if err != nil && !s.serving && !errors.Is(err, errFenced) && !errors.Is(err, ErrUpgrade) {
 		s.endAll(5*time.Second, false) // nothing half-started is left
 	}
 	s.cancel()

@@ -79,11 +79,15 @@ func (f *upFlags) read(c *console) (*configs.Config, error) {
 	if cfg.StateDir, err = filepath.Abs(cfg.StateDir); err != nil {
 		return nil, err
 	}
+	if f.file, err = filepath.Abs(f.file); err != nil {
+		return nil, err
+	}
 	return cfg, nil
 }
 
 // supervise runs a supervisor until it is told to end.
 func (c *console) supervise(ctx context.Context, f upFlags, doors []string) error {
+	c.keepToOurselves()
 	cfg, err := f.read(c)
 	if err != nil {
 		return err
@@ -104,10 +108,10 @@ func (c *console) supervise(ctx context.Context, f upFlags, doors []string) erro
 	s, err := supervisor.New(supervisor.Options{
 		Config: cfg, Load: func() (*configs.Config, error) { return f.read(c) },
 		Program: program, Worker: filepath.Join(filepath.Dir(program), "roundhouse-worker"),
-		Env: handedOn(os.Environ()), Version: api.Version, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: host, Inside: outside == nil, Log: logger(c.err, cfg.Log),
+		Env: handedOn(os.Environ()), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: host, Inside: outside == nil, Log: logger(c.err, cfg.Log),
 	})
 	if err != nil {
-		return err
+		return c.goBack(err)
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -126,9 +130,13 @@ func (c *console) await(ctx context.Context, s *supervisor.Supervisor, cfg *conf
 	for {
 		select {
 		case err := <-ended:
+			if errors.Is(err, supervisor.ErrUpgrade) {
+				return executeAnew()
+			}
 			return err
 		case <-ready:
 			ready = nil
+			c.arrived()
 			c.welcome(s, cfg)
 			continue
 		case <-signals:

@@ -1,0 +1,128 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"time"
+
+	"roundhouse/supervisor/core"
+)
+
+// ErrUpgrade is returned by Run when this program is to be executed anew from
+// its file. Workers and door run on; the new program adopts them.
+var ErrUpgrade = errors.New("execute this program anew")
+
+// handoverTime is how long a new door has to be ready beside the old one.
+const handoverTime = time.Minute
+
+// handover is one door taking over from another.
+type handover struct {
+	from, to *door
+	until    time.Time
+}
+
+// upgrade makes sure that the program on the disk runs and takes the
+// configuration, and ends Run so that it is executed.
+func (s *Supervisor) upgrade(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, s.options.Program, "version", "--json").Output()
+	var v struct{ Version string }
+	if err == nil {
+		err = json.Unmarshal(out, &v)
+	}
+	if err != nil {
+		fail(w, http.StatusConflict, fmt.Sprintf("the program at %s does not run: %v; nothing is changed", s.options.Program, err))
+		return
+	}
+	if s.options.File != "" {
+		if out, err := exec.CommandContext(ctx, s.options.Program, "validate", s.options.File).CombinedOutput(); err != nil {
+			fail(w, http.StatusConflict, fmt.Sprintf("version %s does not take the configuration; nothing is changed: %v\n%s", v.Version, err, out))
+			return
+		}
+	}
+	by := who(r)
+	if err := s.ask(r.Context(), func() {
+		s.eventBy(by, "", "", "upgrade", "from "+s.options.Version+" to "+v.Version)
+		s.flushEvents()
+	}); err != nil {
+		fail(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusAccepted)
+	_ = json.NewEncoder(w).Encode(map[string]any{"schema": 1, "from": s.options.Version, "to": v.Version}) // the asker may be gone
+	_ = http.NewResponseController(w).Flush()
+	s.tell(func() { s.stop(ErrUpgrade) })
+}
+
+// tendHandover has a door of this program's version take over from one of
+// another. The old one serves on until the new one is ready; if that does not
+// become ready, it goes, and the old one stays.
+func (s *Supervisor) tendHandover() {
+	h := s.handover
+	if h == nil {
+		s.beginHandover()
+		return
+	}
+	if s.doors[h.to.id] != h.to || s.clock.Now().After(h.until) {
+		s.event("", "", "door", fmt.Sprintf("%s was not ready within %v; %s serves on", h.to.id, handoverTime, h.from.id))
+		if s.doors[h.to.id] == h.to {
+			s.dismiss(h.to)
+		}
+		s.handover, s.handedOver = nil, true
+		return
+	}
+	if h.to.state == nil || h.to.state.Phase != "ready" || !s.acked(h.to, s.set.Load()) || !s.reaches(h.to) {
+		return
+	}
+	s.event("", "", "door", fmt.Sprintf("%s takes over from %s", h.to.id, h.from.id))
+	s.dismiss(h.from)
+	s.handover, s.handedOver = nil, true
+}
+
+// reaches says whether a door has reached every worker that is ready.
+func (s *Supervisor) reaches(d *door) bool {
+	for id, w := range s.intent.Workers {
+		if w.Phase != core.Ready {
+			continue
+		}
+		if st := findWorker(d.state, id); st == nil || !st.Reached {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Supervisor) beginHandover() {
+	if s.handedOver || s.listen == nil || len(s.doors) != 1 {
+		return
+	}
+	for _, d := range s.doors {
+		if d.state == nil || d.leaving || d.state.Build == s.options.Version || d.state.Build == "" {
+			continue
+		}
+		next, err := s.startDoor()
+		if err != nil {
+			s.event("", "", "failed", "door: "+err.Error())
+			s.handedOver = true
+			return
+		}
+		s.handover = &handover{from: d, to: next, until: s.clock.Now().Add(handoverTime)}
+		return
+	}
+}
+
+// dismiss tells a door to serve what it has to its end and go.
+func (s *Supervisor) dismiss(d *door) {
+	d.leaving = true
+	s.group.Go(func() {
+		if _, _, err := d.ask(s.ctx, http.MethodPost, "/shutdown", []byte("{}")); err != nil {
+			s.log.Warn("door does not take its leave", "door", d.id, "error", err)
+		}
+	})
+}
