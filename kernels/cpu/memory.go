@@ -32,16 +32,25 @@ func (a *arena) more(n int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot map %d bytes of memory: %w", n, err)
 	}
+	huge(m)
 	return m, nil
 }
 
-// chunk is how much is mapped at once for what is smaller.
-const chunk = 1 << 20
+// How much is mapped at once for what is smaller: memory is only taken as it is
+// touched, but a file has its whole size.
+const (
+	memoryChunk = 64 << 20
+	fileChunk   = 4 << 20
+)
 
 func (a *arena) bytes(n int) ([]byte, error) {
 	size := (n + 63) &^ 63
 	if size > len(a.free) {
-		want := max((size+chunk-1)&^(chunk-1), chunk)
+		chunk := memoryChunk
+		if a.file != nil {
+			chunk = fileChunk
+		}
+		want := (size + chunk - 1) / chunk * chunk
 		m, err := a.more(want)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/num"
@@ -82,12 +83,28 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 	if err := b.room(w); err != nil {
 		return nil, fmt.Errorf("weight %s: %w", src.Name, err)
 	}
-	if w.kind == kindInt4 || w.kind == kindInt4Zero {
-		return w, w.packInt4(src, format)
+	var q *num.Int4
+	if w.kind == kindInt4Zero {
+		if q, err = num.Quantise(src, format); err != nil {
+			return nil, err
+		}
+		w.order = q.Order
 	}
 	var mu sync.Mutex
 	b.team.run(func(thread int) {
-		if e := w.packRows(src, thread, b.team.threads); e != nil {
+		first, last := w.tiles*thread/b.team.threads*16, min(w.tiles*(thread+1)/b.team.threads*16, w.out)
+		e := error(nil)
+		switch {
+		case q != nil:
+			e = w.packInt4(q, src.Name, first, last)
+		case w.kind == kindInt4:
+			w.packSymInt4(src, first, last)
+		case w.kind == kindBF16 && src.Type == kernels.BF16 && src.In%2 == 0:
+			w.packBF16(src.Data, first, last)
+		default:
+			e = w.packRows(src, first, last)
+		}
+		if e != nil {
 			mu.Lock()
 			err = e
 			mu.Unlock()
@@ -122,11 +139,11 @@ func (b *Backend) room(w *weight) (err error) {
 	return err
 }
 
-// packRows packs this thread's share of the tiles.
-func (w *weight) packRows(src kernels.Source, thread, threads int) error {
+// packRows packs outputs first to last of a source of any type.
+func (w *weight) packRows(src kernels.Source, first, last int) error {
 	row, codes := make([]float32, w.in), make([]byte, w.in)
 	signed, scales := make([]int8, w.in), make([]float32, max(w.groups, 1))
-	for o := w.tiles * thread / threads * 16; o < min(w.tiles*(thread+1)/threads*16, w.out); o++ {
+	for o := first; o < last; o++ {
 		switch {
 		case w.kind == kindMXFP4:
 			w.packMXFP4(src, o)
@@ -203,36 +220,74 @@ func (w *weight) packRow(o int, row []float32, codes []byte, signed []int8) {
 	}
 }
 
+// packBF16 packs outputs of a bf16 source, whose pairs of columns are the
+// dwords of the layout already, block by block: 16 pieces of 64 bytes become
+// 16 rows of 64 bytes.
+func (w *weight) packBF16(data []byte, first, last int) {
+	for o := first; o < last; o += 16 {
+		tile := w.data[o/16*w.blocks*1024:][:w.blocks*1024]
+		for at := 0; at < w.in; at += 32 {
+			block := (*[256]uint32)(unsafe.Pointer(&tile[32*at]))
+			pairs := min(32, w.in-at) / 2
+			for lane := range min(16, last-o) {
+				row := data[((o+lane)*w.in+at)*2:][:4*pairs]
+				for k := lane; len(row) >= 4; k, row = k+16, row[4:] {
+					pair := binary.LittleEndian.Uint32(row)
+					if pair&0x7fff < tinyBF16 {
+						pair &= 0xffff0000
+					}
+					if pair>>16&0x7fff < tinyBF16 {
+						pair &= 0xffff
+					}
+					block[k&255] = pair
+				}
+			}
+		}
+	}
+}
+
+// tinyBF16 is the bits of num.Tiny as bf16.
+const tinyBF16 = (127 - 50) << 7
+
+// packSymInt4 quantises and packs outputs first to last.
+func (w *weight) packSymInt4(src kernels.Source, first, last int) {
+	row, codes := make([]float32, w.in), make([]uint8, num.Group)
+	for o := first; o < last; o++ {
+		num.Row(row, src, o)
+		for g := range w.blocks {
+			half := num.SymInt4(codes, row[g*num.Group:][:num.Group])
+			w.putGroup(o, g, codes, half)
+		}
+	}
+}
+
 // packInt4 packs four-bit codes with their scales and zero points. Groups of
 // more than 128 columns repeat theirs.
-func (w *weight) packInt4(src kernels.Source, format kernels.Format) error {
-	q, err := num.Quantise(src, format)
-	if err != nil {
-		return err
-	}
-	w.order = q.Order
+func (w *weight) packInt4(q *num.Int4, name string, first, last int) error {
 	groups, each := w.in/q.Group, q.Group/num.Group
-	for o := range w.out {
-		tile := w.data[o/16*w.blocks*1024:]
-		lane := 4 * (o % 16)
-		for k, c := range q.Codes[o*w.in : (o+1)*w.in] {
-			g, i := k/128, k%128
-			tile[1024*g+64*(i%64/4)+lane+i%4] |= c << (i / 64 * 4)
-		}
-		for b := range w.blocks {
-			s := q.Scales[o*groups+b/each]
+	for o := first; o < last; o++ {
+		for g := range w.blocks {
+			s := q.Scales[o*groups+g/each]
 			half := num.F16(s)
 			if num.FromF16(half) != s {
-				return fmt.Errorf("weight %s as %v: scale %v of row %d is not a half-precision number", src.Name, format, s, o)
+				return fmt.Errorf("weight %s as %v: scale %v of row %d is not a half-precision number", name, w.format, s, o)
 			}
-			at := o/16*w.blocks*16 + b*16 + o%16
-			binary.LittleEndian.PutUint16(w.halves[2*at:], half)
-			if q.Zeros != nil {
-				w.zeros[at] = q.Zeros[o*groups+b/each]
-			}
+			w.putGroup(o, g, q.Codes[o*w.in+g*num.Group:][:num.Group], half)
+			w.zeros[(o/16*w.blocks+g)*16+o%16] = q.Zeros[o*groups+g/each]
 		}
 	}
 	return nil
+}
+
+// putGroup puts the codes and the scale of one group into their lane.
+func (w *weight) putGroup(o, g int, codes []uint8, half uint16) {
+	at := (o/16*w.blocks + g)
+	lane := w.data[1024*at+4*(o%16):]
+	for i := 0; i < 64; i += 4 {
+		low, high := binary.LittleEndian.Uint32(codes[i:]), binary.LittleEndian.Uint32(codes[64+i:])
+		binary.LittleEndian.PutUint32(lane[16*i:], low|high<<4)
+	}
+	binary.LittleEndian.PutUint16(w.halves[2*(16*at+o%16):], half)
 }
 
 // read is row o of a table.

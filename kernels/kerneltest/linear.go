@@ -41,6 +41,15 @@ func testLinear(t *testing.T, b kernels.Backend) {
 	}
 }
 
+// testStored has sources that are stored in 16 bits.
+func testStored(t *testing.T, b kernels.Backend) {
+	for i, shape := range [][3]int{{1, 16, 32}, {2, 17, 34}, {1, 40, 31}, {5, 130, 300}} {
+		for _, format := range []kernels.Format{kernels.FormatBF16, kernels.FormatF32, kernels.FormatInt8} {
+			compareLinear(t, b, format, uint64(i), shape[0], shape[1], shape[2], (*scene).bf16)
+		}
+	}
+}
+
 // testBlockScales has fp8 checkpoints whose blocks have scales of their own.
 func testBlockScales(t *testing.T, b kernels.Backend) {
 	for i, shape := range [][3]int{{1, 16, 128}, {1, 200, 384}, {5, 130, 300}, {33, 256, 256}} {

@@ -106,6 +106,19 @@ func (s *scene) packed(format kernels.Format, out, in, group int) kernels.Source
 	return src
 }
 
+// bf16 is a random source in bfloat16, some of it too small to count.
+func (s *scene) bf16(out, in int) kernels.Source {
+	src := kernels.Source{Name: "bf16", Out: out, In: in, Type: kernels.BF16, Data: make([]byte, 1)}
+	for i, x := range s.normal(out*in, 1) {
+		if i%7 == 0 {
+			x *= 1e-17
+		}
+		src.Data = binary.LittleEndian.AppendUint16(src.Data, num.BF16(x))
+	}
+	src.Data = src.Data[1:] // at an odd address
+	return src
+}
+
 // blockFP8 is a random fp8 source with a scale for each 128 by 128 elements.
 func (s *scene) blockFP8(out, in int) kernels.Source {
 	src := kernels.Source{Name: "fp8", Out: out, In: in, Type: kernels.F8E4M3, Group: 128, GroupRows: 128, ScalesType: kernels.F32}

@@ -38,9 +38,10 @@ func QuantiseRow(q []int8, x []float32) (scale float32, sum int32) {
 // 0 to 15 and stand for (q-8)·scale; the scale is stored as fp16, while codes
 // are chosen with the unrounded one.
 func SymInt4(q []uint8, x []float32) (scale uint16) {
-	var most, m float32
+	var most uint32 // magnitudes order as their bits do
+	var m float32
 	for _, v := range x {
-		if a := float32(math.Abs(float64(v))); a > most {
+		if a := math.Float32bits(v) & 0x7fffffff; a > most {
 			most, m = a, v
 		}
 	}

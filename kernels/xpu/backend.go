@@ -71,6 +71,9 @@ func (b *Backend) take(bytes int64) error {
 	return nil
 }
 
+// Free is the memory that may still be taken.
+func (b *Backend) Free() int64 { return b.memory - b.taken }
+
 // buffer sets memory aside until Close.
 func (b *Backend) buffer(bytes int64) (*cl.Buffer, error) {
 	if err := b.take(bytes); err != nil {

@@ -15,3 +15,8 @@ func reserve(f *os.File, at, n int64) error {
 	}
 	return err
 }
+
+// huge asks for large pages: a step reads all weights, and small pages would
+// cost it a look-up every 64 cache lines. Where there are none it is slower, no
+// more.
+func huge(m []byte) { _ = unix.Madvise(m, unix.MADV_HUGEPAGE) }
