@@ -14,7 +14,7 @@ import (
 )
 
 // Load reads and checks the configuration file at path. env looks the
-// environment up (os.LookupEnv); it serves env() in the file and the default
+// environment up; it serves env() in the file and the default
 // of state_dir. What is wrong inside the file comes as Diagnostics.
 func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	src, err := readRegular(path)
