@@ -107,7 +107,7 @@ def errors() -> None:
         client.chat.completions.create(model="no-such-model", messages=[{"role": "user", "content": "x"}])
         raise AssertionError("an unknown model was accepted")
     except openai.NotFoundError as e:
-        assert e.body["type"] == "NotFoundError" and "no-such-model" in e.body["message"], e.body
+        assert e.body["code"] == "model_not_found" and "no-such-model" in e.body["message"], e.body
     for bad in ({"temperature": 9}, {"max_tokens": 0}, {"n": -1}, {"top_p": 7}):
         try:
             client.chat.completions.create(model=model, messages=[{"role": "user", "content": "x"}], **bad)
