@@ -9,7 +9,15 @@ type automaton struct {
 	starts  []int32 // by rule
 	class   [256]uint8
 	classes int
+
+	// twins are states of counted rounds that have, but for the count, an
+	// equal among the states of a round without one.
+	twins map[int32]twin
 }
+
+// twin says that a state and another take the same tokens of up to left
+// bytes.
+type twin struct{ state, left int32 }
 
 type state struct {
 	kind stateKind
@@ -33,7 +41,7 @@ const maxStates = 400_000
 
 // newAutomaton builds the graph of a program.
 func newAutomaton(p *program) *automaton {
-	a := &automaton{starts: make([]int32, len(p.rules))}
+	a := &automaton{starts: make([]int32, len(p.rules)), twins: map[int32]twin{}}
 	for i, body := range p.rules {
 		end := a.add(state{kind: kindEnd})
 		a.starts[i] = a.build(body, end)
@@ -83,23 +91,50 @@ func (a *automaton) build(x expr, next int32) int32 {
 	panic(fmt.Sprintf("BUG: expression of type %T", x))
 }
 
+// manyRounds is the count from which the rounds of a repetition get twins.
+const manyRounds = 8
+
 // repeat builds x{min,max}. Optional rounds each may leave for the end, so
 // that no state has a long way to it.
 func (a *automaton) repeat(r repExpr, next int32) int32 {
 	if r.max < 0 {
-		fork := a.add(state{kind: kindFork, or: next})
-		a.states[fork].to = a.build(r.x, fork)
-		next = fork
+		next = a.loop(r.x, next)
 	} else {
 		end := next
-		for range r.max - r.min {
+		first := int32(-1) // the states of one round without a count
+		if r.max-r.min >= manyRounds {
+			first = a.loop(r.x, next) + 1
+		}
+		for left := range r.max - r.min {
+			from := int32(len(a.states))
 			next = a.add(state{kind: kindFork, to: a.build(r.x, next), or: end})
+			if first >= 0 {
+				a.pair(from, next, first, int32(left))
+			}
 		}
 	}
 	for range r.min {
 		next = a.build(r.x, next)
 	}
 	return next
+}
+
+// loop builds x* and returns its fork, which the states of x follow.
+func (a *automaton) loop(x expr, next int32) int32 {
+	fork := a.add(state{kind: kindFork, or: next})
+	a.states[fork].to = a.build(x, fork)
+	return fork
+}
+
+// pair notes the twins of the states from from to to, of a round that left
+// more may follow. Every round takes a byte, so that left bytes are left
+// rounds at most.
+func (a *automaton) pair(from, to, first, left int32) {
+	for at := from; at < to; at++ {
+		if a.states[at].kind == kindByte {
+			a.twins[at] = twin{first + at - from, left}
+		}
+	}
 }
 
 // classify groups the bytes that no state tells apart.

@@ -1,21 +1,5 @@
 package grammar
 
-import (
-	"encoding/binary"
-)
-
-// local is what a mask has from one state, whatever the stack: the tokens
-// that stay within the state's rule or end with it.
-type local struct {
-	dense  []uint32 // a bit for each token, or
-	sparse []int32  // the tokens, where they are few
-	exits  []int32  // nodes of the trie at which the rule may end and tokens go on
-	worst  int32    // bytes to the rule's end after a token, at most
-}
-
-// denseFrom is the number of tokens from which a local is kept as bits.
-const denseFrom = 512
-
 // masker finds masks. It belongs to a Grammar, whose lock guards it.
 type masker struct {
 	*machine
@@ -52,107 +36,27 @@ func (m *masker) walk(p *place, from, to int32, visit func(node int32, p *place)
 	}
 }
 
-// local returns the local mask of a state.
-func (m *masker) local(state int32) *local {
-	if l := m.locals[state]; l != nil {
-		return l
-	}
-	key := m.signature(state)
-	if key != "" {
-		m.v.mu.Lock()
-		l := m.v.shared[key]
-		m.v.mu.Unlock()
-		if l != nil {
-			m.locals[state] = l
-			return l
+// walkTall is walk through the whole trie but for the subtrees that have no
+// token of more than longer bytes.
+func (m *masker) walkTall(p *place, longer int32, visit func(node int32, p *place)) {
+	v := m.v
+	m.stack[0] = p
+	for n := int32(0); int(n) < len(v.char); {
+		if v.tall[n] <= longer {
+			n = v.skip[n]
+			continue
 		}
-	}
-	m.follow(state, nil)
-	l := m.findLocal(m.gathered())
-	m.locals[state] = l
-	if key != "" {
-		m.v.mu.Lock()
-		if len(m.v.shared) < maxShared {
-			m.v.shared[key] = l
+		m.walked++
+		d := v.depth[n]
+		q := m.step(m.stack[d-1], v.char[n])
+		if q == m.dead {
+			n = v.skip[n]
+			continue
 		}
-		m.v.mu.Unlock()
+		m.stack[d] = q
+		visit(n, q)
+		n++
 	}
-	return l
-}
-
-// maxShared bounds the local masks that grammars share: 20 MiB at a
-// vocabulary of 152 000.
-const maxShared = 1024
-
-func (m *masker) findLocal(p *place) *local {
-	l := &local{}
-	m.walk(p, 0, int32(len(m.v.char)), func(n int32, q *place) {
-		if list := m.v.list[m.v.first[n]:m.v.first[n+1]]; len(list) > 0 {
-			l.sparse = append(l.sparse, list...)
-			l.worst = max(l.worst, q.cost)
-		}
-		if q.accept && m.v.skip[n] > n+1 {
-			l.exits = append(l.exits, n)
-		}
-	})
-	if len(l.sparse) >= denseFrom {
-		l.dense = make([]uint32, m.v.Words())
-		for _, t := range l.sparse {
-			l.dense[t>>5] |= 1 << (t & 31)
-		}
-		l.sparse = nil
-	}
-	return l
-}
-
-// addTo puts the tokens into a mask.
-func (l *local) addTo(mask []uint32) {
-	for i, w := range l.dense {
-		mask[i] |= w
-	}
-	for _, t := range l.sparse {
-		mask[t>>5] |= 1 << (t & 31)
-	}
-}
-
-// maxSignature is the number of states up to which an automaton without
-// calls is recognised in other grammars.
-const maxSignature = 64
-
-// signature returns what two states have in common whose local masks are
-// equal: the graph of states from there on. It is "" for large graphs and
-// those with calls.
-func (m *masker) signature(state int32) string {
-	number := map[int32]int{state: 0}
-	order := []int32{state}
-	visit := func(to int32) uint32 {
-		n, ok := number[to]
-		if !ok {
-			n = len(order)
-			number[to] = n
-			order = append(order, to)
-		}
-		return uint32(n)
-	}
-	var key []byte
-	for i := 0; i < len(order); i++ {
-		st := &m.a.states[order[i]]
-		if st.kind == kindCall || len(order) > maxSignature {
-			return ""
-		}
-		key = append(key, byte(st.kind))
-		switch st.kind {
-		case kindByte:
-			for _, w := range st.set {
-				key = binary.LittleEndian.AppendUint64(key, w)
-			}
-			key = binary.LittleEndian.AppendUint32(key, visit(st.to))
-		case kindFork:
-			key = binary.LittleEndian.AppendUint32(key, visit(st.to))
-			key = binary.LittleEndian.AppendUint32(key, visit(st.or))
-		}
-	}
-	return string(key)
 }
 
 // complete finds the part of a place's mask that depends on the stacks.
@@ -206,13 +110,18 @@ func (m *masker) fill(mask []uint32, p *place, remaining int32) {
 	}
 	for _, c := range p.configs {
 		l := m.local(c.state)
-		if l.worst+m.planOf(c.stack) > remaining-1 {
-			// Some token of the rule itself would ask for too much.
+		plan := m.planOf(c.stack)
+		if l.worst+plan > remaining-1 && !l.dense() {
+			// Some token of the rule itself may ask for too much.
 			m.follow(c.state, c.stack)
 			m.walk(m.gathered(), 0, int32(len(m.v.char)), fits)
 			continue
 		}
-		l.addTo(mask)
+		for i := range l.layers {
+			if l.layers[i].cost+plan <= remaining-1 {
+				l.layers[i].addTo(mask)
+			}
+		}
 		if c.stack == nil {
 			continue
 		}

@@ -21,10 +21,12 @@ type Vocab struct {
 	skip  []int32 // the node behind the subtree
 	first []int32 // the node's tokens are list[first[n]:first[n+1]]
 	list  []int32
-	deep  int // the greatest depth
+	tall  []int32 // the longest token of the subtree, in bytes
+	deep  int     // the greatest depth
 
 	mu     sync.Mutex
-	shared map[string]*local // of small automata that many grammars have
+	shared map[[32]byte]*local // of automata that many grammars have
+	short  map[int32][]uint32  // the tokens of up to so many bytes
 }
 
 // maxPlanned is the longest token, in bytes, that a shortest completion is
@@ -35,7 +37,7 @@ const maxPlanned = 32
 // bytes (special ones: pass nil for them) are never allowed, but for those
 // that end an output, which are allowed where it is complete.
 func NewVocab(tokens [][]byte, ends []int32) *Vocab {
-	v := &Vocab{size: len(tokens), tokens: tokens, ends: ends, ids: map[string]int32{}, shared: map[string]*local{}}
+	v := &Vocab{size: len(tokens), tokens: tokens, ends: ends, ids: map[string]int32{}, shared: map[[32]byte]*local{}, short: map[int32][]uint32{}}
 	isEnd := map[int32]bool{}
 	for _, id := range ends {
 		isEnd[id] = true
@@ -90,10 +92,35 @@ func (v *Vocab) build(order []int32) {
 	}
 	closeTo(0)
 	v.first = append(v.first, int32(len(v.list)))
+	v.tall = make([]int32, len(v.char))
+	for n := len(v.char) - 1; n >= 0; n-- {
+		v.tall[n] = v.depth[n]
+		for c := int32(n) + 1; c < v.skip[n]; c = v.skip[c] {
+			v.tall[n] = max(v.tall[n], v.tall[c])
+		}
+	}
 }
 
 // Words returns the length of a mask: a bit for each token, 32 to a word.
 func (v *Vocab) Words() int { return (v.size + 31) / 32 }
+
+// shorter returns the tokens of up to most bytes, as bits.
+func (v *Vocab) shorter(most int32) []uint32 {
+	most = min(most, int32(v.deep))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if s := v.short[most]; s != nil {
+		return s
+	}
+	s := make([]uint32, v.Words())
+	for _, t := range v.list {
+		if len(v.tokens[t]) <= int(most) {
+			s[t>>5] |= 1 << (t & 31)
+		}
+	}
+	v.short[most] = s
+	return s
+}
 
 // plan returns the fewest tokens that spell text from each of its bytes on,
 // never where that is impossible; entry len(text) is 0.
