@@ -223,6 +223,9 @@ func (p *Pool) Commit(t *Table, tokens []int32, computed int) {
 		return
 	}
 	full := computed / p.blockTokens
+	if full == t.registered {
+		return // as in most steps
+	}
 	p.extendChain(t, tokens, full)
 	for ; t.registered < full; t.registered++ {
 		b := t.registered

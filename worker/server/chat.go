@@ -302,6 +302,7 @@ func (c *chat) finish(u update) (*string, any) {
 // stream writes an event a token.
 func (c *chat) stream(w http.ResponseWriter, r *http.Request) {
 	ev := newEvents(w)
+	defer ev.rest()
 	opened := c.resumed
 	err := c.run(r.Context(), func(u update) error {
 		said := c.readers[u.index].read(u.text, u.finish != "")

@@ -319,6 +319,7 @@ func (c *completion) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // stream writes an event a token.
 func (c *completion) stream(w http.ResponseWriter, r *http.Request) {
 	ev := newEvents(w)
+	defer ev.rest()
 	ids := c.f.ReturnTokenIDs
 	n := c.reqs[0].Params.N
 	offsets := make([]int, c.choices())

@@ -204,6 +204,7 @@ func (b *blocks) close() error {
 
 func streamMessages(c *chat, w http.ResponseWriter, r *http.Request) {
 	b := &blocks{ev: newEvents(w)}
+	defer b.ev.rest()
 	var end update
 	err := c.run(r.Context(), func(u update) error {
 		end = u

@@ -34,6 +34,9 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
 // Flush implements http.Flusher.
 func (r *recorder) Flush() {
 	if f, ok := r.ResponseWriter.(http.Flusher); ok {

@@ -327,6 +327,7 @@ func (st *responseStream) close() error {
 
 func (x *response) stream(w http.ResponseWriter, r *http.Request) {
 	st := &responseStream{x: x, ev: newEvents(w)}
+	defer st.ev.rest()
 	var g gathered
 	var why worker.Finish
 	err := x.run(r.Context(), func(u update) error {

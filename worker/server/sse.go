@@ -4,18 +4,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 )
+
+// writeWait is how long a client may take to accept one event. Who takes
+// longer reads no more, and its stream ends.
+const writeWait = 2 * time.Minute
 
 // events writes a stream of server-sent events, one flush each.
 type events struct {
 	w       http.ResponseWriter
-	flush   http.Flusher
+	control *http.ResponseController
 	started bool
 }
 
 func newEvents(w http.ResponseWriter) *events {
-	f, _ := w.(http.Flusher)
-	return &events{w: w, flush: f}
+	return &events{w: w, control: http.NewResponseController(w)}
 }
 
 // start writes the head; before it an error can still have a status of its own.
@@ -56,14 +60,15 @@ func (e *events) raw(name string, data []byte) error {
 		buf = append(append(append(buf, "event: "...), name...), '\n')
 	}
 	buf = append(append(append(buf, "data: "...), data...), '\n', '\n')
+	_ = e.control.SetWriteDeadline(time.Now().Add(writeWait)) // a writer without deadlines writes without
 	if _, err := e.w.Write(buf); err != nil {
 		return err
 	}
-	if e.flush != nil {
-		e.flush.Flush()
-	}
-	return nil
+	return e.control.Flush()
 }
+
+// rest takes the deadline off: the connection may serve another request.
+func (e *events) rest() { _ = e.control.SetWriteDeadline(time.Time{}) }
 
 // done ends a stream the way clients wait for.
 func (e *events) done() { _ = e.raw("", []byte("[DONE]")) }
