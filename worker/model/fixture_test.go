@@ -237,7 +237,7 @@ func golden(t *testing.T, arch, name string) {
 	for _, v := range f.Variants {
 		t.Run(v.Name, func(t *testing.T) {
 			m := openFixture(t, v.config(f), v.changed(f))
-			r := newRunner(t, ref.New(), m, len(f.IDs))
+			r := newRunner(t, newCPU(t), m, len(f.IDs)) // many, and the reference is slow
 			last := decodeRows(t, v.Last, r.vocab)
 			got := r.logits(t, f.IDs, len(f.IDs))
 			if d := difference(got[len(got)-len(last):], last); !(d <= tolerance) {

@@ -134,7 +134,7 @@ func goldenPooled(t *testing.T, name string) {
 			if v.Files != nil {
 				files = v.Files
 			}
-			compare(t, f.run(t, ref.New(), f.folder(t, config, tensors, files)), v.Rows)
+			compare(t, f.run(t, newCPU(t), f.folder(t, config, tensors, files)), v.Rows)
 		})
 	}
 }

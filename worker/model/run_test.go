@@ -14,7 +14,7 @@ const blockTokens = 16
 // newCPU is the backend that the worker computes with.
 func newCPU(t *testing.T) kernels.Backend {
 	t.Helper()
-	be, err := cpu.New(cpu.Options{Threads: 2})
+	be, err := cpu.New(cpu.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
