@@ -25,9 +25,11 @@ func (h *Host) Get(name string) *Plugin {
 	return h.runs[name]
 }
 
-// Apply makes the set equal to specs: what is new or changed is started first
-// and must shake hands before ctx ends; only then are the old ones let go, after
-// the calls that they still answer. If one does not come up nothing is changed.
+// Apply makes the set equal to specs. What is new or changed is started first and
+// has until ctx ends to shake hands; only then are the old ones let go, after the
+// calls that they still answer. A changed plugin that does not come up changes
+// nothing; one that was not there before is kept, and tried on and on: until it runs,
+// its callers do as on_failure says.
 func (h *Host) Apply(ctx context.Context, specs []Spec) error {
 	fresh := map[string]*Plugin{}
 	next := map[string]*Plugin{}
@@ -43,8 +45,15 @@ func (h *Host) Apply(ctx context.Context, specs []Spec) error {
 		next[s.Name] = fresh[s.Name]
 	}
 	var errs []error
-	for _, p := range fresh {
-		errs = append(errs, p.Ready(ctx))
+	for name, p := range fresh {
+		err := p.Ready(ctx)
+		switch {
+		case err == nil:
+		case h.Get(name) == nil:
+			p.log.Error("plugin does not come up; it is tried again", "error", err)
+		default:
+			errs = append(errs, err)
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		for _, p := range fresh {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"roundhouse/plugins/pb"
 )
 
 // Spec says which program to run as what.
@@ -83,9 +85,10 @@ type Plugin struct {
 	kick    chan struct{} // a call has seen the process fail: look now
 
 	mu      sync.Mutex
-	running *process      // nil while there is none
-	ready   chan struct{} // closed while running is set
-	lastErr error         // why there is none
+	running *process        // nil while there is none
+	ready   chan struct{}   // closed while running is set
+	lastErr error           // why there is none
+	wants   *pb.FilterWants // of a filter, as it last said
 	breaker breaker
 	starts  int
 }
@@ -112,6 +115,14 @@ func Start(spec Spec, o Options) *Plugin {
 func (p *Plugin) Close() {
 	p.stop()
 	<-p.stopped
+}
+
+// Wants is what a filter wants to see, as it said when it last started; nil before
+// that, and for other kinds.
+func (p *Plugin) Wants() *pb.FilterWants {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wants
 }
 
 // Spec is what the plugin was started with.
@@ -183,6 +194,7 @@ func (p *Plugin) serveOnce(ctx context.Context) error {
 
 	p.mu.Lock()
 	p.running, p.lastErr = proc, nil
+	p.wants = proc.about.GetFilter()
 	p.breaker.reset()
 	close(p.ready)
 	p.mu.Unlock()

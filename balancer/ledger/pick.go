@@ -1,6 +1,9 @@
 package ledger
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Policy is how a worker is chosen.
 type Policy byte
@@ -39,6 +42,9 @@ type Ask struct {
 	Tried []Try
 	// Prefer is the one worker that must take it, if it can; nil: any.
 	Prefer *Worker
+	// Order is what a policy outside the ledger prefers, the best first: the first
+	// of it that can take the request gets it. Nil, or none of it: the group's policy.
+	Order []*Worker
 	// Force takes a worker even where none has room.
 	Force bool
 	Now   int64
@@ -76,9 +82,13 @@ const (
 
 // The fill below which KV has no resolution, and how near two fills are alike.
 const (
-	lowFill  = 0.5
-	nearFill = 0.05
+	lowFill  = 0.8
+	nearFill = 0.2
 )
+
+// alike is how near a worker's learned rate must be to its group's mean to be
+// taken for it: what is left of noise would send requests astray.
+const alike = 0.3
 
 // priorRate stands in for a prefill rate until one has been learned.
 const priorRate = 4000
@@ -157,11 +167,12 @@ func (w *Worker) weigh(a *Ask, groupRate float64, slowStart int64) string {
 	foreign := float64(w.foreign) * trust
 	need := float64(a.Prompt + a.Expect)
 	rate := w.rate.v
-	if w.rate.n == 0 {
+	if w.rate.n == 0 || math.Abs(rate/groupRate-1) < alike {
 		rate = groupRate
 	}
 	ahead := float64(w.prefill) + float64(w.report.foreignPrefill)*trust
 	w.wait = (ahead + float64(a.Prompt-w.hit)) / rate
+	w.wait *= 1 + float64(w.inflight)/2
 	full := false
 	if w.capacity > 0 {
 		cap := float64(w.capacity)
@@ -201,6 +212,11 @@ func (g *Group) meanRate() float64 {
 
 // choose picks among the n workers that survey left in. Equals take turns.
 func (l *Ledger) choose(g *Group, a *Ask, n int) (*Worker, Reason) {
+	for _, w := range a.Order {
+		if w.out == "" && slices.Contains(g.workers, w) {
+			return w, reasonOf(g, a, w, n, false)
+		}
+	}
 	low := math.Inf(1)
 	for _, w := range g.workers {
 		if w.out == "" && w.fill < low {
