@@ -39,7 +39,7 @@ func (d *Door) explain(x *exchange) {
 	defer r.mu.Unlock()
 	e := &r.ring[r.next%keptDecisions]
 	r.next++
-	e.request, e.pool, e.policy, e.reason = x.id, x.pool.name, x.pool.group.Policy, x.reason
+	e.request, e.pool, e.policy, e.reason = x.id, x.pool.name, x.pool.policyNow(), x.reason
 	e.chosen, e.at, e.need = x.worker.Load().id, time.Now(), x.ask.Prompt+x.ask.Expect
 	e.views = d.ledger.Views(e.views[:0], &x.pool.group, now)
 }

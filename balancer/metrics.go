@@ -159,10 +159,10 @@ func (m *metrics) decision(p *pool, reason ledger.Reason) {
 	for i < len(reasons) && reasons[i] != reason {
 		i++
 	}
-	k := int(p.group.Policy)*len(reasons) + i
+	k := int(p.policyNow())*len(reasons) + i
 	c := p.decided[k].Load()
 	if c == nil {
-		made := m.decisions.WithLabelValues(p.name, p.group.Policy.String(), string(reason))
+		made := m.decisions.WithLabelValues(p.name, p.policyNow().String(), string(reason))
 		c = &made
 		p.decided[k].Store(c)
 	}

@@ -16,6 +16,7 @@ type pool struct {
 	name    string
 	group   ledger.Group
 	workers atomic.Pointer[[]*worker] // in the group's order
+	policy  atomic.Int32              // the group's
 	queue   queue
 	prefix  atomic.Pointer[ledger.PrefixTable]
 	end     atomic.Pointer[string] // the marker that ends reasoning
@@ -45,6 +46,9 @@ func newPool(name string) *pool {
 	p.workers.Store(&[]*worker{})
 	return p
 }
+
+// policyNow is how the pool's workers are chosen.
+func (p *pool) policyNow() ledger.Policy { return ledger.Policy(p.policy.Load()) }
 
 // learn returns what is learned of a model's sizes.
 func (p *pool) learn(model string) *ledger.Learned {

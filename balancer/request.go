@@ -25,7 +25,7 @@ type splice struct {
 func (x *exchange) write(w *worker, c *upConn) error {
 	var few [4]splice
 	body, path, cuts := x.body, x.path, few[:0]
-	if s := x.s; s != nil && s.alt != nil && s.resumed && !w.own {
+	if s := x.s; s != nil && s.alt != nil && s.resumed && !w.own.Load() {
 		body, path = s.alt.body, s.alt.path
 	} else {
 		cuts = x.splices(cuts, w)
@@ -93,7 +93,7 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 		b = append(b, "\r\nAuthorization: Bearer "...)
 		b = append(b, *key...)
 	}
-	if w.own {
+	if w.own.Load() {
 		b = append(b, "\r\n"+api.HeaderDoor+": "...)
 		b = append(b, x.d.id...)
 		b = append(b, "\r\n"+api.HeaderSeq+": "...)
@@ -116,7 +116,7 @@ func (x *exchange) splices(cuts []splice, w *worker) []splice {
 		if !p.StreamOptions.Set() {
 			insert = append(insert, `"stream_options":{"include_usage":true},`...)
 		}
-		if s.resumed && w.own {
+		if s.resumed && w.own.Load() {
 			r, err := json.Marshal(api.Resume{ID: s.id, Created: s.created, TokenIDs: s.tokens})
 			if err != nil {
 				panic("BUG: a resume cannot be encoded: " + err.Error())

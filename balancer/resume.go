@@ -25,7 +25,7 @@ func (s *stream) keepText() bool {
 		return false
 	}
 	w := s.x.worker.Load()
-	return w != nil && !w.own && (!s.plainText() || len(s.tokens) == 0)
+	return w != nil && !w.own.Load() && (!s.plainText() || len(s.tokens) == 0)
 }
 
 // plainText reports whether a stream of a foreign worker can go on from token
@@ -48,7 +48,7 @@ func (s *stream) prepareResume(w *worker) bool {
 	if !x.v.set.Door.Resume.Enabled || x.peek.N > 1 || x.kind == kindGen || x.peek.PromptList || s.id == "" {
 		return false
 	}
-	if w.own {
+	if w.own.Load() {
 		if !s.ids {
 			return false
 		}

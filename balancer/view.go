@@ -138,6 +138,7 @@ func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet
 		policy = ledger.LeastKV
 	}
 	p.setCanary(cfg.Canary, workers)
+	p.policy.Store(int32(policy))
 	d.ledger.SetGroup(&p.group, policy, accts)
 	p.workers.Store(&workers)
 	v.pools = append(v.pools, p)

@@ -17,7 +17,7 @@ type worker struct {
 	pool *pool
 	slot int // its bit in the pool's prefix table
 	acct *ledger.Worker
-	own  bool // ours: it has a status stream and takes roundhouse_resume
+	own  atomic.Bool // ours: it has a status stream and takes roundhouse_resume
 
 	up     atomic.Pointer[upstream]
 	apiKey atomic.Pointer[string]
@@ -67,7 +67,7 @@ func (w *worker) apply(d *Door, cfg control.Worker) error {
 		w.pool.forget(w)
 	}
 	w.apiKey.Store(&cfg.APIKey)
-	w.own = cfg.Kind == "roundhouse"
+	w.own.Store(cfg.Kind == "roundhouse")
 	if cfg.State != "draining" {
 		w.forced = false
 	}
@@ -128,7 +128,7 @@ func (w *worker) restart(d *Door) {
 		} else {
 			w.scrape(ctx, d)
 		}
-	}(w.done, w.own)
+	}(w.done, w.own.Load())
 }
 
 // stopReader ends the reader without waiting for it.

@@ -172,7 +172,8 @@ func (w *Worker) weigh(a *Ask, groupRate float64, slowStart int64) string {
 	}
 	ahead := float64(w.prefill) + float64(w.report.foreignPrefill)*trust
 	w.wait = (ahead + float64(a.Prompt-w.hit)) / rate
-	w.wait *= 1 + float64(w.inflight)/2
+	// A prefill shares its steps with what is being decoded there.
+	w.wait *= 1 + float64(w.inflight)/64
 	full := false
 	if w.capacity > 0 {
 		cap := float64(w.capacity)

@@ -70,6 +70,23 @@ func (a *average) add(x float64) {
 	a.v += (x - a.v) * step
 }
 
+// peak follows the upper samples: it rises fast and sinks slowly, for what a
+// worker can do shows only when it is busy with nothing else.
+func (a *average) peak(x float64) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return
+	}
+	a.n = min(a.n+1, 1<<30)
+	switch {
+	case a.n == 1:
+		a.v = x
+	case x > a.v:
+		a.v += (x - a.v) * 0.2
+	default:
+		a.v += (x - a.v) * 0.02
+	}
+}
+
 // learnPrefill takes one sample of the prefill rate: tokens that the worker
 // had to compute before a first token, and the time it took. Short prompts
 // measure the step and the network and are left out.
@@ -77,7 +94,7 @@ func (w *Worker) learnPrefill(tokens, took int64) {
 	if tokens < 64 || took <= 0 {
 		return
 	}
-	w.rate.add(float64(tokens) / (float64(took) / 1e9))
+	w.rate.peak(float64(tokens) / (float64(took) / 1e9))
 }
 
 func (w *Worker) learnDecode(tokens, took int64) {

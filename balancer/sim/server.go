@@ -71,8 +71,8 @@ func (w *Worker) Start() error {
 		return err
 	}
 	w.ln, w.URL = ln, "http://"+ln.Addr().String()
-	w.gen = strconv.FormatInt(time.Now().UnixNano(), 36)
 	w.mu.Lock()
+	w.gen = strconv.FormatInt(time.Now().UnixNano(), 36)
 	w.doors, w.used = map[string]*api.DoorStatus{}, 0
 	w.mu.Unlock()
 	m := http.NewServeMux()

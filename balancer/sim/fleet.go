@@ -1,0 +1,202 @@
+package sim
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+)
+
+// Policy places jobs. The fleet tells it what a router would see, and nothing
+// else.
+type Policy interface {
+	Name() string
+	// Place chooses a worker for a job; -1 keeps the job until Ended is called
+	// the next time.
+	Place(f *Fleet, j *Job, now float64) int
+	First(f *Fleet, j *Job, now float64)
+	Ended(f *Fleet, j *Job, now float64)
+	// Scraped tells that the figures of Seen are fresh.
+	Scraped(f *Fleet, now float64)
+}
+
+// Gauge is what a scrape shows of a worker.
+type Gauge struct {
+	Usage            float64
+	Running, Waiting int
+	WaitingTokens    int
+}
+
+// Scenario is one traffic on one fleet.
+type Scenario struct {
+	Name    string
+	Workers []Speed
+	Joins   map[int]float64 // workers that join later, and when
+	Stale   float64         // seconds between scrapes
+	Jobs    []Job
+}
+
+// Fleet runs a scenario under a policy.
+type Fleet struct {
+	Seen    []Gauge
+	Seed    uint64
+	engines []*engine
+	joins   map[int]float64
+	now     float64
+	events  eventHeap
+	serial  int
+	held    []*Job
+	policy  Policy
+}
+
+// Outcome is what a policy made of a scenario.
+type Outcome struct {
+	Policy   string
+	P50, P99 float64 // time to first token, seconds
+	Goodput  float64 // share of requests with a first token within their due time
+	Seconds  float64 // until the last answer
+}
+
+// due is the time within which a first token counts as good: half a second and
+// a millisecond for each 4 prompt tokens.
+func due(j *Job) float64 { return 1 + float64(j.Prompt)/4000 }
+
+type event struct {
+	at     float64
+	serial int
+	do     func()
+}
+
+type eventHeap []event
+
+func (h eventHeap) Len() int { return len(h) }
+func (h eventHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].serial < h[j].serial
+}
+func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *eventHeap) Push(x any) { *h = append(*h, x.(event)) }
+
+// Pop implements heap.Interface.
+func (h *eventHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return e
+}
+
+func (f *Fleet) at(t float64, do func()) {
+	f.serial++
+	heap.Push(&f.events, event{t, f.serial, do})
+}
+
+// Workers returns how many workers there are, and Up whether one has joined.
+func (f *Fleet) Workers() int { return len(f.engines) }
+
+// Up reports whether a worker takes requests by now.
+func (f *Fleet) Up(w int) bool { return f.now >= f.joins[w] }
+
+// Run plays a scenario and returns its outcome.
+func Run(s *Scenario, p Policy, seed uint64) Outcome {
+	f := &Fleet{Seed: seed, joins: s.Joins, policy: p, Seen: make([]Gauge, len(s.Workers))}
+	for _, w := range s.Workers {
+		f.engines = append(f.engines, newEngine(w))
+	}
+	jobs := make([]*Job, len(s.Jobs))
+	for i := range s.Jobs {
+		j := s.Jobs[i]
+		jobs[i] = &j
+		f.at(j.At, func() { f.arrive(jobs[i]) })
+	}
+	left := len(jobs)
+	if s.Stale > 0 {
+		var scrape func()
+		scrape = func() {
+			f.scrape()
+			if left > 0 && f.now < s.Jobs[len(s.Jobs)-1].At+600 {
+				f.at(f.now+s.Stale, scrape)
+			}
+		}
+		f.at(0, scrape)
+	}
+	for len(f.events) > 0 {
+		e := heap.Pop(&f.events).(event)
+		f.now = e.at
+		if s.Stale == 0 {
+			f.scrape()
+		}
+		e.do()
+	}
+	return f.outcome(p.Name(), jobs)
+}
+
+func (f *Fleet) scrape() {
+	for i, e := range f.engines {
+		g := Gauge{Usage: float64(e.used) / float64(e.speed.Capacity), Running: len(e.running), Waiting: len(e.waiting)}
+		for _, j := range e.waiting {
+			g.WaitingTokens += j.Prompt
+		}
+		f.Seen[i] = g
+	}
+	f.policy.Scraped(f, f.now)
+}
+
+func (f *Fleet) arrive(j *Job) {
+	w := f.policy.Place(f, j, f.now)
+	if w < 0 {
+		f.held = append(f.held, j)
+		return
+	}
+	j.worker, j.sent = w, f.now
+	e := f.engines[w]
+	e.waiting = append(e.waiting, j)
+	if !e.busy {
+		f.step(e)
+	}
+}
+
+// step starts a worker's next step and does what follows at its end.
+func (f *Fleet) step(e *engine) {
+	e.busy = true
+	until, begun, finished := e.step(f.now)
+	f.at(until, func() {
+		for _, j := range begun {
+			f.policy.First(f, j, f.now)
+		}
+		for _, j := range finished {
+			f.policy.Ended(f, j, f.now)
+		}
+		if len(finished)+len(begun) > 0 {
+			held := f.held
+			f.held = nil
+			for _, j := range held {
+				f.arrive(j)
+			}
+		}
+		e.busy = false
+		if !e.idle() {
+			f.step(e)
+		}
+	})
+}
+
+func (f *Fleet) outcome(name string, jobs []*Job) Outcome {
+	o := Outcome{Policy: name}
+	times := make([]float64, 0, len(jobs))
+	good := 0
+	for _, j := range jobs {
+		t := math.Inf(1)
+		if j.first > 0 {
+			t = j.first - j.At
+		}
+		times = append(times, t)
+		if t <= due(j) {
+			good++
+		}
+		o.Seconds = max(o.Seconds, j.end)
+	}
+	slices.Sort(times)
+	o.P50, o.P99 = times[len(times)/2], times[len(times)*99/100]
+	o.Goodput = float64(good) / float64(len(jobs))
+	return o
+}
