@@ -249,6 +249,18 @@ func (p *Plugin) call(ctx context.Context, fn func(ctx context.Context, conn *gr
 	return err
 }
 
+// Stream runs one long call: it has no deadline but ctx's, takes no seat and does not
+// move the breaker. It ends with the plugin's process at the latest.
+func (p *Plugin) Stream(ctx context.Context, fn func(ctx context.Context, conn *grpc.ClientConn) error) error {
+	p.mu.Lock()
+	proc := p.running
+	p.mu.Unlock()
+	if proc == nil {
+		return ErrNotRunning
+	}
+	return fn(ctx, proc.conn)
+}
+
 // settle tells the breaker how a call went.
 func (p *Plugin) settle(ok bool) {
 	p.mu.Lock()
