@@ -12,6 +12,9 @@ import (
 // keptDecisions is how many choices can be explained afterwards.
 const keptDecisions = 512
 
+// keptCandidates is how many workers of a large pool an explanation shows.
+const keptCandidates = 64
+
 // decisions keeps the last choices, for those who ask why.
 type decisions struct {
 	mu   sync.Mutex
@@ -28,7 +31,7 @@ type decision struct {
 	chosen  string
 	at      time.Time
 	need    int64
-	views   []ledger.View
+	seen    []ledger.Weighed
 }
 
 // explain keeps the choice just made for an exchange.
@@ -41,7 +44,7 @@ func (d *Door) explain(x *exchange) {
 	r.next++
 	e.request, e.pool, e.policy, e.reason = x.id, x.pool.name, x.pool.policyNow(), x.reason
 	e.chosen, e.at, e.need = x.worker.Load().id, time.Now(), x.ask.Prompt+x.ask.Expect
-	e.views = d.ledger.Views(e.views[:0], &x.pool.group, now)
+	e.seen = d.ledger.Weighed(e.seen[:0], &x.pool.group, x.worker.Load().acct, keptCandidates, now)
 }
 
 func (r *decisions) find(request string) (control.Decision, bool) {
@@ -59,7 +62,7 @@ func (r *decisions) find(request string) (control.Decision, bool) {
 func (e *decision) explained() control.Decision {
 	out := control.Decision{Request: e.request, At: e.at, Pool: e.pool, Policy: e.policy.String(), Reason: string(e.reason), Chosen: e.chosen, Need: e.need, Candidates: []control.Candidate{}}
 	best := math.Inf(1)
-	for _, v := range e.views {
+	for _, v := range e.seen {
 		c := control.Candidate{
 			Worker: v.ID, Score: v.Fill, ChargedTokens: v.KV, ForeignTokens: v.Foreign, PrefillTokens: v.Prefill, PrefixTokens: v.Hit, Excluded: v.Out,
 		}

@@ -213,7 +213,9 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 	if x.overhead == 0 {
 		x.overhead = x.d.now() - x.start - x.queued
 	}
-	c.Conn.SetWriteDeadline(time.Now().Add(30 * time.Second))
+	if len(x.body) > 32<<10 {
+		c.Conn.SetWriteDeadline(time.Now().Add(writeWithin)) // a shorter one fits the socket's buffer
+	}
 	if err := x.write(w, c); err != nil {
 		c.close()
 		x.hold(nil)

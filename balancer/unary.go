@@ -71,7 +71,9 @@ func (x *exchange) readAnswer(a *wire.Answer) ([]byte, error) {
 	if c == nil {
 		return nil, errGone
 	}
-	c.Conn.SetReadDeadline(time.Now().Add(time.Duration(x.v.set.Door.Limits.Idle)))
+	if a.Length < 0 || a.Length > int64(c.to-c.from) {
+		c.Conn.SetReadDeadline(time.Now().Add(time.Duration(x.v.set.Door.Limits.Idle)))
+	}
 	body, keep, err := c.body(a, nil, maxAnswer)
 	if err != nil {
 		return nil, err

@@ -89,11 +89,6 @@ type View struct {
 	Rate         float64
 	ProgressAt   int64
 	MaxLen       int64
-
-	// Of the last choice that looked at it.
-	Fill, Wait float64
-	Hit        int64
-	Out        string
 }
 
 // View returns a worker's account.
@@ -103,12 +98,31 @@ func (l *Ledger) View(w *Worker, now int64) View {
 	return w.view(now)
 }
 
-// Views appends the accounts of a group's workers, all of one instant.
-func (l *Ledger) Views(dst []View, g *Group, now int64) []View {
+// Weighed is one worker as a choice saw it.
+type Weighed struct {
+	ID                             string
+	Capacity, KV, Prefill, Foreign int64
+	ReportAge                      int64 // nanoseconds; -1: no report
+	Fill, Wait                     float64
+	Hit                            int64
+	Out                            string // why it was not eligible
+}
+
+// Weighed appends what the last choice of a group saw, at most limit workers:
+// the chosen one first.
+func (l *Ledger) Weighed(dst []Weighed, g *Group, chosen *Worker, limit int, now int64) []Weighed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range g.workers {
-		dst = append(dst, w.view(now))
+	for k := range min(limit, len(g.workers)) {
+		w := g.workers[(chosen.index+k)%len(g.workers)]
+		s := Weighed{
+			ID: w.ID, Capacity: w.capacity, KV: w.kv, Prefill: w.prefill, Foreign: w.foreignNow(now), ReportAge: -1,
+			Fill: w.fill, Wait: w.wait, Hit: w.hit, Out: w.out,
+		}
+		if w.reported {
+			s.ReportAge = now - w.report.At
+		}
+		dst = append(dst, s)
 	}
 	return dst
 }
@@ -119,7 +133,7 @@ func (w *Worker) view(now int64) View {
 		Capacity: w.capacity, KV: w.kv, Prefill: w.prefill, Foreign: w.foreignNow(now),
 		Reported: -1, ReportAge: -1, InFlight: w.inflight, Running: -1, Waiting: -1, PrefillTotal: -1,
 		Served: w.served, Failed: w.failed, Tokens: w.tokens, TTFT: w.ttft.v, Decode: w.decode.v, Rate: w.rate.v,
-		ProgressAt: w.progressAt, MaxLen: w.maxLen, Fill: w.fill, Wait: w.wait, Hit: w.hit, Out: w.out,
+		ProgressAt: w.progressAt, MaxLen: w.maxLen,
 	}
 	if w.reported {
 		v.Reported, v.ReportAge = w.report.Used, now-w.report.At

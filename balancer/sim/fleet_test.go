@@ -1,0 +1,51 @@
+package sim
+
+import "testing"
+
+// TestFleet plays every policy on every scenario: each request is answered,
+// and the same seed gives the same outcome.
+func TestFleet(t *testing.T) {
+	all := Scenarios(3, 0.05)
+	for i := range all {
+		for _, make := range Policies() {
+			one, two := Run(&all[i], make(), 3), Run(&all[i], make(), 3)
+			if one != two {
+				t.Errorf("%s, %s: %+v, then %+v", all[i].Name, one.Policy, one, two)
+			}
+			if one.P99 > 1e6 {
+				t.Errorf("%s, %s: requests were lost", all[i].Name, one.Policy)
+			}
+		}
+	}
+}
+
+// TestEngineKeepsItsLimits looks at an engine's KV after every step.
+func TestEngineKeepsItsLimits(t *testing.T) {
+	s := DefaultSpeed
+	s.Capacity = 3000
+	e := newEngine(s)
+	for i := range 40 {
+		e.waiting = append(e.waiting, &Job{Prompt: 100 + 50*i%700, Output: 60})
+	}
+	now, ended := 0.0, 0
+	for range 10_000 {
+		if e.idle() {
+			break
+		}
+		until, _, finished := e.step(now)
+		if until <= now {
+			t.Fatal("a step takes time")
+		}
+		now, ended = until, ended+len(finished)
+		sum := 0
+		for _, j := range e.running {
+			sum += j.Prompt + j.out
+		}
+		if sum != e.used || len(e.running) > 1 && e.used > s.Capacity {
+			t.Fatalf("%d tokens are used, the running requests hold %d of %d", e.used, sum, s.Capacity)
+		}
+	}
+	if ended != 40 {
+		t.Fatalf("%d of 40 requests ended", ended)
+	}
+}
