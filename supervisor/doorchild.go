@@ -81,7 +81,12 @@ func (s *Supervisor) adoptDoor(id string, note doorNote) {
 	if s.listen != nil {
 		return
 	}
-	listener, err := s.nursery.Descriptor(doorPrefix+id, listenerFD)
+	_, text, err := net.SplitHostPort(note.Actual)
+	port, errPort := strconv.Atoi(text)
+	var listener *os.File
+	if err = errors.Join(err, errPort); err == nil {
+		listener, err = s.nursery.Listener(doorPrefix+id, port)
+	}
 	if err != nil {
 		s.log.Info("the door keeps its listener to itself; it is bound anew once that door ends", "error", err)
 		return

@@ -44,10 +44,12 @@ func balanceFake(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	front, err := net.FileListener(os.NewFile(uintptr(*fd), "listener"))
+	file := os.NewFile(uintptr(*fd), "listener")
+	front, err := net.FileListener(file)
 	if err != nil {
 		return err
 	}
+	file.Close() // as the real one does: the number is soon another file's
 	private, err := net.Listen("unix", *socket)
 	if err != nil {
 		return err

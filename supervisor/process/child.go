@@ -377,27 +377,6 @@ func (n *Nursery) Forget(id string) {
 	os.Remove(n.file(id, ".json"))
 }
 
-// Descriptor returns a copy of one of a living child's open files, as a
-// successor needs the door's listener. The kernel grants it to root and to
-// whoever may trace the child.
-func (n *Nursery) Descriptor(id string, fd int) (*os.File, error) {
-	h, ok := readHolder(n.file(id, ".lock"))
-	if !ok {
-		return nil, fmt.Errorf("%s: not running", id)
-	}
-	pidfd, ok := h.open()
-	if !ok {
-		return nil, fmt.Errorf("%s: not running", id)
-	}
-	defer unix.Close(pidfd)
-	got, err := unix.PidfdGetfd(pidfd, fd, 0)
-	if err != nil {
-		return nil, fmt.Errorf("cannot take descriptor %d of %s: %w", fd, id, err)
-	}
-	unix.CloseOnExec(got)
-	return os.NewFile(uintptr(got), id), nil
-}
-
 // Running says whether a child lives.
 func (n *Nursery) Running(id string) bool {
 	held, err := isHeld(n.file(id, ".lock"))

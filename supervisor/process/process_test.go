@@ -213,7 +213,7 @@ func TestPlaceAndRights(t *testing.T) {
 	}
 }
 
-func TestDescriptor(t *testing.T) {
+func TestListener(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -227,9 +227,9 @@ func TestDescriptor(t *testing.T) {
 	until(t, "it has begun", func() bool { return strings.Contains(log(t, n, "door/1"), "child") })
 	l.Close()
 	file.Close()
-	got, err := n.Descriptor("door/1", 4)
+	got, err := n.Listener("door/1", l.Addr().(*net.TCPAddr).Port)
 	if err != nil {
-		t.Skipf("this kernel lets nobody take a descriptor: %v", err)
+		t.Skipf("this kernel lets nobody copy a descriptor: %v", err)
 	}
 	defer got.Close()
 	again, err := net.FileListener(got)
