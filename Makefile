@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build test test-prepare test-go test-race test-clients test-pocl lint fuzz bench bench-plugins bench-plugins-short proto clean
+.PHONY: help run build test test-prepare test-go test-race test-clients test-pocl lint fuzz bench bench-door bench-door-short bench-routing bench-routing-short bench-plugins bench-plugins-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -47,6 +47,18 @@ lint: ## gofmt, go vet, and the repository's own rules
 
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	@test/fuzz $(or $(FUZZTIME),20s)
+
+bench-door: build ## the door beside nginx and HAProxy on the same upstreams, in turns
+	$(GO) run ./balancer/bench
+
+bench-door-short: build
+	$(GO) run ./balancer/bench -short
+
+bench-routing: ## the routing policies on simulated fleets; TRACES="FILE…" adds recorded traffic
+	$(GO) run ./balancer/sim/routing $(TRACES)
+
+bench-routing-short:
+	$(GO) run ./balancer/sim/routing -short $(TRACES)
 
 bench-plugins: ## a plugin's call against a bare gRPC echo, in turns
 	$(GO) run ./plugins/bench
