@@ -52,6 +52,7 @@ func TestFlags(t *testing.T) {
 	f("-tp 1 --tensor-parallel-size=1 --enforce-eager --trust-remote-code", func(o Options) any { return len(o.Warnings) }, 2)
 	f("--pace 20ms --cpus 0-3 --mems 0", func(o Options) any { return []any{o.Pace, o.CPUs, o.Mems} }, []any{"20ms", "0-3", "0"})
 	f("--quantization sym_int4", func(o Options) any { return format(&o) }, kernels.FormatInt4)
+	f("--tool-call-parser hermes --enable-auto-tool-choice --reasoning-parser qwen3", func(o Options) any { return toolParser(&o) + o.ReasoningParser }, "hermesqwen3")
 	f("--dtype float32", func(o Options) any { return []any{format(&o), kvType(&o)} }, []any{kernels.FormatF32, kernels.F32})
 	f("", func(o Options) any { return []any{format(&o), kvType(&o)} }, []any{kernels.FormatBF16, kernels.BF16})
 	f(`--speculative-config {"method":"ngram","num_speculative_tokens":3}`, func(o Options) any { return o.Speculative }, Speculative{"ngram", 3, 5, 2})
@@ -79,6 +80,9 @@ func TestFlagErrors(t *testing.T) {
 	f("--device tpu", "want cpu or xpu")
 	f("--max-num-batched-tokens 4", "must be at least --max-num-seqs")
 	f("--speculative-config {}", "want ngram")
+	f("--tool-call-parser x", "known are hermes, llama3_json")
+	f("--reasoning-parser x", "known are deepseek_r1, qwen3")
+	f("--enable-auto-tool-choice", "requires --tool-call-parser")
 	f("--max-logprobs 65", "from 0 to 64")
 }
 

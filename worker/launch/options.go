@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"roundhouse/kernels/xpu"
+	"roundhouse/worker/parser"
 )
 
 // Options are what a worker is started with. ParseServe fills them in.
@@ -99,6 +100,15 @@ func ParseServe(args []string, getenv func(string) string) (Options, error) {
 }
 
 func (o *Options) check() error {
+	if _, err := parser.New(parser.Options{Tools: o.ToolParser}); err != nil {
+		return fmt.Errorf("--tool-call-parser: %w", err)
+	}
+	if _, err := parser.New(parser.Options{Reasoning: o.ReasoningParser}); err != nil {
+		return fmt.Errorf("--reasoning-parser: %w", err)
+	}
+	if o.AutoTools && o.ToolParser == "" {
+		return fmt.Errorf("--enable-auto-tool-choice requires --tool-call-parser")
+	}
 	if o.MaxBatched < o.MaxSeqs {
 		return fmt.Errorf("--max-num-batched-tokens (%d) must be at least --max-num-seqs (%d)", o.MaxBatched, o.MaxSeqs)
 	}

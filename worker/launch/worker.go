@@ -143,11 +143,21 @@ func assemble(o *Options, name string, cfg model.Config, p plan, w words, exec k
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
 		MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
-		Compile: newCompiler(w.tokenizer, cfg.Vocab, cfg.EOS).compile,
-		Kind:    kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt],
+		Compile:    newCompiler(w.tokenizer, cfg.Vocab, cfg.EOS).compile,
+		ToolParser: toolParser(o), ReasoningParser: o.ReasoningParser,
+		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt],
 		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: log,
 	})
 	return &Worker{Engine: e, Server: s, backend: be}
+}
+
+// toolParser is the parser that reads calls which the model makes of its own
+// accord.
+func toolParser(o *Options) string {
+	if !o.AutoTools {
+		return ""
+	}
+	return o.ToolParser
 }
 
 // kinds are the server's names of the model's kinds.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"roundhouse/worker"
+	"roundhouse/worker/parser"
 )
 
 type chatRequest struct {
@@ -209,23 +210,24 @@ func (c *chat) guide(use toolUse, prompt []int32) *apiError {
 			return err
 		}
 	}
-	if err := c.restrict(form); err != nil {
+	inside, behind := c.s.begun(prompt)
+	reasons := c.s.cfg.ReasoningParser != "" && !behind && value(c.f.IncludeReasoning, true)
+	if err := c.restrict(form, reasons, inside); err != nil {
 		return err
 	}
+	o := parser.Options{Offered: use.offered(), Choice: choices[use.choice], Tools: c.s.cfg.ToolParser, Begun: inside}
+	if reasons {
+		o.Reasoning = c.s.cfg.ReasoningParser
+	}
+	if use.choice == "auto" {
+		c.text.skipSpecial = false // some families mark calls by special tokens
+	}
 	for i := range c.choices() {
-		rd := &reader{id: fmt.Sprintf("%s/%d", c.id, i)}
-		if c.s.cfg.Reasoning != nil && value(c.f.IncludeReasoning, true) {
-			rd.thoughts = c.s.cfg.Reasoning(prompt)
+		p, err := parser.New(o)
+		if err != nil {
+			return internal(err.Error()) // the names were checked at the start
 		}
-		switch use.choice {
-		case "auto":
-			rd.calls = c.s.cfg.ToolParser(c.f.Tools)
-		case "required":
-			rd.calls = &callList{}
-		case "named":
-			rd.named = use.tools[0].Name
-		}
-		c.readers = append(c.readers, rd)
+		c.readers = append(c.readers, &reader{id: fmt.Sprintf("%s/%d", c.id, i), parser: p, named: use.choice == "named"})
 	}
 	return nil
 }
@@ -253,7 +255,7 @@ func (c *chat) answer(w http.ResponseWriter, r *http.Request) {
 	messages := make([]gathered, len(choices))
 	err := c.run(r.Context(), func(u update) error {
 		ch := &choices[u.index]
-		said := c.readers[u.index].read(u.text, u.finish != "")
+		said := c.readers[u.index].read(&u)
 		if u.replay {
 			return nil
 		}
@@ -305,7 +307,7 @@ func (c *chat) stream(w http.ResponseWriter, r *http.Request) {
 	defer ev.rest()
 	opened := c.resumed
 	err := c.run(r.Context(), func(u update) error {
-		said := c.readers[u.index].read(u.text, u.finish != "")
+		said := c.readers[u.index].read(&u)
 		if u.replay {
 			return nil
 		}
@@ -392,4 +394,13 @@ func (c *chat) chunk(choices ...chatChunkChoice) chatChunk {
 }
 
 // chatUsage is the account of a chat.
-func (c *chat) chatUsage() *usage { return c.usage() }
+func (c *chat) chatUsage() *usage {
+	u := c.usage()
+	if c.s.cfg.ReasoningParser != "" {
+		u.Output = &outputDetails{}
+		for _, r := range c.readers {
+			u.Output.Reasoning += r.thought
+		}
+	}
+	return u
+}

@@ -147,7 +147,7 @@ func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completi
 	if err != nil {
 		return nil, err
 	}
-	if err := c.restrict(form); err != nil {
+	if err := c.restrict(form, false, false); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -140,8 +140,10 @@ func (f *Form) check() *apiError {
 	return nil
 }
 
-// restrict compiles a form for all choices of the job's requests.
-func (j *job) restrict(form Form) *apiError {
+// restrict compiles a form for all choices of the job's requests. Where the
+// model reasons first, the form holds from the reasoning's end on; inside says
+// that the prompt has begun it.
+func (j *job) restrict(form Form, reasons, inside bool) *apiError {
 	if form.Kind == FormNone {
 		return nil
 	}
@@ -161,7 +163,11 @@ func (j *job) restrict(form Form) *apiError {
 			return badValue("max_tokens", "the answer's form needs at least %d tokens, and max_tokens allows %d", least, r.Params.MaxTokens)
 		}
 		for range r.Params.N {
-			r.Guides = append(r.Guides, compiled.Guide())
+			g := compiled.Guide()
+			if reasons {
+				g = j.s.afterThought(g, compiled.MinTokens(), inside)
+			}
+			r.Guides = append(r.Guides, g)
 		}
 	}
 	return nil

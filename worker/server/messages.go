@@ -142,7 +142,7 @@ func answerMessages(c *chat, w http.ResponseWriter, r *http.Request) {
 	var g gathered
 	var end update
 	err := c.run(r.Context(), func(u update) error {
-		g.add(c.readers[0].read(u.text, u.finish != ""))
+		g.add(c.readers[0].read(&u))
 		end = u
 		return nil
 	})
@@ -215,7 +215,7 @@ func streamMessages(c *chat, w http.ResponseWriter, r *http.Request) {
 				return err
 			}
 		}
-		said := c.readers[0].read(u.text, u.finish != "")
+		said := c.readers[0].read(&u)
 		if said.Reasoning != nil {
 			if err := b.say("thinking", *said.Reasoning); err != nil {
 				return err

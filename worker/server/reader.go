@@ -2,123 +2,60 @@ package server
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
 	"roundhouse/worker"
+	"roundhouse/worker/parser"
 )
 
-// Parser tells apart what one choice says. It is fed the text as it comes, and
-// what it returns depends on that text alone, however it was cut.
-type Parser interface {
-	// Add takes more text and returns what is certain by now.
-	Add(text string) []Said
-	// End returns what is left when the text is complete.
-	End() []Said
-}
-
-// Said is a piece of what a choice says: one of its fields.
-type Said struct {
-	Content   string
-	Reasoning string
-	Call      *CallPiece
-}
-
-// CallPiece is a piece of a tool call: its name first, then its arguments.
-type CallPiece struct {
-	Index     int
-	Name      string // with the first piece
-	Arguments string // more of the JSON text
-}
-
-// reader turns one choice's text into deltas: first what tells reasoning from
-// the rest, then what tells tool calls from content.
+// reader turns one choice's text into deltas: reasoning, content and calls.
 type reader struct {
-	id       string // of the request and the choice: what the calls' ids are made of
-	thoughts Parser // nil: there is no reasoning
-	calls    Parser // nil: there are no tool calls
-	named    string // all content is the arguments of this function
-	opened   bool
-	called   bool
-	reasoned bool // some reasoning was said
+	id      string // of the request and the choice: what the calls' ids are made of
+	parser  *parser.Parser
+	named   bool // the answer is the arguments of one function
+	thought int  // tokens of reasoning
 }
 
 // read takes the text that one token released; last says that it was the last.
-func (r *reader) read(text string, last bool) chatDelta {
-	var d chatDelta
-	for _, s := range through(r.thoughts, text, last) {
-		if s.Reasoning != "" {
-			r.reasoned = true
-			d.Reasoning = joined(d.Reasoning, s.Reasoning)
-		}
-		if s.Content != "" {
-			r.content(&d, s.Content, false)
-		}
+func (r *reader) read(u *update) chatDelta {
+	if u.token >= 0 && r.parser.Reasons() {
+		r.thought++
 	}
-	if last {
-		r.content(&d, "", true)
+	var d chatDelta
+	if u.text != "" {
+		r.add(&d, r.parser.Add(u.text))
+	}
+	if u.finish != "" {
+		r.add(&d, r.parser.Finish())
 	}
 	return d
 }
 
-// through passes text to a parser, or on as content where there is none.
-func through(p Parser, text string, last bool) []Said {
-	if p == nil {
-		return []Said{{Content: text}}
+// add turns what the parser says into an event's delta.
+func (r *reader) add(d *chatDelta, p parser.Delta) {
+	if p.Reasoning != "" {
+		d.Reasoning = joined(d.Reasoning, p.Reasoning)
 	}
-	var out []Said
-	if text != "" {
-		out = p.Add(text)
+	if p.Content != "" {
+		d.Content = joined(d.Content, p.Content)
 	}
-	if last {
-		out = append(out, p.End()...)
+	for _, c := range p.Calls {
+		r.call(d, c)
 	}
-	return out
-}
-
-// content reads what is not reasoning.
-func (r *reader) content(d *chatDelta, text string, last bool) {
-	if r.named != "" {
-		r.arguments(d, text, last)
-		return
-	}
-	for _, s := range through(r.calls, text, last) {
-		if s.Content != "" {
-			d.Content = joined(d.Content, s.Content)
-		}
-		if s.Call != nil {
-			r.call(d, s.Call)
-		}
-	}
-}
-
-// arguments is content when it is all one function's arguments.
-func (r *reader) arguments(d *chatDelta, text string, last bool) {
-	if text == "" && !(last && !r.opened) {
-		return
-	}
-	p := &CallPiece{Arguments: text}
-	if !r.opened {
-		r.opened, p.Name = true, r.named
-	}
-	r.call(d, p)
 }
 
 // call adds a piece of a call. Pieces of the same call are one delta.
-func (r *reader) call(d *chatDelta, p *CallPiece) {
-	r.called = true
-	if n := len(d.ToolCalls); n > 0 && p.Name == "" && d.ToolCalls[n-1].Index == p.Index {
+func (r *reader) call(d *chatDelta, c parser.CallDelta) {
+	if n := len(d.ToolCalls); n > 0 && c.Name == "" && d.ToolCalls[n-1].Index == c.Index {
 		last := &d.ToolCalls[n-1]
-		last.Function.Arguments = joined(last.Function.Arguments, p.Arguments)
+		last.Function.Arguments = joined(last.Function.Arguments, c.Arguments)
 		return
 	}
-	t := toolDelta{Index: p.Index, Function: functionDelta{Name: p.Name}}
-	if p.Name != "" {
-		t.ID, t.Type = fmt.Sprintf("chatcmpl-tool-%016x", xxhash.Sum64String(fmt.Sprintf("%s/%d", r.id, p.Index))), "function"
-	}
-	if p.Arguments != "" || p.Name != "" {
-		arguments := p.Arguments
-		t.Function.Arguments = &arguments
+	t := toolDelta{Index: c.Index, Function: functionDelta{Name: c.Name, Arguments: &c.Arguments}}
+	if c.Name != "" {
+		t.ID, t.Type = fmt.Sprintf("chatcmpl-tool-%016x", xxhash.Sum64String(fmt.Sprintf("%s/%d", r.id, c.Index))), "function"
 	}
 	d.ToolCalls = append(d.ToolCalls, t)
 }
@@ -130,10 +67,25 @@ func joined(p *string, more string) *string {
 
 // finish is the finish_reason. A named function keeps the engine's own.
 func (r *reader) finish(why worker.Finish) string {
-	if r.called && r.named == "" && why == worker.FinishStop {
+	if r.parser.Calls() > 0 && !r.named && why == worker.FinishStop {
 		return "tool_calls"
 	}
 	return string(why)
+}
+
+// The markers of reasoning, as the reasoning parsers know them.
+const (
+	thinkOpen = "<think>"
+	thinkShut = "</think>"
+	lookBack  = 256 // tokens of a prompt's end in which they are looked for
+)
+
+// begun says whether a prompt ends inside the reasoning, and whether it ends
+// behind it.
+func (s *Server) begun(prompt []int32) (inside, behind bool) {
+	text := s.cfg.Tokenizer.Decode(prompt[max(0, len(prompt)-lookBack):], false)
+	open, shut := strings.LastIndex(text, thinkOpen), strings.LastIndex(text, thinkShut)
+	return open > shut, shut > open && strings.TrimSpace(text[shut+len(thinkShut):]) == ""
 }
 
 // gathered collects deltas into a message.

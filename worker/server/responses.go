@@ -206,7 +206,7 @@ func (x *response) whole(w http.ResponseWriter, r *http.Request) {
 	var g gathered
 	var why worker.Finish
 	err := x.run(r.Context(), func(u update) error {
-		g.add(x.readers[0].read(u.text, u.finish != ""))
+		g.add(x.readers[0].read(&u))
 		why = u.finish
 		return nil
 	})
@@ -339,7 +339,7 @@ func (x *response) stream(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		why = u.finish
-		said := x.readers[0].read(u.text, u.finish != "")
+		said := x.readers[0].read(&u)
 		g.add(said)
 		if said.Reasoning != nil {
 			if err := st.say("reasoning", *said.Reasoning); err != nil {

@@ -29,12 +29,9 @@ type Config struct {
 
 	// Compile makes a form ready; nil: answers cannot be restricted.
 	Compile func(Form) (Compiled, error)
-	// ToolParser makes a parser of tool calls, given the request's tools; nil:
-	// tools are not called of the model's own accord.
-	ToolParser func(tools []byte) Parser
-	// Reasoning makes a parser that tells reasoning from the rest, given the
-	// prompt that the answer follows; nil: the model does not reason.
-	Reasoning func(prompt []int32) Parser
+	// ToolParser and ReasoningParser are names of worker/parser; "": none.
+	ToolParser      string
+	ReasoningParser string
 
 	Kind        Kind
 	Labels      []string // names of a classifier's classes, where the model has them

@@ -3,6 +3,8 @@ package server
 import (
 	"encoding/json"
 	"regexp"
+
+	"roundhouse/worker/parser"
 )
 
 // Bounds of what a request may say of tools.
@@ -45,7 +47,7 @@ func (s *Server) tools(f *chatRequest) (toolUse, *apiError) {
 	switch use.choice {
 	case "none":
 	case "auto":
-		if s.cfg.ToolParser == nil {
+		if s.cfg.ToolParser == "" {
 			return use, badValue("tool_choice", "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set")
 		}
 	default:
@@ -118,6 +120,18 @@ func (u *toolUse) choose(raw json.RawMessage) *apiError {
 	}
 	return badValue("tool_choice", "The tool specified in `tool_choice` (%.64q) does not match any of the specified `tools`.", named.Function.Name)
 }
+
+// offered are the tools as parsers know them.
+func (u *toolUse) offered() []parser.Tool {
+	var out []parser.Tool
+	for _, t := range u.tools {
+		out = append(out, parser.Tool{Name: t.Name, Parameters: t.Parameters})
+	}
+	return out
+}
+
+// choices are tool_choice's words as parsers know them.
+var choices = map[string]parser.Choice{"auto": parser.Auto, "required": parser.Required, "named": parser.Named, "none": parser.None}
 
 // form is what an answer that must call tools is restricted to: the arguments
 // of the named function, or a list of calls.
