@@ -60,7 +60,7 @@ func (m *Model) Plan(o PlanOptions) (Plan, error) {
 	c := m.cache(o)
 	n := c.largest(p.KV)
 	if n == 0 {
-		return p, fmt.Errorf("No available memory for the cache blocks. Weights take %s and activations %s of %s. Try increasing `gpu_memory_utilization` when initializing the engine, or a smaller quantization",
+		return p, inVLLMsWords("No available memory for the cache blocks. Weights take %s and activations %s of %s. Try increasing `gpu_memory_utilization` when initializing the engine, or a smaller quantization",
 			gib(p.Weights), gib(p.Activations), gib(usable))
 	}
 	p.KVSpecs = c.specs(n)
@@ -68,11 +68,15 @@ func (m *Model) Plan(o PlanOptions) (Plan, error) {
 	p.Concurrency = c.concurrency(p.KVSpecs, o.MaxModelLen)
 	p.Longest = c.longest(p.KV, m.config.MaxPositions)
 	if need := c.need(o.MaxModelLen); need > p.KV {
-		return p, fmt.Errorf("To serve at least one request with the model's max seq len (%d), (%s KV cache is needed, which is larger than the available KV cache memory (%s). Based on the available memory, the estimated maximum model length is %d. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine",
+		return p, inVLLMsWords("To serve at least one request with the model's max seq len (%d), (%s KV cache is needed, which is larger than the available KV cache memory (%s). Based on the available memory, the estimated maximum model length is %d. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine",
 			o.MaxModelLen, gib(need), gib(p.KV), p.Longest)
 	}
 	return p, nil
 }
+
+// inVLLMsWords makes an error of a sentence that vLLM's users know, and its
+// tools look for, as it stands there.
+func inVLLMsWords(sentence string, args ...any) error { return fmt.Errorf(sentence, args...) }
 
 // gib writes bytes as vLLM does, and small ones so that they can be read.
 func gib(n int64) string {

@@ -67,7 +67,7 @@ func (q *quant) fits(format kernels.Format) error {
 		ok = have == "none" || have == "fp8" || have == "mxfp4"
 	}
 	if !ok {
-		return fmt.Errorf("Quantization method specified in the model config (%s) does not match the quantization method specified in the `quantization` argument (%v); leave the argument out", have, format)
+		return inVLLMsWords("Quantization method specified in the model config (%s) does not match the quantization method specified in the `quantization` argument (%v); leave the argument out", have, format)
 	}
 	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"roundhouse/kernels"
 )
@@ -25,30 +27,52 @@ func (m *Model) Report(w io.Writer, o PlanOptions) error {
 		o.Utilisation = defaultUtilisation
 	}
 	c := m.config
-	fmt.Fprintf(w, "%s: %d layers of %d, vocabulary %d, %d positions\n", c.Architecture, c.Layers, c.Hidden, c.Vocab, c.MaxPositions)
-	fmt.Fprintf(w, "memory: %s, of which %s are used; steps of %d tokens, %d sequences; %s KV in blocks of %d\n\n",
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d layers of %d, vocabulary %d, %d positions\n", c.Architecture, c.Layers, c.Hidden, c.Vocab, c.MaxPositions)
+	fmt.Fprintf(&b, "memory: %s, of which %s are used; steps of %d tokens, %d sequences; %s KV in blocks of %d\n\n",
 		gib(o.Memory), gib(int64(float64(o.Memory)*o.Utilisation)), o.Limits.Tokens, o.Limits.Seqs, o.KVType, o.BlockTokens)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "weights as\tfits\tweights\tactivations\tKV cache\tKV tokens\tlongest context\tat once")
-	var faults []error
+	rows := [][]string{{"weights as", "fits", "weights", "activations", "KV cache", "KV tokens", "longest context", "at once"}}
+	var faults []string
 	for _, f := range Formats() {
 		o.Format = f
 		p, err := m.Plan(o)
 		fits := "yes"
 		if err != nil {
 			fits = "no"
-			faults = append(faults, fmt.Errorf("%v: %w", f, err))
+			faults = append(faults, fmt.Sprintf("\n%v: %v\n", f, err))
 		}
-		fmt.Fprintf(t, "%v\t%s\t%s\t%s\t%s\t%d\t%d\t%.2f × %d\n", f, fits, gib(p.Weights), gib(p.Activations), gib(p.KV), p.KVTokens, p.Longest, p.Concurrency, p.MaxModelLen)
+		rows = append(rows, []string{f.String(), fits, gib(p.Weights), gib(p.Activations), gib(p.KV),
+			strconv.Itoa(p.KVTokens), strconv.Itoa(p.Longest), fmt.Sprintf("%.2f × %d", p.Concurrency, p.MaxModelLen)})
 	}
-	if err := t.Flush(); err != nil {
+	b.WriteString(columns(rows))
+	b.WriteString(strings.Join(faults, ""))
+	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
-	}
-	for _, fault := range faults {
-		fmt.Fprintf(w, "\n%v\n", fault)
 	}
 	if len(faults) == len(Formats()) {
 		return ErrFitsNowhere
 	}
 	return nil
+}
+
+// columns sets rows under each other, two spaces between columns.
+func columns(rows [][]string) string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
 }

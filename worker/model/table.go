@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 )
 
 // Support is one architecture of the table.
@@ -37,12 +36,12 @@ func (a architecture) golden() string {
 
 // WriteTable writes the architectures for a terminal.
 func WriteTable(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ARCHITECTURE\tKIND\tMODELS\tTESTED")
+	rows := [][]string{{"ARCHITECTURE", "KIND", "MODELS", "TESTED"}}
 	for _, s := range Supported() {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Architecture, s.Kind, s.Families, s.Features)
+		rows = append(rows, []string{s.Architecture, s.Kind.String(), s.Families, s.Features})
 	}
-	return t.Flush()
+	_, err := io.WriteString(w, columns(rows))
+	return err
 }
 
 // Table is docs/models.md, which a test holds to the code.

@@ -31,6 +31,8 @@ func parseSafetensors(f *file) ([]*Tensor, error) {
 	}
 	n := binary.LittleEndian.Uint64(f.data)
 	switch {
+	case bytes.HasPrefix(f.data, []byte("version https://git-lfs")):
+		return nil, fmt.Errorf("%s is a pointer of Git LFS, not the file itself; fetch it with: git lfs pull", f.name)
 	case n > maxHeader:
 		return nil, fmt.Errorf("%s: header too large: %d bytes, at most %d", f.name, n, maxHeader)
 	case n > uint64(len(f.data)-8):

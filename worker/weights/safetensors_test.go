@@ -50,6 +50,7 @@ func TestHostileHeaders(t *testing.T) {
 	f(length(1<<63), "header too large")
 	f(length(100_000_001), "header too large")
 	f(length(uint64(len(one)+1)), "cut short")
+	f([]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"), "git lfs pull")
 	f(length(0), "header too small")
 	f(length(1), "header too small")
 	f(image(`[]`, 0), "not with '{'")

@@ -2,7 +2,7 @@
 
     python fixtures.py [NAME...]
 
-needs torch, transformers, safetensors and numpy; the version of transformers
+needs torch, transformers, accelerate, safetensors and numpy (CPU); the version of transformers
 that was used stands in each file. Go alone runs the tests.
 
 No weights are kept. Each number of a weight is a hash of the tensor's name and
