@@ -200,8 +200,8 @@ func speculative(o *Options, v string) error {
 	return nil
 }
 
-// serveFlags is the table of flags: those that do something, then those that
-// are taken for compatibility's sake.
+// serveFlags is the table of flags: those that do something, those that stop
+// the start, and those that have no effect.
 func serveFlags() []flagSpec {
 	flags := []flagSpec{
 		{"model", flagValue, text(func(o *Options) *string { return &o.Model })},
@@ -258,7 +258,13 @@ func serveFlags() []flagSpec {
 		{"task", flagValue, oneOf(func(o *Options) *string { return &o.Task }, "auto", "generate", "embed", "embedding", "score", "classify")},
 		{"legacy-metrics", flagSwitch, flag(func(o *Options) *bool { return &o.LegacyMetrics })},
 	}
-	flags = append(flags, refusedFlags()...)
+	return append(append(flags, refusedFlags()...), ignoredFlags()...)
+}
+
+// ignoredFlags are taken for compatibility's sake; a warning says that they
+// have no effect.
+func ignoredFlags() []flagSpec {
+	var flags []flagSpec
 	for _, name := range []string{
 		"swap-space", "tokenizer-mode", "tokenizer", "download-dir", "load-format", "seed", "uvicorn-log-level",
 		"revision", "runner", "convert", "max-seq-len-to-capture", "scheduling-policy", "distributed-executor-backend", "allowed-local-media-path",

@@ -125,6 +125,7 @@ type chat struct {
 	f       *chatRequest
 	echo    string // the last message's text, said again first
 	readers []*reader
+	auto    bool // the model may call tools of its own accord
 }
 
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
@@ -220,6 +221,7 @@ func (c *chat) guide(use toolUse, prompt []int32) *apiError {
 		o.Reasoning = c.s.cfg.ReasoningParser
 	}
 	if use.choice == "auto" {
+		c.auto = true
 		c.text.skipSpecial = false // some families mark calls by special tokens
 	}
 	for i := range c.choices() {
@@ -297,7 +299,11 @@ func (c *chat) answer(w http.ResponseWriter, r *http.Request) {
 
 // finish is how the end of a choice is told.
 func (c *chat) finish(u update) (*string, any) {
-	why := c.readers[u.index].finish(u.finish)
+	rd := c.readers[u.index]
+	why := rd.finish(u.finish)
+	if c.auto {
+		c.s.parsed.add(c.f.Stream, rd.parser.Calls() > 0)
+	}
 	return &why, u.stopped
 }
 

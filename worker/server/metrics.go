@@ -98,6 +98,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	m.gauges(s, &st)
 	m.counters(&st)
 	m.histograms(&st)
+	m.parsed(s)
 	m.http(s.http)
 	w.Header().Set("Content-Type", metrics.ContentType)
 	_, _ = w.Write(t.Bytes())
@@ -170,6 +171,42 @@ func (m exposition) counters(st *worker.Snapshot) {
 	m.Family("vllm:spec_decode_num_accepted_tokens_per_pos_total", "counter", "Accepted tokens per draft position.")
 	for i, n := range st.AcceptedAt {
 		m.Sample("vllm:spec_decode_num_accepted_tokens_per_pos_total", m.with("position", strconv.Itoa(i)), float64(n))
+	}
+}
+
+// parsedCounts counts the answers that a tool parser has read.
+type parsedCounts struct {
+	mu sync.Mutex
+	by [2][2]int64 // streamed or not, with calls or without
+}
+
+func (p *parsedCounts) add(streamed, called bool) {
+	at := func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	p.mu.Lock()
+	p.by[at(streamed)][at(called)]++
+	p.mu.Unlock()
+}
+
+func (m exposition) parsed(s *Server) {
+	if s.cfg.ToolParser == "" {
+		return
+	}
+	s.parsed.mu.Lock()
+	defer s.parsed.mu.Unlock()
+	const name = "vllm:tool_call_parser_invocations_total"
+	m.Family(name, "counter", "Number of tool call parser invocations.")
+	for i, mode := range []string{"non_streaming", "streaming"} {
+		for k, outcome := range []string{"no_tool_call", "tool_call"} {
+			m.Sample(name, []metrics.Label{
+				{Name: "model_name", Value: s.cfg.Models[0]}, {Name: "mode", Value: mode},
+				{Name: "outcome", Value: outcome}, {Name: "request_type", Value: "chat_completions"},
+			}, float64(s.parsed.by[i][k]))
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"roundhouse/worker"
@@ -54,6 +55,9 @@ func TestAutoTools(t *testing.T) {
 	}
 	r.cutEverywhere(chats, body)
 
+	if _, text := r.get("/metrics"); !strings.Contains(text, `vllm:tool_call_parser_invocations_total{model_name="m",mode="non_streaming",outcome="tool_call",request_type="chat_completions"} 1.0`) {
+		t.Error("the call is not counted")
+	}
 	none := r.ask(chats, with(body, "tool_choice", "none"))["choices"].([]any)[0].(object)
 	if none["finish_reason"] != "stop" || len(none["message"].(object)["tool_calls"].([]any)) != 0 {
 		t.Fatalf("with none: %v", none)

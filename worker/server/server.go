@@ -72,6 +72,7 @@ type Server struct {
 	keys    [][sha256.Size]byte
 	load    atomic.Int64 // requests that generate
 	http    *httpStats
+	parsed  parsedCounts
 	created int64
 }
 
