@@ -28,6 +28,8 @@ type fakeDoor struct {
 	reached  map[string]bool
 	served   map[string]int64
 	turn     int
+	known    chan struct{} // closed at the first worker set
+	first    sync.Once
 }
 
 func key(pool string, w control.Worker) string {
@@ -54,7 +56,7 @@ func balanceFake(args []string) error {
 	if err != nil {
 		return err
 	}
-	d := &fakeDoor{id: *id, inFlight: map[string]int{}, reached: map[string]bool{}, served: map[string]int64{}}
+	d := &fakeDoor{id: *id, inFlight: map[string]int{}, reached: map[string]bool{}, served: map[string]int64{}, known: make(chan struct{})}
 	asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	public := &http.Server{Handler: http.HandlerFunc(d.pass)}
@@ -64,7 +66,10 @@ func balanceFake(args []string) error {
 	control.HandleFunc("POST /shutdown", func(http.ResponseWriter, *http.Request) { stop() })
 	go func() { _ = http.Serve(private, control) }()
 	go d.reach(asked)
-	go func() { _ = public.Serve(front) }()
+	go func() {
+		<-d.known // a door accepts nobody before it knows its workers
+		_ = public.Serve(front)
+	}()
 	<-asked.Done()
 	return public.Shutdown(context.Background())
 }
@@ -82,6 +87,7 @@ func (d *fakeDoor) put(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.set = set
+	d.first.Do(func() { close(d.known) })
 	_ = json.NewEncoder(w).Encode(control.Ack{Door: d.id, Epoch: set.Epoch, Version: set.Version, LeaseSeconds: 10})
 }
 

@@ -86,7 +86,11 @@ func start(t *testing.T, n *Nursery, c Child, kind string) int {
 		if err := n.Stop(context.Background(), c.ID, 0); err != nil {
 			t.Error(err)
 		}
-		until(t, "it is reaped", func() bool { return n.Ended(c.ID) != unknownEnd })
+		until(t, "it is reaped", func() bool {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return len(n.watched) == 0
+		})
 	})
 	return pid
 }
