@@ -98,11 +98,13 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 // until waits for something that must come true.
 func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()
-	for range 1000 {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for range 2000 {
 		if ok() {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-look.C
 	}
 	r.t.Fatalf("it never came true that %s", what)
 }

@@ -99,7 +99,15 @@ func TestPark(t *testing.T) {
 		}()
 	}
 	r.until("both streams have begun", func() bool { return w.Live.Load() == 2 })
-	time.Sleep(30 * time.Millisecond)
+	r.until("both have tokens", func() bool {
+		some := 0
+		for _, q := range r.door.Requests() {
+			if q.Output > 1 {
+				some++
+			}
+		}
+		return some == 2
+	})
 	w.Stop()
 	r.until("both are parked", func() bool {
 		parked := 0
@@ -172,7 +180,7 @@ func TestKilling(t *testing.T) {
 			}
 			w := workers[i%3]
 			w.Stop()
-			time.Sleep(30 * time.Millisecond)
+			<-time.After(30 * time.Millisecond) // it stays dead for a while
 			if err := w.Start(); err != nil {
 				t.Error(err)
 				return
