@@ -63,22 +63,34 @@ func (x *executable) describe(c *kernels.Choice, row []float32, sm *kernels.Samp
 	c.Token, c.Logit, c.Rank = token, row[token], 1
 	c.LogSumExp = most + float32(math.Log(s.sum(x.level, row, 1, most)))
 	if c.Logit != most || sm.Temperature != 0 || sm.Edits != nil || sm.Allowed != nil {
-		for _, v := range row[:token] {
-			if v >= c.Logit {
-				c.Rank++
-			}
-		}
-		for _, v := range row[token:] {
-			if v > c.Logit {
-				c.Rank++
-			}
-		}
+		c.Rank += rank(x.level, row, token)
 	}
-	c.Top = best(c.Top, row, min(int(sm.Top), mostTop, len(row)))
+	c.Top = best(x.level, c.Top, row, min(int(sm.Top), mostTop, len(row)))
 	c.Probe = c.Probe[:0]
 	for _, p := range sm.Probe {
 		c.Probe = append(c.Probe, row[p])
 	}
+}
+
+// stretch is how many logits are looked at together: most stretches have none
+// that matters, which their greatest shows.
+const stretch = 256
+
+// rank is how many logits stand before that of a token.
+func rank(l *level, row []float32, token int32) (n int32) {
+	logit := row[token]
+	for at := 0; at < len(row); at += stretch {
+		part := row[at:min(at+stretch, len(row))]
+		if l.greatest(part) < logit {
+			continue
+		}
+		for i, v := range part {
+			if v > logit || v == logit && int32(at+i) < token {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // edit changes logits and remembers what they were.
@@ -152,161 +164,29 @@ func better(a, b kernels.Candidate) int {
 	return cmp.Compare(a.Token, b.Token)
 }
 
-// draw keeps what min_p, top_k and top_p leave, and walks it by ascending id:
-// the first token at which the running sum exceeds the random number is it.
-// With a nil row the candidates are s.picks, else all of the row.
-func (s *scratch) draw(sm *kernels.Sampling, row []float32, l *level) int32 {
-	inverse := 1 / sm.Temperature
-	listed := row == nil
-	var most float32
-	if listed {
-		most = slices.MinFunc(s.picks, better).Logit * inverse
-	} else {
-		most = l.greatest(row) * inverse
-	}
-	chance := func(logit float32) float64 { return float64(exp(float32(logit*inverse) - most)) }
-	if sm.TopK <= 0 && sm.TopP >= 1 {
-		if listed || sm.MinP > 0 {
-			if !listed {
-				s.above(row, func(v float32) bool { return chance(v) >= float64(sm.MinP) })
-			}
-			s.picks = slices.DeleteFunc(s.picks, func(c kernels.Candidate) bool { return chance(c.Logit) < float64(sm.MinP) })
-			return walk(s.picks, sm.Uniform(), chance)
-		}
-		return s.walkRow(l, row, inverse, most, sm.Uniform())
-	}
-	if listed {
-		slices.SortFunc(s.picks, better)
-		s.narrow(sm, len(s.picks), chance, math.Inf(1))
-	} else {
-		s.gather(sm, row, l, inverse, most, chance)
-	}
-	slices.SortFunc(s.picks, func(a, b kernels.Candidate) int { return cmp.Compare(a.Token, b.Token) })
-	return walk(s.picks, sm.Uniform(), chance)
-}
-
-// above lists the tokens of a row that pass.
-func (s *scratch) above(row []float32, pass func(float32) bool) {
-	s.picks = s.picks[:0]
-	for i, v := range row {
-		if pass(v) {
-			s.picks = append(s.picks, kernels.Candidate{Token: int32(i), Logit: v})
-		}
-	}
-}
-
-// gather lists the nucleus of a row: candidates near the greatest first, and
-// further ones only while they might still be of it.
-func (s *scratch) gather(sm *kernels.Sampling, row []float32, l *level, inverse, most float32, chance func(float32) float64) {
-	total := math.Inf(1) // of all that min_p leaves; used where top_k is off
-	if sm.TopK <= 0 && sm.MinP <= 0 {
-		total = s.sum(l, row, inverse, most)
-	}
-	for depth := float32(6); ; depth *= 2 {
-		least := most - depth
-		all := depth > 200
-		s.above(row, func(v float32) bool { return all || float32(v*inverse) >= least })
-		slices.SortFunc(s.picks, better)
-		if s.narrow(sm, len(row), chance, total) || all {
-			return
-		}
-	}
-}
-
-// narrow cuts the sorted candidates to the nucleus; false where those that were
-// not listed might belong to it. There are all of them in all; total is the
-// sum of the chances of all, or infinite where the list itself is to be summed.
-func (s *scratch) narrow(sm *kernels.Sampling, all int, chance func(float32) float64, total float64) bool {
-	n := len(s.picks)
-	complete := n == all
-	if sm.MinP > 0 {
-		for n > 1 && chance(s.picks[n-1].Logit) < float64(sm.MinP) {
-			n--
-			complete = true
-		}
-	}
-	if sm.TopK > 0 && n >= int(sm.TopK) {
-		n, complete = int(sm.TopK), true
-	}
-	if sm.TopP >= 1 {
-		s.picks = s.picks[:n]
-		return complete
-	}
-	if math.IsInf(total, 1) {
-		if !complete {
-			return false
-		}
-		total = 0
-		for _, c := range s.picks[:n] {
-			total += chance(c.Logit)
-		}
-	}
-	var sum float64
-	for i, c := range s.picks[:n] {
-		if sum += chance(c.Logit); sum >= float64(sm.TopP)*total {
-			s.picks = s.picks[:i+1]
-			return true
-		}
-	}
-	s.picks = s.picks[:n]
-	return complete
-}
-
-// walk draws from a list in its order.
-func walk(list []kernels.Candidate, u float64, chance func(float32) float64) int32 {
-	var total float64
-	for _, c := range list {
-		total += chance(c.Logit)
-	}
-	u *= total
-	for _, c := range list {
-		if u -= chance(c.Logit); u < 0 {
-			return c.Token
-		}
-	}
-	return list[len(list)-1].Token
-}
-
-// walkRow draws from all of a row.
-func (s *scratch) walkRow(l *level, row []float32, inverse, most float32, u float64) int32 {
-	u *= s.sum(l, row, inverse, most)
-	last := 0
-	for at := 0; at < len(row); at += split {
-		n := min(len(row)-at, split)
-		sum := float64(l.exponents(s.scores[:n], row[at:at+n], inverse, most))
-		if u >= sum && at+n < len(row) {
-			u -= sum
-			continue
-		}
-		for i, p := range s.scores[:n] {
-			if p > 0 {
-				last = at + i
-			}
-			if u -= float64(p); u < 0 {
-				return int32(at + i)
-			}
-		}
-	}
-	return int32(last)
-}
-
 // best appends the n greatest of a row to top, the greatest first.
-func best(top []kernels.Candidate, row []float32, n int) []kernels.Candidate {
+func best(l *level, top []kernels.Candidate, row []float32, n int) []kernels.Candidate {
 	if n <= 0 {
 		return top
 	}
-	for i, v := range row {
-		if len(top) == n {
-			if v <= top[n-1].Logit {
-				continue
+	for at := 0; at < len(row); at += stretch {
+		part := row[at:min(at+stretch, len(row))]
+		if len(top) == n && l.greatest(part) <= top[n-1].Logit {
+			continue
+		}
+		for i, v := range part {
+			if len(top) == n {
+				if v <= top[n-1].Logit {
+					continue
+				}
+				top = top[:n-1]
 			}
-			top = top[:n-1]
+			k := len(top)
+			for k > 0 && top[k-1].Logit < v {
+				k--
+			}
+			top = slices.Insert(top, k, kernels.Candidate{Token: int32(at + i), Logit: v})
 		}
-		at := len(top)
-		for at > 0 && top[at-1].Logit < v {
-			at--
-		}
-		top = slices.Insert(top, at, kernels.Candidate{Token: int32(i), Logit: v})
 	}
 	return top
 }

@@ -18,6 +18,9 @@ type scratch struct {
 	wide   []float32           // fp8 pages as float32
 	picks  []kernels.Candidate
 	before []float32 // logits that a sampling has edited
+	counts []int32   // candidates by step of logit
+	masses []float64 // and their chances
+	edge   []kernels.Candidate
 	_      [64]byte
 }
 
