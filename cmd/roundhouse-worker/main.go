@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"roundhouse/worker/api"
@@ -36,6 +37,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	switch args[0] {
 	case "serve":
+		if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+			return told(stderr, launch.Help(stdout))
+		}
 		return serve(args[1:], stderr)
 	case "plan":
 		return plan(args[1:], stdout, stderr)
@@ -60,9 +64,14 @@ func serve(args []string, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := launch.Serve(ctx, o, slog.New(slog.NewTextHandler(stderr, nil))); err != nil {
-		fmt.Fprintln(stderr, "roundhouse-worker:", err)
-		return 1
+	return told(stderr, launch.Serve(ctx, o, slog.New(slog.NewTextHandler(stderr, nil))))
+}
+
+// told reports err, if there is one, and returns the exit code.
+func told(stderr io.Writer, err error) int {
+	if err == nil {
+		return 0
 	}
-	return 0
+	fmt.Fprintln(stderr, "roundhouse-worker:", err)
+	return 1
 }

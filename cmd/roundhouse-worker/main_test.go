@@ -19,6 +19,7 @@ func TestRun(t *testing.T) {
 	f("help", 0, "roundhouse-worker serve [MODEL]", "")
 	f("version", 0, "roundhouse-worker", "")
 	f("dance", 2, "", `there is no command "dance"`)
+	f("serve --help", 0, "--max-num-seqs", "")
 	f("serve --prot 1", 2, "", "there is no flag --prot")
 	f("serve --port 0 --model /nowhere", 1, "", "there is no such folder")
 }

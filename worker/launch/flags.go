@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 )
@@ -129,4 +130,25 @@ func nearest(specs []flagSpec, name string) string {
 		return ""
 	}
 	return "; did you mean --" + best + "?"
+}
+
+// Help lists the flags of serve: those that do something, then those that are
+// taken and have no effect.
+func Help(w io.Writer) error {
+	var working, ignored []string
+	for _, s := range serveFlags() {
+		switch {
+		case s.kind == flagIgnored || s.kind == flagIgnoredSwitch:
+			ignored = append(ignored, "--"+s.name)
+		case s.kind == flagSwitch:
+			working = append(working, "--[no-]"+s.name)
+		case len(s.name) > 2:
+			working = append(working, "--"+s.name)
+		}
+	}
+	slices.Sort(working)
+	slices.Sort(ignored)
+	_, err := fmt.Fprintf(w, "Flags, as vLLM's: dashes or underscores, and any beginning that fits one alone.\n\n  %s\n\nTaken, without effect:\n\n  %s\n",
+		strings.Join(working, "\n  "), strings.Join(ignored, "\n  "))
+	return err
 }
