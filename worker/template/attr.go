@@ -85,7 +85,6 @@ func (r *renderer) item(v, key value) value {
 	}
 	name, ok := key.(text)
 	if !ok {
-		r.checkDefined(key)
 		return undefinedf("'%s object' has no element %s", typeName(v), r.repr(key).s)
 	}
 	if _, isDict := v.(*dict); isDict {

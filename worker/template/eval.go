@@ -186,6 +186,7 @@ func (x *concatExpr) eval(r *renderer, e *scope) value {
 	n := 0
 	for i, it := range x.items {
 		parts[i] = r.str(it.eval(r, e))
+		parts[i].html = false // unlike +, it joins as it is
 		n += len(parts[i].s)
 	}
 	r.made(n)

@@ -175,6 +175,14 @@ func extreme(op string) filterFunc {
 	}
 }
 
+// sequence is what map and select go through: nothing for what is false.
+func (r *renderer) sequence(v value) []value {
+	if !truth(v) {
+		return nil
+	}
+	return r.iterate(v)
+}
+
 // mapFilter is map(filter, …) and map(attribute=…, default=…).
 func mapFilter(r *renderer, v value, a *arguments) value {
 	out := &generator{}
@@ -184,7 +192,7 @@ func mapFilter(r *renderer, v value, a *arguments) value {
 			r.fail("map requires a filter argument")
 		}
 		key := r.attribute(p[1])
-		for _, it := range r.iterate(v) {
+		for _, it := range r.sequence(v) {
 			r.step(1)
 			x := key(it)
 			if _, missing := x.(*undefined); missing && p[2] != nil {
@@ -200,7 +208,7 @@ func mapFilter(r *renderer, v value, a *arguments) value {
 		r.fail("no filter named %q", name)
 	}
 	rest := &arguments{a.positional[1:], a.names, a.named}
-	for _, it := range r.iterate(v) {
+	for _, it := range r.sequence(v) {
 		r.step(1)
 		out.items = append(out.items, f(r, it, rest))
 	}
@@ -230,7 +238,7 @@ func selecting(byAttr, keep bool) filterFunc {
 			holds = func(v value) bool { return test(r, v, rest) }
 		}
 		out := &generator{}
-		for _, it := range r.iterate(v) {
+		for _, it := range r.sequence(v) {
 			r.step(1)
 			if holds(key(it)) == keep {
 				out.items = append(out.items, it)

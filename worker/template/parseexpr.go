@@ -336,8 +336,14 @@ func (p *parser) filter(x expr) *filterExpr {
 	line := p.tok().line
 	name := p.expectName()
 	run, ok := p.filters[name]
-	if !ok {
+	if !ok && p.ifs == 0 {
 		p.fail("unknown filter %q", name)
+	}
+	if !ok {
+		run = func(r *renderer, _ value, _ *arguments) value {
+			r.fail("unknown filter %q", name)
+			return nil
+		}
 	}
 	f := &filterExpr{line: line, x: x, name: name, run: run}
 	if p.isOp("(") {
@@ -353,8 +359,14 @@ func (p *parser) test(x expr) expr {
 	t.not = p.takeName("not")
 	name := p.expectName()
 	run, ok := p.tests[name]
-	if !ok {
+	if !ok && p.ifs == 0 {
 		p.fail("unknown test %q", name)
+	}
+	if !ok {
+		run = func(r *renderer, _ value, _ *arguments) bool {
+			r.fail("unknown test %q", name)
+			return false
+		}
 	}
 	t.run = run
 	switch k := p.tok(); {

@@ -12,6 +12,7 @@ type parser struct {
 	at     int
 	depth  int
 	loops  int // loops around the statement, for break and continue
+	ifs    int // conditions around: what they guard may name unknown filters
 	// used collects the names that macros ask for, innermost last.
 	used []*macroDef
 
@@ -195,6 +196,8 @@ func (p *parser) statement(name string, line int) node {
 
 func (p *parser) ifStatement(line int) node {
 	n := &ifNode{line: line}
+	p.ifs++
+	defer func() { p.ifs-- }()
 	for {
 		n.tests = append(n.tests, p.tupleOrExpr())
 		p.expectBlockEnd()

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,6 +12,10 @@ import (
 type text struct {
 	s       string
 	content []span // ascending, apart, never empty
+
+	// html marks what safe and escape give: text that is joined to it is
+	// escaped for HTML. Few templates mean that, but some do it.
+	html bool
 }
 
 // span is a range of bytes [from, to).
@@ -24,12 +29,12 @@ func foreign(s string) text {
 	if s == "" {
 		return text{}
 	}
-	return text{s, []span{{0, len(s)}}}
+	return text{s: s, content: []span{{0, len(s)}}}
 }
 
 // slice returns the bytes [from, to) of t.
 func (t text) slice(from, to int) text {
-	out := text{s: t.s[from:to]}
+	out := text{s: t.s[from:to], html: t.html}
 	for _, c := range t.content {
 		lo, hi := max(c.from, from), min(c.to, to)
 		if lo < hi {
@@ -56,7 +61,7 @@ func (t text) offset(n int) int {
 // mapped returns t with f applied to each part that has one origin.
 func (t text) mapped(f func(string) string) text {
 	if len(t.content) == 0 {
-		return literal(f(t.s))
+		return text{s: f(t.s), html: t.html}
 	}
 	var b builder
 	at := 0
@@ -66,7 +71,9 @@ func (t text) mapped(f func(string) string) text {
 		at = c.to
 	}
 	b.addString(f(t.s[at:]))
-	return b.text()
+	out := b.text()
+	out.html = t.html
+	return out
 }
 
 // trim returns t without the characters at its ends that cut takes.
@@ -144,15 +151,22 @@ func (b *builder) add(t text) {
 
 func (b *builder) addString(s string) { b.buf = append(b.buf, s...) }
 
-func (b *builder) text() text { return text{string(b.buf), b.content} }
+func (b *builder) text() text { return text{s: string(b.buf), content: b.content} }
 
-// concat returns the texts one after the other.
+// concat returns the texts one after the other. If one is HTML, the others
+// are made so.
 func concat(parts ...text) text {
 	var b builder
+	html := slices.ContainsFunc(parts, func(p text) bool { return p.html })
 	for _, p := range parts {
+		if html && !p.html {
+			p = p.mapped(escapeHTML)
+		}
 		b.add(p)
 	}
-	return b.text()
+	t := b.text()
+	t.html = html
+	return t
 }
 
 // segments returns t cut where the origin changes.

@@ -12,14 +12,20 @@ func addTextFilters(m map[string]filterFunc) {
 		"upper":      func(_ *renderer, t text) value { return t.mapped(upperCase) },
 		"lower":      func(_ *renderer, t text) value { return t.mapped(lowerCase) },
 		"string":     func(_ *renderer, t text) value { return t },
-		"safe":       func(_ *renderer, t text) value { return t },
+		"safe":       func(_ *renderer, t text) value { return asHTML(t) },
 		"capitalize": func(r *renderer, t text) value { return r.capitalize(t) },
 		"title":      func(_ *renderer, t text) value { return titleWords(t) },
 		"wordcount":  func(_ *renderer, t text) value { return int64(countWords(t.s)) },
-		"escape":     func(_ *renderer, t text) value { return t.mapped(escapeHTML) },
-		"urlencode":  func(_ *renderer, t text) value { return t.mapped(quoteURL) },
+		"escape": func(_ *renderer, t text) value {
+			if t.html {
+				return t
+			}
+			return asHTML(t.mapped(escapeHTML))
+		},
+		"urlencode": func(_ *renderer, t text) value { return t.mapped(quoteURL) },
 	}
-	simple["e"], simple["forceescape"] = simple["escape"], simple["escape"]
+	simple["e"] = simple["escape"]
+	simple["forceescape"] = func(_ *renderer, t text) value { return asHTML(t.mapped(escapeHTML)) }
 	for name, f := range simple {
 		m[name] = func(r *renderer, v value, a *arguments) value {
 			r.bind(name, a)
@@ -44,6 +50,12 @@ func addTextFilters(m map[string]filterFunc) {
 	}
 	m["indent"] = indent
 	m["truncate"] = truncate
+}
+
+// asHTML marks t as HTML.
+func asHTML(t text) text {
+	t.html = true
+	return t
 }
 
 // titleWords makes the first letter of each word upper case.

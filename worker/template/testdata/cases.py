@@ -495,6 +495,18 @@ true and none
 foo bar
 loop
 '😀é' | length
+"it's " | safe + "<b> it's"
+("<" | safe) ~ ">" ~ ("&" | e) ~ '"'
+("<" | safe | upper) + "<"
+("a'b" | safe)[1:] + "'"
+("<" | safe) | replace("<", ">") + "<"
+"<" | e | e
+"<" | escape | forceescape
+"x" + ("'" | safe) + "'"
+none | selectattr('a') | list
+none | map('upper') | list
+missing | select | list
+{'a': 1}[missing] is defined
 'ß' | upper
 'İ' | lower | length
 'ǆ' | capitalize
@@ -593,6 +605,9 @@ STATEMENTS = [
     "{% set j = joiner('; ') %}{% for x in [1,2] %}{{ j() }}{{ x }}{% endfor %}",
     "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.next() }}{{ c.current }}",
     "{% include 'x' %}",
+    "{% if 0 %}{{ 1 | nofilter }}{{ 1 is notest }}{% endif %}ok",
+    "{% if 1 %}{{ 1 | nofilter }}{% endif %}ok",
+    "{% for x in [] %}{{ 1 | nofilter }}{% endfor %}ok",
     "{% unknown %}",
     "{% if 1 %}",
     "{% endif %}",
