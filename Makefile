@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build test test-prepare test-go test-race test-clients test-pocl lint fuzz bench bench-door bench-door-short bench-routing bench-routing-short bench-plugins bench-plugins-short proto clean
+.PHONY: help run build test test-prepare test-go test-race test-clients test-pocl lint fuzz bench bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -59,6 +59,11 @@ bench-routing: ## the routing policies on simulated fleets; TRACES="FILE…" add
 
 bench-routing-short:
 	$(GO) run ./balancer/sim/routing -short $(TRACES)
+
+bench-rotation: ## a night's rotation beside that of a script in cron
+	$(GO) run ./supervisor/bench
+
+bench-rotation-short: bench-rotation
 
 bench-plugins: ## a plugin's call against a bare gRPC echo, in turns
 	$(GO) run ./plugins/bench

@@ -321,3 +321,29 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	b.kill()
 	b.run() // to end all in order
 }
+
+// §6.10: what cannot be started is found before anything is drained.
+func TestNothingIsDrainedForWhatCannotStart(t *testing.T) {
+	b := newBench(t, 2, nil)
+	b.run()
+	before := b.workers()
+	b.cfg.Pools[0].Engine.Model = filepath.Join(b.dir, "no-model")
+	b.write()
+	if status, text := b.post("/api/reload", ""); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	b.until("the rotation is halted", func() bool { state, _ := b.rotation(); return state == "halted" })
+	if _, reason := b.rotation(); !strings.Contains(reason, "no-model") || !strings.Contains(reason, "nothing was drained") {
+		t.Errorf("reason %q", reason)
+	}
+	if after := b.workers(); !slices.Equal(before, after) {
+		t.Errorf("workers %+v became %+v", before, after)
+	}
+	if err := os.Mkdir(b.cfg.Pools[0].Engine.Model, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := b.post("/api/pools/chat/rotate", `{"continue":true}`); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	b.until("the rotation is done", func() bool { state, _ := b.rotation(); return state == "done" })
+}

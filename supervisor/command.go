@@ -83,6 +83,7 @@ func (s *Supervisor) rotate(r *http.Request, pool string, which []string) (any, 
 		next, err = core.Abort(s.desired(), pool, by, now)
 	case ask.Continue:
 		verb = "continue"
+		clear(s.prepared) // what was not there may be by now
 		next, err = core.Continue(s.desired(), pool, now)
 	default:
 		next, err = core.Rotate(s.desired(), pool, which, now)

@@ -159,7 +159,7 @@ func (s *Supervisor) act(a core.Action) {
 	work := s.work(a, d)
 	s.group.Go(func() {
 		err := work()
-		if a.Kind != core.Warm {
+		if a.Kind != core.Warm && a.Kind != core.Prepare {
 			s.list(name, d)
 		}
 		s.tell(func() { s.acted(a, err) })
@@ -189,6 +189,13 @@ func (s *Supervisor) work(a core.Action, d driver.Driver) func() error {
 		spec := s.specs[a.Hash]
 		spec.Generation = a.Generation
 		return func() error { return d.Start(s.ctx, spec) }
+	case core.Prepare:
+		spec := s.specs[a.Hash]
+		p, ok := d.(driver.Preparer)
+		if !ok {
+			return func() error { return nil }
+		}
+		return func() error { return p.Prepare(s.ctx, spec) }
 	case core.Stop:
 		return func() error { return d.Stop(s.ctx, a.Worker, a.Generation, a.Grace) }
 	case core.Warm:
@@ -208,6 +215,13 @@ func (s *Supervisor) acted(a core.Action, err error) {
 		return
 	}
 	delete(s.acting, a.Worker)
+	if a.Kind == core.Prepare {
+		s.prepared[a.Key] = ""
+		if err != nil {
+			s.prepared[a.Key] = err.Error()
+		}
+		return
+	}
 	if a.Kind == core.Warm {
 		if p, ok := s.probes[a.Worker]; ok && p.generation == a.Generation {
 			p.warmed = err == nil

@@ -27,7 +27,7 @@ type progress struct {
 // observe gathers what is known into what core decides by.
 func (s *Supervisor) observe(now time.Time) core.Observed {
 	set := s.set.Load()
-	o := core.Observed{Wall: s.clock.Wall(), DiskFull: s.diskFull != nil, Workers: map[string]core.Seen{}}
+	o := core.Observed{Wall: s.clock.Wall(), DiskFull: s.diskFull != nil, Prepared: s.prepared, Workers: map[string]core.Seen{}}
 	allAcked := true
 	for i, d := range s.living() {
 		o.Doors++

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -70,6 +71,9 @@ func (b *blueprint) pool(p *configs.Pool, plan planner) error {
 	})
 	if err != nil {
 		return err
+	}
+	if r.Strategy == "surge" {
+		return errors.New("rotation.strategy = \"surge\" is not in this version; in_place turns one worker after the other")
 	}
 	pool := core.Pool{
 		Name: p.Name, MinReady: min(r.MinReady, max(0, len(p.Workers)-1)), Plan: parsed,

@@ -83,6 +83,7 @@ type Supervisor struct {
 	failures     map[string]failure
 	progress     map[string]progress
 	releases     map[string]release
+	prepared     map[string]string // how preparations ended, by core.PreparedKey
 	walls        map[string]wall
 	diskFull     error
 	ending       bool
@@ -118,7 +119,7 @@ func New(o Options) (*Supervisor, error) {
 		inbox:  make(chan func(), 64), first: make(chan struct{}),
 		doors: map[string]*door{}, instances: map[string]driver.Instance{}, byDriver: map[string][]driver.Instance{}, listed: map[string]bool{},
 		lists: map[string]chan struct{}{}, probes: map[string]*probe{}, acting: map[string]uint64{},
-		failures: map[string]failure{}, progress: map[string]progress{}, releases: map[string]release{}, walls: map[string]wall{},
+		failures: map[string]failure{}, progress: map[string]progress{}, releases: map[string]release{}, prepared: map[string]string{}, walls: map[string]wall{},
 		end: make(chan error, 1), watchers: map[chan journal.Event]bool{}, counters: newCounters(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

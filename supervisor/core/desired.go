@@ -18,7 +18,6 @@ type Pool struct {
 	Name     string
 	Workers  []Spec
 	MinReady int
-	Surge    bool // the successor is started first where a device is free
 	Drain    time.Duration
 	Ready    time.Duration
 	Grace    time.Duration // between the polite and the hard signal

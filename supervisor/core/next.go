@@ -26,6 +26,9 @@ const (
 	Start Kind = "start"
 	Stop  Kind = "stop"
 	Warm  Kind = "warm" // ask for one real completion
+	// Prepare sees to it, before anything is drained, that a start can work:
+	// the image is pulled, the files are there.
+	Prepare Kind = "prepare"
 )
 
 // Action is something to do on one worker. Doing it twice does no harm.
@@ -35,6 +38,7 @@ type Action struct {
 	Generation uint64 // of the process that it is about
 	Hash       string // Start: with what
 	Grace      time.Duration
+	Key        string // Prepare: what the outcome is noted under
 }
 
 // Event is something worth telling, for people.

@@ -9,6 +9,9 @@ type Observed struct {
 	Doors    int             // living doors
 	DiskFull bool            // the journal cannot be written: no rotation begins
 	Workers  map[string]Seen // by pool/name
+	// Prepared holds, by PreparedKey, how the preparation for a turn ended:
+	// empty for well. Nil: this machine prepares nothing.
+	Prepared map[string]string
 }
 
 // Process is what is known of a worker's process or container.

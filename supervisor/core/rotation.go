@@ -161,13 +161,40 @@ func (s *step) nextTurn(p *Pool, r *Rotation) {
 		}
 		return
 	}
-	r.Queue, r.Current, r.Waiting, r.Why = r.Queue[1:], name, time.Time{}, ""
 	w := s.in.Workers[id]
+	if !s.prepared(p, r, name, w) {
+		return
+	}
+	r.Queue, r.Current, r.Waiting, r.Why = r.Queue[1:], name, time.Time{}, ""
 	r.From = w.Generation
 	w.Then, w.Deadline = ThenStart, s.now.Add(p.Drain)
 	s.to(&w, Draining, "rotation: "+r.Cause)
 	s.in.Workers[id] = w
 	s.event(p.Name, id, "turn", "drains until %s; rotation %d", w.Deadline.UTC().Format(time.RFC3339), r.ID)
+}
+
+// PreparedKey names one preparation: of a rotation, for one configuration.
+func PreparedKey(rotation uint64, hash string) string { return fmt.Sprint(rotation, " ", hash) }
+
+// prepared says whether a worker's next start is prepared for, and asks for
+// it. What cannot be prepared halts the rotation while everything still runs.
+func (s *step) prepared(p *Pool, r *Rotation, name string, w Worker) bool {
+	if s.o.Prepared == nil {
+		return true
+	}
+	i := slices.IndexFunc(p.Workers, func(x Spec) bool { return x.Name == name })
+	w.Hash = s.target(p.Name, &p.Workers[i], &w)
+	key := PreparedKey(r.ID, w.Hash)
+	why, known := s.o.Prepared[key]
+	switch {
+	case !known:
+		s.actions = append(s.actions, Action{Kind: Prepare, Worker: p.Name + "/" + name, Generation: w.Generation, Hash: w.Hash, Key: key})
+		return false
+	case why != "":
+		s.halt(p, r, fmt.Sprintf("nothing was drained: %s/%s could not be started: %s", p.Name, name, why))
+		return false
+	}
+	return true
 }
 
 // canTurn says whether a worker is there to be turned. What is stopped, held,

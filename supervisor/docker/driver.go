@@ -126,6 +126,9 @@ func Name(spec driver.Spec) string {
 	return spec.Name
 }
 
+// Prepare pulls the image if it must.
+func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error { return d.image(ctx, spec) }
+
 // Start pulls the image if it must, takes away the worker's last container,
 // and starts a new one. Whatever fails, no container of this start is left.
 func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {

@@ -33,6 +33,13 @@ type Driver interface {
 	Close() error
 }
 
+// Preparer is a driver that can make sure that a start will work, while the
+// last generation still runs: an image is pulled, files are looked for.
+// Prepare changes nothing else.
+type Preparer interface {
+	Prepare(ctx context.Context, spec Spec) error
+}
+
 // Spec is all that a driver must know to start a worker.
 type Spec struct {
 	Pool       string            `json:"pool"`

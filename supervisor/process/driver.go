@@ -41,6 +41,19 @@ type note struct {
 // prefix keeps workers apart from doors among the children.
 const prefix = "worker/"
 
+// Prepare looks for the program and the model.
+func (d *Driver) Prepare(_ context.Context, spec driver.Spec) error {
+	if _, err := os.Stat(d.binary); err != nil {
+		return fmt.Errorf("the worker program is missing: %w", err)
+	}
+	if spec.Engine.Model != "" {
+		if _, err := os.Stat(spec.Engine.Model); err != nil {
+			return fmt.Errorf("engine.model: %w", err)
+		}
+	}
+	return nil
+}
+
 // Start starts a worker on a free port of the loopback, or on its own.
 func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 	if _, err := os.Stat(d.binary); err != nil {
