@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build test test-prepare test-go test-race test-clients test-pocl lint fuzz bench bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
+.PHONY: help run build test test-prepare test-go test-race test-clients test-docker test-pocl lint fuzz bench bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -23,7 +23,7 @@ build: ## bin/roundhouse and bin/roundhouse-worker
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 test: test-prepare ## install what the tests need, then run all of them
-	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-pocl
+	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-docker test-pocl
 
 test-prepare:
 	@test/prepare
@@ -36,6 +36,9 @@ test-race: ## the packages that start goroutines, with the race detector
 
 test-clients: build ## openai-python and openai-node against the door
 	$(GO) test -tags clients -run '^TestClient' -json ./test | $(GO) run ./test/tool/summary clients
+
+test-docker: ## images, compose files, dashboards and alert rules, on a real Docker engine and a real Prometheus
+	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... | $(GO) run ./test/tool/summary docker
 
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
 	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl
