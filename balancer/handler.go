@@ -81,13 +81,14 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 		ctx.SetConnectionClose()
 	}
 	g := ctx.Conn().(*guard)
+	f := fieldsOf(h)
 	x := &exchange{d: d, v: v, g: g, wall: time.Now(), start: d.now(), method: method, path: path,
 		query: string(ctx.URI().QueryString()), kind: kd, key: k, ctype: "application/json", http10: !h.IsHTTP11(),
-		id: requestID(h.Peek("X-Request-Id")), priority: priorityNormal}
+		id: requestID(f.requestID), priority: priorityNormal}
 	x.close = h.ConnectionClose() || d.draining.Load()
 	x.booked = g.takeBooked()
-	x.body = ctx.Request.SwapBody(nil)
-	if f := x.read(h, k); f != nil {
+	x.body = ctx.Request.Body() // fasthttp's, until hijack takes it
+	if f := x.read(h, &f, k); f != nil {
 		d.memory.give(x.booked)
 		return f
 	}
@@ -110,16 +111,41 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 	return nil
 }
 
+// headFields are the fields of a head that the door reads, beside those that
+// fasthttp keeps apart.
+type headFields struct {
+	requestID, encoding, priority, accept, session []byte
+}
+
+// fieldsOf finds them in one walk.
+func fieldsOf(h *fasthttp.RequestHeader) (f headFields) {
+	for name, value := range h.All() {
+		switch string(name) {
+		case "X-Request-Id":
+			f.requestID = value
+		case "Content-Encoding":
+			f.encoding = value
+		case "X-Roundhouse-Priority":
+			f.priority = value
+		case "Accept":
+			f.accept = value
+		case "X-Session-Id":
+			f.session = value
+		}
+	}
+	return f
+}
+
 // read takes what must be known of a request out of its head and body.
-func (x *exchange) read(h *fasthttp.RequestHeader, k *key) *failure {
-	if enc := h.Peek("Content-Encoding"); len(enc) > 0 && string(enc) != "identity" {
+func (x *exchange) read(h *fasthttp.RequestHeader, f *headFields, k *key) *failure {
+	if enc := f.encoding; len(enc) > 0 && string(enc) != "identity" {
 		return &failure{status: 415, typ: "invalid_request_error", code: "unsupported_encoding", reason: "bad_request",
 			message: "request bodies must come without Content-Encoding"}
 	}
-	if f := x.readPriority(string(h.Peek("X-Roundhouse-Priority")), k); f != nil {
+	if f := x.readPriority(string(f.priority), k); f != nil {
 		return f
 	}
-	if a := h.Peek("Accept"); len(a) > 0 && len(a) < 200 {
+	if a := f.accept; len(a) > 0 && len(a) < 200 {
 		x.accept = string(a)
 	}
 	switch x.kind {
@@ -128,10 +154,8 @@ func (x *exchange) read(h *fasthttp.RequestHeader, k *key) *failure {
 	case kindHeld:
 		return x.readHeld()
 	}
-	if ct := string(h.ContentType()); ct != "" && !strings.HasPrefix(strings.ToLower(ct), "application/json") {
-		return badRequest("", "the content type must be application/json")
-	} else if strings.Contains(strings.ToLower(ct), "charset=utf-16") {
-		return badRequest("", "the body must be UTF-8")
+	if f := checkType(h.ContentType()); f != nil {
+		return f
 	}
 	if err := wire.PeekBody(x.body, &x.peek); err != nil {
 		var be *wire.BodyError
@@ -141,7 +165,7 @@ func (x *exchange) read(h *fasthttp.RequestHeader, k *key) *failure {
 	if x.peek.Resume {
 		return badRequest("roundhouse_resume", "the field \"roundhouse_resume\" is the door's own")
 	}
-	if f := x.find(x.v, string(h.Peek("X-Session-Id"))); f != nil {
+	if f := x.find(x.v, string(f.session)); f != nil {
 		return f
 	}
 	if x.peek.Session != "" && x.path == "/v1/responses" {
@@ -150,6 +174,21 @@ func (x *exchange) read(h *fasthttp.RequestHeader, k *key) *failure {
 		}
 	}
 	return x.permit(k)
+}
+
+// checkType accepts JSON in UTF-8, and a body that does not say what it is.
+func checkType(given []byte) *failure {
+	if len(given) == 0 || string(given) == "application/json" {
+		return nil
+	}
+	ct := strings.ToLower(string(given))
+	if !strings.HasPrefix(ct, "application/json") {
+		return badRequest("", "the content type must be application/json")
+	}
+	if strings.Contains(ct, "charset=") && !strings.Contains(ct, "utf-8") {
+		return badRequest("", "the body must be UTF-8")
+	}
+	return nil
 }
 
 // permit checks that the key may use what was asked for; the answer does not

@@ -111,7 +111,10 @@ func (m *metrics) of(x *exchange) *series {
 
 // ended counts a request that has ended.
 func (m *metrics) ended(x *exchange) {
-	s := m.of(x)
+	s := x.series
+	if s == nil {
+		s = m.of(x)
+	}
 	if x.status == 200 && x.outcome == "ok" {
 		s.ok.Inc()
 	} else {

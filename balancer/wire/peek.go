@@ -166,11 +166,69 @@ var fieldNames = [...]string{
 	"guided_choice", "guided_grammar", "logprobs", "top_logprobs", "echo", "roundhouse_resume", "text", "documents",
 }
 
+// fieldID numbers the fields that the door reads; 0 is any other.
 func fieldID(key []byte) int {
-	for i := 1; i < len(fieldNames); i++ {
-		if string(key) == fieldNames[i] {
-			return i
-		}
+	switch string(key) {
+	case "model":
+		return fModel
+	case "stream":
+		return fStream
+	case "max_tokens":
+		return fMaxTokens
+	case "max_completion_tokens":
+		return fMaxCompletion
+	case "max_output_tokens":
+		return fMaxOutput
+	case "n":
+		return fN
+	case "best_of":
+		return fBestOf
+	case "user":
+		return fUser
+	case "previous_response_id":
+		return fPrevious
+	case "messages":
+		return fMessages
+	case "prompt":
+		return fPrompt
+	case "input":
+		return fInput
+	case "query":
+		return fQuery
+	case "stream_options":
+		return fStreamOptions
+	case "return_token_ids":
+		return fReturnIDs
+	case "cache_salt":
+		return fSalt
+	case "seed":
+		return fSeed
+	case "tools":
+		return fTools
+	case "response_format":
+		return fFormat
+	case "structured_outputs":
+		return fStructured
+	case "guided_json":
+		return fGuidedJSON
+	case "guided_regex":
+		return fGuidedRegex
+	case "guided_choice":
+		return fGuidedChoice
+	case "guided_grammar":
+		return fGuidedGrammar
+	case "logprobs":
+		return fLogprobs
+	case "top_logprobs":
+		return fTopLogprobs
+	case "echo":
+		return fEcho
+	case "roundhouse_resume":
+		return fResume
+	case "text":
+		return fText
+	case "documents":
+		return fDocuments
 	}
 	return 0
 }
