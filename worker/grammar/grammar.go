@@ -8,7 +8,7 @@ import (
 )
 
 // Spec says what form an output must have. Exactly one of JSONSchema,
-// JSONObject, Regex, Choice and EBNF is set.
+// JSONObject, Calls, Regex, Choice and EBNF is set.
 type Spec struct {
 	// JSONSchema is a JSON schema. Properties come in the order in which the
 	// schema names them. An object that names properties has no others,
@@ -17,6 +17,12 @@ type Spec struct {
 
 	// JSONObject asks for any JSON object.
 	JSONObject bool
+
+	// Calls are the tools of which an output calls some, as a JSON array of
+	// objects with name and parameters: what tool_choice "required" asks for.
+	// With OneCall the array has one.
+	Calls   []Call
+	OneCall bool
 
 	// Regex is a regular expression for the whole output.
 	Regex string
@@ -32,6 +38,15 @@ type Spec struct {
 	// single spaces, and line breaks with indentation, are allowed between
 	// the parts.
 	Compact bool
+}
+
+// Call is a tool that may be called.
+type Call struct {
+	Name string
+
+	// Parameters is the JSON schema of its arguments. Without one, any object
+	// will do.
+	Parameters []byte
 }
 
 // ErrSpec is returned, with the reason, for a specification that is wrong or
@@ -85,13 +100,13 @@ func (g *Grammar) MinTokens() int { return g.Start().MinTokens() }
 // program builds the rules of a specification.
 func (s Spec) program() *program {
 	set := 0
-	for _, is := range []bool{len(s.JSONSchema) > 0, s.JSONObject, s.Regex != "", len(s.Choice) > 0, s.EBNF != ""} {
+	for _, is := range []bool{len(s.JSONSchema) > 0, s.JSONObject, len(s.Calls) > 0, s.Regex != "", len(s.Choice) > 0, s.EBNF != ""} {
 		if is {
 			set++
 		}
 	}
 	if set != 1 {
-		failf("exactly one of json, json_object, regex, choice and grammar may be given; found %d", set)
+		failf("exactly one of json, json_object, calls, regex, choice and grammar may be given; found %d", set)
 	}
 	p := &program{}
 	p.newRule()
@@ -100,6 +115,8 @@ func (s Spec) program() *program {
 		p.rules[0] = newJSONRules(p, s.Compact).anyObject()
 	case len(s.JSONSchema) > 0:
 		p.rules[0] = buildSchema(p, s.JSONSchema, s.Compact)
+	case len(s.Calls) > 0:
+		p.rules[0] = buildCalls(p, s)
 	case s.Regex != "":
 		b := &regexBuilder{p: p, what: "the regular expression", char: runeRanges}
 		p.rules[0] = b.build(s.Regex, false)
@@ -218,7 +235,7 @@ func (a *automaton) reach(rule int32, null []bool, visit func(*state)) {
 func (m *masker) warm() {
 	m.walked = 0
 	for i := range m.a.states {
-		if m.walked > warmNodes {
+		if m.walked > warmNodes || m.held > maxHeld/2 {
 			return
 		}
 		s := &m.a.states[i]

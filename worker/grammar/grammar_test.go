@@ -154,6 +154,32 @@ term ::= [0-9]+ | "(" expr ")"`}, `[0-9+()=-]+`)
 	f(Spec{JSONObject: true}, `\{.*\}`)
 }
 
+// TestCalls draws calls of tools whose schemas have references of their own.
+func TestCalls(t *testing.T) {
+	v := demoVocab(t)
+	weather := []byte(`{"type":"object","properties":{"at":{"$ref":"#/$defs/p"}},"required":["at"],"$defs":{"p":{"enum":["A","B"]}}}`)
+	echo := []byte(`{"type":"object","properties":{"n":{"$ref":"#/$defs/p"}},"required":["n"],"$defs":{"p":{"type":"integer"}}}`)
+	whole := []byte(`{"type":"array","minItems":1,"items":{"anyOf":[
+		{"type":"object","properties":{"name":{"const":"weather"},"parameters":{"type":"object","properties":{"at":{"enum":["A","B"]}},"required":["at"]}},"required":["name","parameters"]},
+		{"type":"object","properties":{"name":{"const":"echo"},"parameters":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}},"required":["name","parameters"]},
+		{"type":"object","properties":{"name":{"const":"free"},"parameters":{"type":"object"}},"required":["name","parameters"]}]}}`)
+	for seed := range 40 {
+		one := seed%2 == 0
+		g, err := Compile(Spec{Calls: []Call{{"weather", weather}, {"echo", echo}, {"free", nil}}, OneCall: one}, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := generate(t, g.Start(), v, rand.New(rand.NewSource(int64(seed))), g.MinTokens()+4*seed)
+		if err := valid(whole, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		var calls []any
+		if err := json.Unmarshal([]byte(text), &calls); err != nil || one && len(calls) != 1 {
+			t.Errorf("%s: %d calls, %v", text, len(calls), err)
+		}
+	}
+}
+
 func TestCompileRefuses(t *testing.T) {
 	v := demoVocab(t)
 	f := func(spec Spec, want string) {

@@ -26,6 +26,7 @@ const (
 	denseFrom = 512 // tokens from which a layer is kept as bits
 	maxLayers = 12  // costs told apart; what costs more shares the last
 	maxShared = 1024
+	maxHeld   = 64 << 20 // bytes of masks that a grammar keeps
 	// maxSignature is the number of states up to which an automaton without
 	// calls is recognised in other grammars.
 	maxSignature = 256
@@ -47,6 +48,15 @@ func (l *local) addTo(mask []uint32) {
 	}
 }
 
+// size returns about how many bytes a local takes.
+func (l *local) size() int {
+	n := 4 * len(l.exits)
+	for _, y := range l.layers {
+		n += 4 * (len(y.dense) + len(y.sparse))
+	}
+	return n
+}
+
 // dense reports whether a walk for this mask is long.
 func (l *local) dense() bool {
 	return slices.ContainsFunc(l.layers, func(y layer) bool { return y.dense != nil })
@@ -58,7 +68,11 @@ func (m *masker) local(state int32) *local {
 		return l
 	}
 	key, shareable := [32]byte{}, false
-	if _, ok := m.a.twins[state]; !ok { // counted rounds: large, and quick to find
+	tw, counted := m.a.twins[state]
+	if counted && int(tw.left) >= m.v.deep && m.short.cost[tw.state] < never {
+		return m.local(tw.state) // no token reaches the count's end
+	}
+	if !counted { // else large, and quick to find
 		key, shareable = m.signature(state)
 	}
 	if shareable {
@@ -71,6 +85,10 @@ func (m *masker) local(state int32) *local {
 		}
 	}
 	l := m.findLocal(state)
+	if m.held += l.size(); m.held > maxHeld {
+		clear(m.locals)
+		m.held = l.size()
+	}
 	m.locals[state] = l
 	if shareable {
 		m.v.mu.Lock()

@@ -1,0 +1,39 @@
+package grammar
+
+import (
+	"math/rand"
+	"testing"
+)
+
+// FuzzCompile: whatever a client sends is refused or can be followed to its
+// end, within the budget that it was found to need.
+func FuzzCompile(f *testing.F) {
+	for _, s := range written {
+		f.Add(byte(0), s)
+	}
+	f.Add(byte(1), `(a|b){2,5}[^c]\d*`)
+	f.Add(byte(2), "root ::= \"a\" b*\nb ::= [x-z]{1,3} | \"(\" root \")\"")
+	f.Add(byte(3), `{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"type":"null"}}}`)
+	v := demoVocab(f)
+	f.Fuzz(func(t *testing.T, kind byte, text string) {
+		if len(text) > 2000 {
+			return
+		}
+		spec := Spec{JSONSchema: []byte(text)}
+		switch kind % 4 {
+		case 1:
+			spec = Spec{Regex: text}
+		case 2:
+			spec = Spec{EBNF: text}
+		case 3:
+			spec = Spec{Calls: []Call{{Name: text[:min(len(text), 5)], Parameters: []byte(text)}, {Name: "g"}}}
+		}
+		g, err := Compile(spec, v)
+		if err != nil {
+			return
+		}
+		if n := g.MinTokens(); n <= 300 {
+			generate(t, g.Start(), v, rand.New(rand.NewSource(1)), n+20)
+		}
+	})
+}
