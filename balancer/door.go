@@ -211,8 +211,13 @@ func (d *Door) forget(g *guard) {
 	d.connMu.Unlock()
 }
 
-// drain waits until the last request has ended. Connections that come
-// meanwhile are still served, so that none is refused while readiness spreads.
+// quietFor is how many looks in a row must find nothing in flight before the
+// door may go: a connection that was just accepted has its request on the way.
+const quietFor = 10
+
+// drain stops accepting, which leaves new connections to the next door on the
+// same listener, and waits until the last request has ended. Every answer
+// meanwhile ends its connection.
 func (d *Door) drain(hard context.Context) {
 	deadline := time.NewTimer(d.opts.DrainTimeout)
 	defer deadline.Stop()
@@ -221,7 +226,10 @@ func (d *Door) drain(hard context.Context) {
 	if l, ok := d.opts.Listener.(interface{ SetDeadline(time.Time) error }); ok {
 		l.SetDeadline(time.Now())
 	}
-	for d.inFlight() > 0 {
+	for quiet := 0; quiet < quietFor; quiet++ {
+		if d.inFlight() > 0 {
+			quiet = 0
+		}
 		select {
 		case <-hard.Done():
 			return
