@@ -156,10 +156,11 @@ func (s *settings) positions() int {
 		return s.MaxPositions
 	}
 	stretched := 0.0
-	switch p.Type {
-	case "yarn":
+	switch {
+	case s.LocalTheta > 0: // Gemma 3 gives the stretched length
+	case p.Type == "yarn":
 		stretched = p.Original * p.Factor
-	case "linear":
+	case p.Type == "linear":
 		stretched = float64(s.MaxPositions) * p.Factor
 	}
 	return max(s.MaxPositions, int(min(stretched, 1<<26)))
