@@ -11,51 +11,57 @@ import (
 	"roundhouse/worker/weights"
 )
 
+// published holds one model to its size and to its longest sequence.
+func published(t *testing.T, arch string, billions float64, positions int, config map[string]any) {
+	t.Helper()
+	config = maps.Clone(config)
+	config["architectures"] = []string{arch}
+	data, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys := fstest.MapFS{"config.json": {Data: data}, "model.safetensors": {Data: safetensors(nil)}}
+	s, a, err := readSettings(fsys)
+	if err != nil {
+		t.Fatalf("%s: %v", arch, err)
+	}
+	empty, err := weights.OpenFS(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := map[string]float64{}
+	b := &binder{set: empty, quant: s.quant, bound: map[string]kernels.Weight{}}
+	b.asked = func(p piece) {
+		b.faulty = 0 // all are missing here; look on
+		n := 1.0
+		for _, d := range p.shape {
+			n *= float64(d)
+		}
+		numbers[p.name] = n
+	}
+	g := newGraph(s, b, a.groups(s), nil)
+	a.record(g)
+	if len(g.faults) > 0 {
+		t.Errorf("%s: %v", arch, g.faults)
+	}
+	sum := 0.0
+	for _, n := range numbers {
+		sum += n / 1e9
+	}
+	if math.Abs(sum-billions) > 0.005*billions {
+		t.Errorf("%s: %.3f billion numbers; want %.3f", arch, sum, billions)
+	}
+	if got := s.config(a, g.groups).MaxPositions; got != positions {
+		t.Errorf("%s: %d positions; want %d", arch, got, positions)
+	}
+}
+
 // TestPublished: with the numbers of published models, nothing is refused and
 // the weights that are asked for add up to the size the model is known by.
 func TestPublished(t *testing.T) {
 	f := func(arch string, billions float64, positions int, config map[string]any) {
 		t.Helper()
-		config = maps.Clone(config)
-		config["architectures"] = []string{arch}
-		data, err := json.Marshal(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fsys := fstest.MapFS{"config.json": {Data: data}, "model.safetensors": {Data: safetensors(nil)}}
-		s, a, err := readSettings(fsys)
-		if err != nil {
-			t.Fatalf("%s: %v", arch, err)
-		}
-		empty, err := weights.OpenFS(fsys)
-		if err != nil {
-			t.Fatal(err)
-		}
-		numbers := map[string]float64{}
-		b := &binder{set: empty, quant: s.quant, bound: map[string]kernels.Weight{}}
-		b.asked = func(p piece) {
-			b.faulty = 0 // all are missing here; look on
-			n := 1.0
-			for _, d := range p.shape {
-				n *= float64(d)
-			}
-			numbers[p.name] = n
-		}
-		g := newGraph(s, b, a.groups(s), nil)
-		a.record(g)
-		if len(g.faults) > 0 {
-			t.Errorf("%s: %v", arch, g.faults)
-		}
-		sum := 0.0
-		for _, n := range numbers {
-			sum += n / 1e9
-		}
-		if math.Abs(sum-billions) > 0.005*billions {
-			t.Errorf("%s: %.3f billion numbers; want %.3f", arch, sum, billions)
-		}
-		if got := s.config(a, g.groups).MaxPositions; got != positions {
-			t.Errorf("%s: %d positions; want %d", arch, got, positions)
-		}
+		published(t, arch, billions, positions, config)
 	}
 	type m = map[string]any
 	decoder := func(vocab, hidden, inner, layers, heads, kv, positions int, more m) m {
