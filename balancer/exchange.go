@@ -57,6 +57,7 @@ type exchange struct {
 	session  string
 
 	charge   ledger.Charge
+	bound    bool // only ask.Prefer can serve it
 	ask      ledger.Ask
 	hits     []int32
 	tried    []ledger.Try

@@ -65,7 +65,7 @@ func (x *exchange) goTo(id string) *failure {
 	}
 	for _, w := range x.v.workers {
 		if w.acct == t.Worker {
-			x.pool, x.ask.Prefer = w.pool, w.acct
+			x.pool, x.ask.Prefer, x.bound = w.pool, w.acct, true
 			if x.model == "" {
 				if m := w.modelList(); len(m) > 0 {
 					x.model = m[0]

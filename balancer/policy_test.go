@@ -375,3 +375,56 @@ func TestDrainDoor(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 }
+
+// TestHeldResponses sends what belongs to a stored response to its worker, and
+// says so when that worker has turned.
+func TestHeldResponses(t *testing.T) {
+	bodies := make(chan string, 64)
+	serve := func(name string) *httptest.Server {
+		m := http.NewServeMux()
+		m.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"data":[{"id":"sim"}]}`) })
+		m.HandleFunc("GET /metrics", func(http.ResponseWriter, *http.Request) {})
+		m.HandleFunc("/v1/responses", func(w http.ResponseWriter, r *http.Request) {
+			bodies <- name
+			fmt.Fprintf(w, `{"id":"resp_%s1","object":"response","usage":{"input_tokens":1,"output_tokens":1}}`, name)
+		})
+		m.HandleFunc("/v1/responses/", func(_ http.ResponseWriter, _ *http.Request) { bodies <- name })
+		return httptest.NewServer(m)
+	}
+	a, b := serve("a"), serve("b")
+	defer a.Close()
+	defer b.Close()
+	r := newRig(t, nil, func(s *control.WorkerSet) {
+		for i, srv := range []*httptest.Server{a, b} {
+			s.Pools[0].Workers = append(s.Pools[0].Workers, control.Worker{Name: fmt.Sprint(i + 1), URL: srv.URL, Generation: 1, Kind: "vllm", State: "ready"})
+		}
+	})
+	_, got := r.post("/v1/responses", `{"model":"sim","input":"x"}`)
+	name := <-bodies
+	if !strings.Contains(got, "resp_"+name) {
+		t.Fatal(got)
+	}
+	for range 6 {
+		if _, got := r.post("/v1/responses", `{"model":"sim","input":"x","previous_response_id":"resp_`+name+`1"}`); <-bodies != name {
+			t.Fatalf("went astray: %s", got)
+		}
+		if resp, err := r.client.Get(r.url + "/v1/responses/resp_" + name + "1"); err != nil || resp.StatusCode != 200 || <-bodies != name {
+			t.Fatal("a stored response was looked for elsewhere")
+		} else {
+			resp.Body.Close()
+		}
+	}
+	set := r.set
+	set.Version = 2
+	set.Pools = []control.Pool{set.Pools[0]}
+	set.Pools[0].Workers = append([]control.Worker(nil), set.Pools[0].Workers...)
+	for i := range set.Pools[0].Workers {
+		set.Pools[0].Workers[i].Generation = 2
+	}
+	if _, err := r.door.Apply(set); err != nil {
+		t.Fatal(err)
+	}
+	if resp, got := r.post("/v1/responses", `{"model":"sim","input":"x","previous_response_id":"resp_`+name+`1"}`); resp.StatusCode != 404 {
+		t.Fatalf("after the turn: got %d %s", resp.StatusCode, got)
+	}
+}

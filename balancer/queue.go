@@ -216,6 +216,10 @@ func (x *exchange) place() *failure {
 	x.prepare()
 	if p.queue.n.Load() == 0 || x.s != nil && x.s.resumed {
 		verdict, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
+		if verdict != ledger.Picked && x.ask.Prefer != nil && !x.bound {
+			x.ask.Prefer = nil // a worker under trial that has no room holds nobody up
+			verdict, reason = d.ledger.Pick(&p.group, &x.ask, &x.charge)
+		}
 		switch verdict {
 		case ledger.Picked:
 			x.placed(reason)
@@ -223,8 +227,8 @@ func (x *exchange) place() *failure {
 		case ledger.TooLong:
 			return badRequest("messages", "the prompt has about %d tokens, more than any worker of pool %q can take", x.ask.Prompt, p.name)
 		}
-		if x.ask.Prefer != nil && x.ask.Prefer.Generation(d.ledger) == 0 {
-			x.ask.Prefer = nil
+		if x.bound && x.ask.Prefer.Generation(d.ledger) == 0 {
+			return notFound("the worker that holds this response is not there any more")
 		}
 	}
 	return x.wait()
