@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"sort"
 	"strconv"
 	"strings"
@@ -196,8 +195,8 @@ func convertNumber(n json.Number) (value, error) {
 		return i, nil
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !math.IsInf(f, 0) {
-		return nil, fmt.Errorf("cannot read the number %s: %w", s, err)
+	if err != nil {
+		return nil, fmt.Errorf("the number %s is outside the range of a float64", s)
 	}
 	return f, nil
 }
