@@ -54,7 +54,7 @@ func (g guide) Accept(token int32) bool { return g.Advance(token) == nil }
 
 // compile makes a form ready.
 func (c *compiler) compile(f server.Form) (server.Compiled, error) {
-	key := fmt.Sprintf("%d %v %q %q %q", f.Kind, f.Compact, f.Schema, f.Text, f.Choices)
+	key := fmt.Sprintf("%d %v %v %q %q %q %q", f.Kind, f.Compact, f.OneCall, f.Schema, f.Text, f.Choices, f.Calls)
 	c.mu.Lock()
 	if e, ok := c.ready[key]; ok {
 		c.used.MoveToFront(e)
@@ -93,6 +93,11 @@ func specOf(f server.Form) grammar.Spec {
 		s.Choice = f.Choices
 	case server.FormGrammar:
 		s.EBNF = f.Text
+	case server.FormCalls:
+		s.OneCall = f.OneCall
+		for _, c := range f.Calls {
+			s.Calls = append(s.Calls, grammar.Call{Name: c.Name, Parameters: c.Parameters})
+		}
 	}
 	return s
 }

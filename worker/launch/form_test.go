@@ -50,6 +50,42 @@ func TestFormsOfTheModel(t *testing.T) {
 	wg.Wait()
 }
 
+// TestRequiredToolsOfTheModel holds that the model calls one of the tools, with
+// arguments that fit, although it was never taught to.
+func TestRequiredToolsOfTheModel(t *testing.T) {
+	hs := demoServer(t)
+	tools := `[{"type":"function","function":{"name":"add","parameters":{"type":"object","properties":{"a":{"$ref":"#/$defs/n"},"b":{"$ref":"#/$defs/n"}},
+		"required":["a","b"],"additionalProperties":false,"$defs":{"n":{"type":"integer","minimum":0,"maximum":99}}}}},
+		{"type":"function","function":{"name":"stop","parameters":{"type":"object","properties":{},"additionalProperties":false}}}]`
+	for try := range 6 {
+		body := fmt.Sprintf(`{"messages":[{"role":"user","content":"What is 23 + 45?"}],"tools":%s,"tool_choice":"required","parallel_tool_calls":%v,"temperature":%g,"seed":%d,"max_tokens":120}`,
+			tools, try%2 == 0, float64(try)/3, try)
+		var a struct {
+			Choices []struct {
+				Message struct {
+					Calls []struct {
+						Function struct{ Name, Arguments string }
+					} `json:"tool_calls"`
+				}
+				Finish string `json:"finish_reason"`
+			}
+		}
+		if err := postJSON(hs.URL+"/v1/chat/completions", json.RawMessage(body), &a); err != nil {
+			t.Fatal(err)
+		}
+		calls := a.Choices[0].Message.Calls
+		if len(calls) == 0 || try%2 == 1 && len(calls) != 1 || a.Choices[0].Finish != "tool_calls" {
+			t.Fatalf("try %d: %+v", try, a)
+		}
+		for _, c := range calls {
+			var v map[string]int
+			if err := json.Unmarshal([]byte(c.Function.Arguments), &v); err != nil || c.Function.Name == "add" && (len(v) != 2 || v["a"] > 99) || c.Function.Name == "stop" && len(v) != 0 {
+				t.Fatalf("try %d: %+v, %v", try, c, err)
+			}
+		}
+	}
+}
+
 func checkPerson(text string) error {
 	var p struct {
 		Name string   `json:"name"`

@@ -207,9 +207,7 @@ func (c *chat) guide(use toolUse, prompt []int32) *apiError {
 		if form.Kind != FormNone {
 			return badValue("tool_choice", "an answer that must call tools cannot have a form of its own as well")
 		}
-		if form, err = use.form(); err != nil {
-			return err
-		}
+		form = use.form()
 	}
 	inside, behind := c.s.begun(prompt)
 	reasons := c.s.cfg.ReasoningParser != "" && !behind && value(c.f.IncludeReasoning, true)

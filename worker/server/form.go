@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"roundhouse/worker"
+	"roundhouse/worker/parser"
 )
 
 // FormKind says how a Form restricts an answer.
@@ -17,6 +18,7 @@ const (
 	FormRegex            // Text is a regular expression
 	FormChoice           // one of Choices
 	FormGrammar          // Text is an EBNF grammar
+	FormCalls            // a list of calls of some of Calls; of one with OneCall
 )
 
 // Form is what an answer is restricted to.
@@ -25,6 +27,8 @@ type Form struct {
 	Schema  json.RawMessage
 	Text    string
 	Choices []string
+	Calls   []parser.Tool
+	OneCall bool
 	Compact bool // no white space in JSON but one space after a comma or colon
 }
 
@@ -130,6 +134,9 @@ func (f *Form) check() *apiError {
 	total := len(f.Schema) + len(f.Text)
 	for _, c := range f.Choices {
 		total += len(c)
+	}
+	for _, c := range f.Calls {
+		total += len(c.Name) + len(c.Parameters)
 	}
 	if total > maxFormBytes || len(f.Choices) > maxForms {
 		return badValue("structured_outputs", "the constraint is larger than %d bytes or %d choices", maxFormBytes, maxForms)

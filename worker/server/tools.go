@@ -14,7 +14,7 @@ const maxTools = 128
 type toolUse struct {
 	choice string // none, auto, required or named
 	tools  []tool // with named, the one
-	most   int    // calls at once; 0: no bound
+	one    bool   // at most one call in an answer
 }
 
 // tool is a function that the model may call.
@@ -33,7 +33,7 @@ func (s *Server) tools(f *chatRequest) (toolUse, *apiError) {
 		return use, err
 	}
 	if f.ParallelToolCalls != nil && !*f.ParallelToolCalls {
-		use.most = 1
+		use.one = true
 	}
 	use.tools = list
 	if list != nil {
@@ -135,64 +135,12 @@ var choices = map[string]parser.Choice{"auto": parser.Auto, "required": parser.R
 
 // form is what an answer that must call tools is restricted to: the arguments
 // of the named function, or a list of calls.
-func (u *toolUse) form() (Form, *apiError) {
-	anything := json.RawMessage(`{"type":"object"}`)
-	if u.choice == "named" {
-		if p := u.tools[0].Parameters; p != nil {
-			anything = p
-		}
-		return Form{Kind: FormSchema, Schema: anything}, nil
+func (u *toolUse) form() Form {
+	if u.choice == "required" {
+		return Form{Kind: FormCalls, Calls: u.offered(), OneCall: u.one}
 	}
-	shared := map[string]json.RawMessage{}
-	var calls []map[string]any
-	for _, t := range u.tools {
-		parameters, err := hoist(t, anything, shared)
-		if err != nil {
-			return Form{}, err
-		}
-		calls = append(calls, map[string]any{
-			"type": "object", "required": []string{"name", "parameters"}, "additionalProperties": false,
-			"properties": map[string]any{"name": map[string]any{"const": t.Name}, "parameters": parameters},
-		})
+	if p := u.tools[0].Parameters; p != nil {
+		return Form{Kind: FormSchema, Schema: p}
 	}
-	schema := map[string]any{"type": "array", "minItems": 1, "items": map[string]any{"anyOf": calls}}
-	if u.most > 0 {
-		schema["maxItems"] = u.most
-	}
-	if len(shared) > 0 {
-		schema["$defs"] = shared
-	}
-	data, err := json.Marshal(schema)
-	if err != nil {
-		return Form{}, badValue("tools", "the tools' parameters are not a JSON schema")
-	}
-	return Form{Kind: FormSchema, Schema: data}, nil
-}
-
-// hoist takes the definitions out of a tool's parameters, so that references
-// to them hold inside the schema of all.
-func hoist(t tool, otherwise json.RawMessage, shared map[string]json.RawMessage) (any, *apiError) {
-	if t.Parameters == nil {
-		return otherwise, nil
-	}
-	var p map[string]json.RawMessage
-	if json.Unmarshal(t.Parameters, &p) != nil {
-		return nil, badValue("tools", "the parameters of %q are not a JSON schema", t.Name)
-	}
-	defs, ok := p["$defs"]
-	if !ok {
-		return p, nil
-	}
-	var list map[string]json.RawMessage
-	if json.Unmarshal(defs, &list) != nil {
-		return nil, badValue("tools", "$defs of %q is not an object", t.Name)
-	}
-	for name, def := range list {
-		if old, there := shared[name]; there && string(old) != string(def) {
-			return nil, badValue("tools", "Tool definition %q has multiple schemas, which is not supported.", name)
-		}
-		shared[name] = def
-	}
-	delete(p, "$defs")
-	return p, nil
+	return Form{Kind: FormObject}
 }
