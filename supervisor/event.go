@@ -51,6 +51,9 @@ func (s *Supervisor) flushEvents() {
 			default: // a listener that does not keep up misses some, and sees so by the numbers
 			}
 		}
+		if s.options.Notify != nil {
+			s.options.Notify(e)
+		}
 		s.firstFailure(e)
 	}
 	s.recent = s.recent[:0]

@@ -15,6 +15,7 @@ const beat = 200 * time.Millisecond
 
 // loop owns the supervisor's state until ctx ends.
 func (s *Supervisor) loop(ctx context.Context) error {
+	s.began = s.clock.Now()
 	for name, d := range s.drivers {
 		s.follow(name, d)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,8 +39,12 @@ type Options struct {
 	Sysfs   string   // where the machine is read from: "/sys"
 	Proc    string   // and its processes: "/proc"
 	Docker  docker.Host
-	Inside  bool // the door stands in a container on the workers' network
-	Log     *slog.Logger
+	// OpenDriver opens what driver = "plugin:<name>" stands for. Nil: nothing.
+	OpenDriver func(name, instance string) (driver.Driver, error)
+	// Notify is told every event; it must not wait. Nil: nobody is.
+	Notify func(journal.Event)
+	Inside bool // the door stands in a container on the workers' network
+	Log    *slog.Logger
 }
 
 // Supervisor runs the workers of a configuration.
@@ -83,6 +88,7 @@ type Supervisor struct {
 	failures     map[string]failure
 	progress     map[string]progress
 	releases     map[string]release
+	began        time.Time         // when the loop did
 	prepared     map[string]string // how preparations ended, by core.PreparedKey
 	walls        map[string]wall
 	diskFull     error
@@ -166,21 +172,27 @@ func (s *Supervisor) openDrivers() error {
 		if _, ok := s.drivers[p.Driver]; ok || p.Driver == "static" {
 			continue
 		}
-		switch p.Driver {
-		case "process":
-			s.drivers[p.Driver] = process.NewDriver(s.nursery, s.options.Worker, s.options.Env)
-		case "docker":
-			d, err := docker.New(s.options.Docker, instance(s.options.Config.StateDir), s.options.Inside)
-			if err != nil {
-				return fmt.Errorf("pool %q: %w", p.Name, err)
-			}
-			s.drivers[p.Driver] = d
-		default:
-			return fmt.Errorf("pool %q: this build has no driver %q", p.Name, p.Driver)
+		d, err := s.openDriver(p.Driver)
+		if err != nil {
+			return fmt.Errorf("pool %q: %w", p.Name, err)
 		}
+		s.drivers[p.Driver] = d
 	}
 	s.expect()
 	return nil
+}
+
+func (s *Supervisor) openDriver(name string) (driver.Driver, error) {
+	plugin, isPlugin := strings.CutPrefix(name, "plugin:")
+	switch {
+	case name == "process":
+		return process.NewDriver(s.nursery, s.options.Worker, s.options.Env), nil
+	case name == "docker":
+		return docker.New(s.options.Docker, instance(s.options.Config.StateDir), s.options.Inside)
+	case isPlugin && s.options.OpenDriver != nil:
+		return s.options.OpenDriver(plugin, instance(s.options.Config.StateDir))
+	}
+	return nil, fmt.Errorf("this version has no driver %q", name)
 }
 
 // instance names what belongs to one state folder of one machine; it is the

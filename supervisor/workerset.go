@@ -20,8 +20,11 @@ type wall struct {
 // publish makes the worker set of the present intent, and where it differs
 // from the last one hands it to every door.
 func (s *Supervisor) publish() {
-	set := s.workerSet()
 	old := s.set.Load()
+	if old == nil && !s.allListed() && s.clock.Now().Sub(s.began) < firstLists {
+		return // a set without the workers that run would take them from the doors
+	}
+	set := s.workerSet()
 	if old != nil {
 		set.Epoch, set.Version = old.Epoch, old.Version
 		if s.epoch == old.Epoch && reflect.DeepEqual(*old, set) {
@@ -33,6 +36,20 @@ func (s *Supervisor) publish() {
 	for _, d := range s.doors {
 		d.wake()
 	}
+}
+
+// firstLists is how long a new supervisor waits for drivers that do not answer
+// before it publishes what the others run.
+const firstLists = 15 * time.Second
+
+// allListed says whether every driver has answered.
+func (s *Supervisor) allListed() bool {
+	for name := range s.drivers {
+		if !s.listed[name] {
+			return false
+		}
+	}
+	return true
 }
 
 // workerSet is what every door is to serve now.
