@@ -63,7 +63,11 @@ const writeWithin = 30 * time.Second
 // hijack takes the connection out of fasthttp and runs the stream in a
 // goroutine of its own, which holds nothing of fasthttp's.
 func (x *exchange) hijack(ctx *fasthttp.RequestCtx) {
-	x.body = ctx.Request.SwapBody(nil)
+	if len(x.body) <= bufSize {
+		x.body = append([]byte(nil), x.body...) // fasthttp's buffer is larger, and wanted for the next request
+	} else {
+		x.body = ctx.Request.SwapBody(nil)
+	}
 	x.s = &stream{x: x, between: true}
 	x.s.ids = x.resumable()
 	x.s.plain = x.s.ids && x.plainAsked()

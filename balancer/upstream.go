@@ -91,7 +91,19 @@ func (u *upstream) get(fresh bool) (*upConn, error) {
 	return u.dial()
 }
 
-func (u *upstream) dial() (*upConn, error) {
+// dial makes a connection, in a goroutine of its own: resolving and connecting
+// grow a stack, and a stream's goroutine would keep it.
+func (u *upstream) dial() (c *upConn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c, err = u.connect()
+	}()
+	<-done
+	return c, err
+}
+
+func (u *upstream) connect() (*upConn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialWithin)
 	defer cancel()
 	nc, err := (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}).DialContext(ctx, "tcp", u.addr)
