@@ -1,0 +1,50 @@
+package launch
+
+import (
+	"sync"
+	"testing"
+)
+
+// TestQuestions asks the demonstration model 200 held-out questions of each
+// kind, greedy, by HTTP, and wants nine of ten answered exactly.
+func TestQuestions(t *testing.T) {
+	hs := demoServer(t, "--max-num-seqs", "128")
+	list := questions(t)
+	right, asked := map[string]int{}, map[string]int{}
+	var kinds []string
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, 96)
+	for _, q := range list {
+		if asked[q.Kind]++; asked[q.Kind] == 1 {
+			kinds = append(kinds, q.Kind)
+		}
+		turn <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			var a struct {
+				Choices []struct {
+					Message struct{ Content string }
+					Finish  string `json:"finish_reason"`
+				}
+			}
+			body := map[string]any{"messages": []map[string]string{{"role": "user", "content": q.Question}}, "temperature": 0, "max_tokens": 1100}
+			if err := postJSON(hs.URL+"/v1/chat/completions", body, &a); err != nil {
+				t.Error(err)
+				return
+			}
+			if c := a.Choices[0]; c.Message.Content == q.Answer && c.Finish == "stop" {
+				mu.Lock()
+				right[q.Kind]++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for _, k := range kinds {
+		t.Logf("%-12s %3d of %d", k, right[k], asked[k])
+		if asked[k] != 200 || right[k] < asked[k]*9/10 {
+			t.Errorf("%s: %d of %d answers are right; want at least nine of ten of 200", k, right[k], asked[k])
+		}
+	}
+}
