@@ -65,7 +65,7 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 	}
 	p.config.Cmd = c.Command
 	if c.Command == nil {
-		p.config.Cmd = arguments(spec, port)
+		p.config.Cmd = arguments(spec, p.host.NetworkMode.IsHost(), port)
 	}
 	return p, nil
 }
@@ -128,10 +128,15 @@ func environment(spec driver.Spec) []string {
 	return out
 }
 
-// arguments are the flags of `vllm serve`.
-func arguments(spec driver.Spec, port int) []string {
+// arguments are the flags of `vllm serve`. On the host's own network the
+// engine listens on the loopback: the door alone is for the others.
+func arguments(spec driver.Spec, onHost bool, port int) []string {
 	e := spec.Engine
-	args := []string{"--host", "0.0.0.0", "--port", strconv.Itoa(port)}
+	address := "0.0.0.0"
+	if onHost {
+		address = "127.0.0.1"
+	}
+	args := []string{"--host", address, "--port", strconv.Itoa(port)}
 	if e.Model != "" {
 		args = append([]string{"--model", e.Model}, args...)
 	}
