@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -73,8 +74,12 @@ type bpeFile struct {
 type mergeList [][2]string
 
 func (m *mergeList) UnmarshalJSON(data []byte) error {
-	var pairs [][]string
-	if err := json.Unmarshal(data, &pairs); err == nil {
+	rest := bytes.TrimLeft(data, "[ \t\r\n")
+	if bytes.Count(data[:len(data)-len(rest)], []byte("[")) == 2 {
+		var pairs [][]string
+		if err := json.Unmarshal(data, &pairs); err != nil {
+			return err
+		}
 		*m = make(mergeList, len(pairs))
 		for i, p := range pairs {
 			if len(p) != 2 {
