@@ -18,6 +18,7 @@ import (
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
@@ -111,6 +112,7 @@ func (l *lab) close() {
 		return
 	}
 	l.stop()
+	_ = unix.Unmount(l.dir+"/exec/netns/default", unix.MNT_DETACH) // dockerd leaves it behind
 	os.RemoveAll(l.dir)
 }
 
