@@ -110,6 +110,9 @@ func TestVectors(t *testing.T) {
 			per := len(texts) / len(want)
 			bad := 0
 			for i, w := range want {
+				if raceDetector && i%10 != 0 {
+					continue // races show in the tenth part, too
+				}
 				if got := answers(tok, texts[i*per:(i+1)*per]); got != w {
 					if bad++; bad <= 3 {
 						t.Errorf("strings %d to %d: digest %s; want %s (testdata/vectors.py show %s N prints one answer)", i*per, (i+1)*per-1, got, w, name)
