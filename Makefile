@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build test test-prepare test-go test-race test-clients test-docker test-pocl lint fuzz bench bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
+.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl lint fuzz bench bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -50,6 +50,28 @@ lint: ## gofmt, go vet, and the repository's own rules
 
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	@test/fuzz $(or $(FUZZTIME),20s)
+
+images: ## container images from our own binaries, with no registry
+	@compose/images
+
+deb: ## a Debian package
+	@compose/deb
+
+bench: bench-door bench-routing bench-rotation bench-models bench-tokenizers bench-plugins ## every benchmark, one after the other
+
+bench-models: ## load, prompt and token of every family at one shape
+	$(GO) test ./worker/model -run '^$$' -bench Models -benchtime 3x
+
+bench-models-short:
+	$(GO) test ./worker/model -run '^$$' -bench Models -benchtime 1x
+
+bench-tokenizers: test-prepare ## our tokenizers beside Hugging Face's, on one thread
+	build/clients/python/bin/pip install --quiet tokenizers==0.23.3
+	$(GO) run ./worker/tokenizer/bench -python build/clients/python/bin/python
+
+bench-tokenizers-short: test-prepare
+	build/clients/python/bin/pip install --quiet tokenizers==0.23.3
+	$(GO) run ./worker/tokenizer/bench -short -python build/clients/python/bin/python
 
 bench-door: build ## the door beside nginx and HAProxy on the same upstreams, in turns
 	$(GO) run ./balancer/bench

@@ -288,6 +288,7 @@ func (d *Door) stopAll() {
 		w.up.Load().retire()
 	}
 	d.wg.Wait()
+	d.current().ext.Close()
 	d.errands.CloseIdleConnections()
 }
 

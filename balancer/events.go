@@ -47,6 +47,9 @@ func (s *stream) pass(b []byte) error {
 	if n > 0 {
 		s.batch(n)
 	}
+	if err := s.rewrite(o); err != nil {
+		return err
+	}
 	return s.flush(o)
 }
 

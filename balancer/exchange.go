@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"roundhouse/balancer/extend"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/wire"
 )
@@ -84,7 +85,8 @@ type exchange struct {
 	first   int64 // when the first event or answer was relayed
 	s       *stream
 	series  *series
-	chunks  []uint64 // prompt-chunk digests
+	chunks  []uint64     // prompt-chunk digests
+	pass    *extend.Pass // its way through the filters; nil: there are none
 }
 
 // The phases of an exchange, as the in-flight list shows them.

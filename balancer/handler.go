@@ -88,6 +88,12 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 	x.close = h.ConnectionClose() || d.draining.Load()
 	x.booked = g.takeBooked()
 	x.body = ctx.Request.Body() // fasthttp's, until hijack takes it
+	k, refused := x.filtered(ctx, k)
+	if refused != nil {
+		d.memory.give(x.booked)
+		return refused
+	}
+	x.key = k
 	if f := x.read(h, &f, k); f != nil {
 		d.memory.give(x.booked)
 		return f

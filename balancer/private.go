@@ -68,6 +68,7 @@ func (d *Door) Private() http.Handler {
 		}
 		http.Error(w, "no decision is kept for this request", http.StatusNotFound)
 	})
+	m.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.current().ext.Stats()) })
 	m.HandleFunc("POST /shutdown", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		d.once.Do(func() { close(d.shutdown) })

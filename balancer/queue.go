@@ -214,6 +214,7 @@ func (f *flow) serve(c *class, q *queue, p *pool, d *Door) (served, full bool) {
 func (x *exchange) place() *failure {
 	p, d := x.pool, x.d
 	x.prepare()
+	x.askPolicy()
 	if p.queue.n.Load() == 0 || x.s != nil && x.s.resumed {
 		verdict, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
 		if verdict != ledger.Picked && x.ask.Prefer != nil && !x.bound {

@@ -20,6 +20,9 @@ func (s *stream) marks(b []byte) []byte {
 	}
 	b = append(b, "x-roundhouse-queue-ms: "...)
 	b = strconv.AppendInt(b, x.queued/1e6, 10)
+	for _, f := range x.replyFields() {
+		b = append(append(append(append(b, "\r\n"...), f[0]...), ": "...), f[1]...)
+	}
 	return append(b, "\r\n"...)
 }
 

@@ -86,6 +86,9 @@ func rendezvous(session, node string, weight float64) float64 {
 // find resolves the model that a client asked for into a target and a pool.
 func (x *exchange) find(v *view, sessionHeader string) *failure {
 	name := x.peek.Model
+	if x.pass != nil && x.pass.Route != "" {
+		name = x.pass.Route
+	}
 	if name == "" {
 		if len(v.models) != 1 {
 			return badRequest("model", "the field \"model\" is missing")

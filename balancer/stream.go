@@ -178,6 +178,9 @@ func (x *exchange) plain(a *wire.Answer) (again, keep bool) {
 // badly. It reports whether the stream goes on elsewhere.
 func (x *exchange) broke(err error) bool {
 	s := x.s
+	if err == errFiltered {
+		return s.fail(filterFailed)
+	}
 	if err == errWriting || x.over() {
 		x.cancel(causeClient)
 		return x.stopped()

@@ -41,6 +41,10 @@ func (x *exchange) unary(ctx *fasthttp.RequestCtx) {
 		body, err := x.readAnswer(&a)
 		if err == nil {
 			x.settle(a.Status, body)
+			if body, f = x.rewrite(body); f != nil {
+				x.refuse(ctx, f)
+				return
+			}
 			x.respond(ctx, a.Status, ctype, after, disposition, body)
 			return
 		}
@@ -140,6 +144,9 @@ func (x *exchange) mark(h *fasthttp.ResponseHeader) {
 		h.Set("x-roundhouse-worker", w.id)
 	}
 	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.queued/1e6, 10))
+	for _, f := range x.replyFields() {
+		h.Set(f[0], f[1])
+	}
 }
 
 // refuse answers with an error of the door's own.
@@ -198,6 +205,7 @@ func (x *exchange) finish() {
 	if x.outcome == "" {
 		x.outcome = outcomeOf(x.status)
 	}
+	x.tellFilters()
 	x.d.metrics.ended(x)
 	x.d.logAccess(x)
 }

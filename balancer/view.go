@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/extend"
 	"roundhouse/balancer/ledger"
 	"roundhouse/configs"
 )
@@ -23,6 +24,7 @@ type view struct {
 	models  map[string]*target // by served name
 	keys    *keyring
 	tls     *tls.Config // nil: plain HTTP
+	ext     *extend.Set // nil: no plugins
 }
 
 // target is a model and the pools that serve it.
@@ -59,6 +61,9 @@ func (d *Door) apply(set control.WorkerSet) error {
 		if err := d.applyPool(v, old, &set.Pools[i], &set, kept); err != nil {
 			return err
 		}
+	}
+	if v.ext, err = extend.Apply(old.ext, set.Plugins, d.log); err != nil {
+		return fmt.Errorf("plugins: %w", err)
 	}
 	v.routes = makeRoutes(set.Routes, old)
 	v.models = mapModels(v)
@@ -133,6 +138,8 @@ func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet
 		workers = append(workers, w)
 		accts = append(accts, w.acct)
 	}
+	plugin, _ := extend.PolicyName(cfg.Policy)
+	p.plugin.Store(&plugin)
 	policy, ok := ledger.ParsePolicy(cfg.Policy)
 	if !ok {
 		policy = ledger.LeastKV

@@ -10,6 +10,7 @@
 //	DELETE /requests/{id}         204, or 404
 //	GET    /queue                 Queue
 //	GET    /decisions/{id}        Decision, or 404
+//	GET    /plugins               the state of the door's plugins
 //	POST   /shutdown              drain this door and end it
 //
 // Rules: a door refuses a set whose Epoch is lower than the highest it has

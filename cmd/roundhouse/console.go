@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -128,6 +129,13 @@ func (c *console) load(path string) (*configs.Config, error) {
 	cfg, err := configs.Load(path, c.env)
 	if err != nil {
 		return nil, &codedError{exitUsage, err}
+	}
+	// A plugin's path is relative to the file that names it: the door, which runs it,
+	// stands elsewhere.
+	for i := range cfg.Plugins {
+		if p := &cfg.Plugins[i]; !filepath.IsAbs(p.Path) {
+			p.Path = filepath.Join(filepath.Dir(path), p.Path)
+		}
 	}
 	return cfg, nil
 }

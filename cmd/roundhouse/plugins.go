@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +33,7 @@ asked what it is, and ended. Those of a running roundhouse are not touched.`,
 			stats := make([]plugins.Stats, len(cfg.Plugins))
 			failed := false
 			for i, p := range cfg.Plugins {
-				stats[i] = tryPlugin(cmd.Context(), file, p)
+				stats[i] = tryPlugin(cmd.Context(), p)
 				failed = failed || stats[i].State != "running"
 			}
 			if err := c.printPlugins(stats, asJSON); err != nil {
@@ -54,16 +53,11 @@ asked what it is, and ended. Those of a running roundhouse are not touched.`,
 	return cmd
 }
 
-// tryPlugin runs one plugin until it has shaken hands. A relative path is
-// relative to the configuration's folder.
-func tryPlugin(ctx context.Context, file string, p configs.Plugin) plugins.Stats {
-	path := p.Path
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(file), path)
-	}
+// tryPlugin runs one plugin until it has shaken hands.
+func tryPlugin(ctx context.Context, p configs.Plugin) plugins.Stats {
 	ctx, cancel := context.WithTimeout(ctx, 11*time.Second)
 	defer cancel()
-	running := plugins.Start(plugins.Spec{Name: p.Name, Kind: p.Kind, Path: path, SHA256: p.SHA256, Open: p.OnFailure == "open", User: p.User},
+	running := plugins.Start(plugins.Spec{Name: p.Name, Kind: p.Kind, Path: p.Path, SHA256: p.SHA256, Open: p.OnFailure == "open", User: p.User},
 		plugins.Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	defer running.Close()
 	for {

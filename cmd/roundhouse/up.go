@@ -18,6 +18,7 @@ import (
 	"roundhouse/configs"
 	"roundhouse/supervisor"
 	"roundhouse/supervisor/docker"
+	"roundhouse/supervisor/extend"
 	"roundhouse/worker/api"
 )
 
@@ -105,10 +106,17 @@ func (c *console) supervise(ctx context.Context, f upFlags, doors []string) erro
 	verify, _ := c.env("DOCKER_TLS_VERIFY")
 	host.TLSVerify = verify != ""
 	_, outside := os.Stat("/.dockerenv")
+	worker, log := filepath.Join(filepath.Dir(program), "roundhouse-worker"), logger(c.err, cfg.Log)
+	ext, err := extend.Open(cfg.Plugins, worker, log)
+	if err != nil {
+		return err
+	}
+	defer ext.Close()
 	s, err := supervisor.New(supervisor.Options{
+		OpenDriver: ext.Driver, Notify: ext.Notify,
 		Config: cfg, Load: func() (*configs.Config, error) { return f.read(c) },
-		Program: program, Worker: filepath.Join(filepath.Dir(program), "roundhouse-worker"),
-		Env: handedOn(os.Environ()), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: host, Inside: outside == nil, Log: logger(c.err, cfg.Log),
+		Program: program, Worker: worker,
+		Env: handedOn(os.Environ()), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: host, Inside: outside == nil, Log: log,
 	})
 	if err != nil {
 		return c.goBack(err)
