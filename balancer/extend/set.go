@@ -3,6 +3,7 @@ package extend
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"roundhouse/configs"
@@ -20,6 +21,7 @@ type Set struct {
 	filters []filter
 	ends    chan end
 	ended   chan struct{}
+	close   *sync.Once // of ends: a set and its successors share it
 }
 
 // filter is one plugin that sees requests.
@@ -43,10 +45,10 @@ func Apply(old *Set, all []configs.Plugin, log *slog.Logger) (*Set, error) {
 	}
 	s := &Set{log: log}
 	if old != nil {
-		s.host, s.ends, s.ended = old.host, old.ends, old.ended
+		s.host, s.ends, s.ended, s.close = old.host, old.ends, old.ended, old.close
 	} else {
 		s.host = plugins.NewHost(plugins.Options{Log: log})
-		s.ends, s.ended = make(chan end, mostEnds), make(chan struct{})
+		s.ends, s.ended, s.close = make(chan end, mostEnds), make(chan struct{}), new(sync.Once)
 		go s.tellEnds()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
@@ -75,7 +77,7 @@ func (s *Set) Close() {
 	if s == nil {
 		return
 	}
-	close(s.ends)
+	s.close.Do(func() { close(s.ends) })
 	<-s.ended
 	s.host.Close()
 }

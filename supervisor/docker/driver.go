@@ -102,6 +102,7 @@ func (d *Driver) wake() {
 func (d *Driver) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		messages, errs := d.engine.Events(ctx, events.ListOptions{Filters: filters.NewArgs(filters.Arg("type", "container"))})
+		d.wake() // the stream begins now; what happened before it is found by listing
 		for open := true; open; {
 			select {
 			case _, open = <-messages:

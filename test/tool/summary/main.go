@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -87,12 +88,26 @@ func summarise(in io.Reader, out io.Writer) (counts, error) {
 				c.failed++
 			}
 			fmt.Fprintf(out, "FAIL  %s\n%s", key, strings.Join(outputs[key], ""))
+			if e.Test == "" {
+				unfinished(out, outputs, key)
+			}
 		default:
 			continue
 		}
 		delete(outputs, key)
 	}
 	return c, scan.Err()
+}
+
+// unfinished writes what the tests of a package had said that never ended: a panic or
+// a timeout ends the package in the middle of them.
+func unfinished(out io.Writer, outputs map[string][]string, pkg string) {
+	for _, key := range slices.Sorted(maps.Keys(outputs)) {
+		if key != pkg && strings.HasPrefix(key, pkg) {
+			fmt.Fprintf(out, "  not ended: %s\n%s", key, strings.Join(outputs[key], ""))
+			delete(outputs, key)
+		}
+	}
 }
 
 // reason finds the words of a t.Skip among a test's output.
