@@ -74,6 +74,7 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("GET /api/requests", s.relay)
 	mux.HandleFunc("DELETE /api/requests/{id}", s.relay)
 	mux.HandleFunc("GET /api/decisions/{id}", s.relay)
+	mux.HandleFunc("GET /api/plugins", s.servePlugins)
 	mux.HandleFunc("GET /metrics", s.serveMetrics)
 	mux.HandleFunc("POST /api/reload", s.answer(s.reload))
 	mux.HandleFunc("POST /api/workers/{pool}/{name}/{verb}", s.answer(s.commandWorker))

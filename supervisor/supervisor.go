@@ -41,6 +41,9 @@ type Options struct {
 	Docker  docker.Host
 	// OpenDriver opens what driver = "plugin:<name>" stands for. Nil: nothing.
 	OpenDriver func(name, instance string) (driver.Driver, error)
+	// Plugins is what the supervisor's own plugins say of themselves, ready for JSON.
+	// Nil: there are none.
+	Plugins func() []any
 	// Notify is told every event; it must not wait. Nil: nobody is.
 	Notify func(journal.Event)
 	Inside bool // the door stands in a container on the workers' network

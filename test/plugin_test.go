@@ -99,9 +99,36 @@ func TestPlugins(t *testing.T) {
 	if out, err := exec.CommandContext(ctx, program(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput(); err != nil {
 		t.Errorf("rotate: %v\n%s", err, out)
 	}
+	if out, err := exec.CommandContext(ctx, program(t, "roundhouse"), "plugins", "--admin", s.Admin).CombinedOutput(); err != nil || strings.Count(string(out), "running") != 4 {
+		t.Errorf("roundhouse plugins: %v\n%s", err, out)
+	}
 	poll(t, 20*time.Second, "the rotation told to the webhook", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Contains(told.String(), "rotation")
 	}, told.String)
+}
+
+// TestPluginDriver runs the workers by a driver that lives in a plugin, and rotates
+// them.
+func TestPluginDriver(t *testing.T) {
+	dir := t.TempDir()
+	block := plugin(t, dir, "localdriver", "driver")
+	pool := strings.Replace(fmt.Sprintf(twoWorkers, ""), `driver  = "process"`, `driver  = "plugin:localdriver"`, 1)
+	s := start(t, block+pool)
+	if err := count(t.Context(), s.Door, 1, 40); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, program(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput(); err != nil {
+		t.Errorf("rotate: %v\n%s", err, out)
+	}
+	if err := count(t.Context(), s.Door, 1, 40); err != nil {
+		t.Error(err)
+	}
+	out, err := exec.CommandContext(ctx, program(t, "roundhouse"), "plugins", "--admin", s.Admin).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "localdriver") || !strings.Contains(string(out), "running") {
+		t.Errorf("roundhouse plugins: %v\n%s", err, out)
+	}
 }

@@ -107,14 +107,21 @@ func (c *console) supervise(ctx context.Context, f upFlags, doors []string) erro
 	host.TLSVerify = verify != ""
 	_, outside := os.Stat("/.dockerenv")
 	worker, log := filepath.Join(filepath.Dir(program), "roundhouse-worker"), logger(c.err, cfg.Log)
-	ext, err := extend.Open(cfg.Plugins, worker, log)
-	if err != nil {
+	ext := extend.New(worker, log)
+	defer ext.Close()
+	if err := ext.Apply(cfg.Plugins); err != nil {
 		return err
 	}
-	defer ext.Close()
+	load := func() (*configs.Config, error) {
+		cfg, err := f.read(c)
+		if err != nil {
+			return nil, err
+		}
+		return cfg, ext.Apply(cfg.Plugins)
+	}
 	s, err := supervisor.New(supervisor.Options{
-		OpenDriver: ext.Driver, Notify: ext.Notify,
-		Config: cfg, Load: func() (*configs.Config, error) { return f.read(c) },
+		OpenDriver: ext.Driver, Notify: ext.Notify, Plugins: ext.Stats,
+		Config: cfg, Load: load,
 		Program: program, Worker: worker,
 		Env: handedOn(os.Environ()), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: host, Inside: outside == nil, Log: log,
 	})

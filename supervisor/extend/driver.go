@@ -19,8 +19,8 @@ import (
 // Driver is a driver that lives in a plugin. The plugin decides nothing: it starts,
 // stops and lists, and its list is the truth.
 type Driver struct {
-	plugin   *plugins.Plugin
-	instance string // names what belongs to this supervisor
+	plugin   func() *plugins.Plugin // the one that serves now; nil: none
+	instance string                 // names what belongs to this supervisor
 	command  []string
 	changed  chan struct{}
 	stop     context.CancelFunc
@@ -29,9 +29,9 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
-// NewDriver makes a driver of a running plugin. worker is the program that serves
-// where a pool names no command of its own.
-func NewDriver(p *plugins.Plugin, instance, worker string) *Driver {
+// NewDriver makes a driver of a plugin, which may be another one after a reload. worker
+// is the program that serves where a pool names no command of its own.
+func NewDriver(p func() *plugins.Plugin, instance, worker string) *Driver {
 	ctx, stop := context.WithCancel(context.Background())
 	d := &Driver{plugin: p, instance: instance, command: []string{worker},
 		changed: make(chan struct{}, 1), stop: stop, stopped: make(chan struct{})}
@@ -41,7 +41,20 @@ func NewDriver(p *plugins.Plugin, instance, worker string) *Driver {
 
 // call asks the plugin.
 func (d *Driver) call(ctx context.Context, fn func(ctx context.Context, c pb.DriverClient) error) error {
-	return d.plugin.Call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error { return fn(ctx, pb.NewDriverClient(conn)) })
+	p := d.plugin()
+	if p == nil {
+		return plugins.ErrNotRunning
+	}
+	return p.Call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error { return fn(ctx, pb.NewDriverClient(conn)) })
+}
+
+// stream runs a long call of the plugin.
+func (d *Driver) stream(ctx context.Context, fn func(ctx context.Context, conn *grpc.ClientConn) error) error {
+	p := d.plugin()
+	if p == nil {
+		return plugins.ErrNotRunning
+	}
+	return p.Stream(ctx, fn)
 }
 
 // Start implements driver.Driver.
@@ -129,7 +142,7 @@ func instanceOf(f *pb.Found) driver.Instance {
 func (d *Driver) Logs(ctx context.Context, id string, o driver.LogOptions) (io.ReadCloser, error) {
 	r, w := io.Pipe()
 	go func() {
-		w.CloseWithError(d.plugin.Stream(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		w.CloseWithError(d.stream(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 			in, err := pb.NewDriverClient(conn).Logs(ctx, &pb.LogsRequest{Instance: d.instance, Id: id, Tail: int32(o.Tail), Follow: o.Follow})
 			if err != nil {
 				return err
@@ -162,7 +175,7 @@ func (d *Driver) Close() error {
 func (d *Driver) watch(ctx context.Context) {
 	defer close(d.stopped)
 	for ctx.Err() == nil {
-		d.plugin.Stream(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		d.stream(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 			in, err := pb.NewDriverClient(conn).Events(ctx, &pb.EventsRequest{Instance: d.instance})
 			for err == nil {
 				d.hint()
