@@ -226,13 +226,26 @@ func (x *exchange) place() *failure {
 			x.placed(reason)
 			return nil
 		case ledger.TooLong:
-			return badRequest("messages", "the prompt has about %d tokens, more than any worker of pool %q can take", x.ask.Prompt, p.name)
+			return x.tooLong()
 		}
 		if x.bound && x.ask.Prefer.Generation(d.ledger) == 0 {
 			return notFound("the worker that holds this response is not there any more")
 		}
 	}
 	return x.wait()
+}
+
+// tooLong refuses a prompt that no worker's context holds, in the words by which
+// clients know it.
+func (x *exchange) tooLong() *failure {
+	longest := int64(0)
+	for _, w := range *x.pool.workers.Load() {
+		longest = max(longest, x.d.ledger.View(w.acct, x.ask.Now).MaxLen)
+	}
+	f := badRequest("messages", "This model's maximum context length is %d tokens. However, your prompt contains about %d input tokens. "+
+		"Please reduce the length of the input prompt.", longest, x.ask.Prompt)
+	f.code = "context_length_exceeded"
+	return f
 }
 
 // placed enters what a choice decided.
@@ -330,7 +343,7 @@ func (x *exchange) granted(g grant) *failure {
 	x.wake = nil
 	x.mu.Unlock()
 	if g.verdict == ledger.TooLong {
-		return badRequest("messages", "the prompt has about %d tokens, more than any worker of pool %q can take", x.ask.Prompt, x.pool.name)
+		return x.tooLong()
 	}
 	x.placed(g.reason)
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
 	"github.com/docker/docker/pkg/stdcopy"
 
 	"roundhouse/supervisor/driver"
@@ -42,8 +43,12 @@ type Driver struct {
 	instance string // the value of labelInstance
 	inside   bool   // the door stands in a container on the workers' network
 	changed  chan struct{}
-	cancel   context.CancelFunc
-	group    sync.WaitGroup
+
+	version sync.Mutex // held while the version of the API is settled
+	agreed  bool
+
+	cancel context.CancelFunc
+	group  sync.WaitGroup
 
 	mu        sync.Mutex
 	takeovers map[string]driver.Spec // by the name of the container that is taken over
@@ -101,6 +106,10 @@ func (d *Driver) wake() {
 // nothing about what was missed, so everything is listed again.
 func (d *Driver) watch(ctx context.Context) {
 	for ctx.Err() == nil {
+		if d.agree(ctx) != nil {
+			wait(ctx, time.Second)
+			continue
+		}
 		messages, errs := d.engine.Events(ctx, events.ListOptions{Filters: filters.NewArgs(filters.Arg("type", "container"))})
 		d.wake() // the stream begins now; what happened before it is found by listing
 		for open := true; open; {
@@ -112,11 +121,36 @@ func (d *Driver) watch(ctx context.Context) {
 			}
 		}
 		d.wake()
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
+		wait(ctx, time.Second)
 	}
+}
+
+func wait(ctx context.Context, t time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(t):
+	}
+}
+
+// agree settles the version of the API with the engine, once, before anything else is
+// asked of it: the client would do so by itself, and races where two calls are its first.
+func (d *Driver) agree(ctx context.Context) error {
+	d.version.Lock()
+	defer d.version.Unlock()
+	if d.agreed {
+		return nil
+	}
+	if c, ok := d.engine.(*client.Client); ok {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		ping, err := c.Ping(ctx)
+		if err != nil {
+			return err
+		}
+		c.NegotiateAPIVersionPing(ping)
+	}
+	d.agreed = true
+	return nil
 }
 
 // Name is what a worker's container is called.
@@ -128,11 +162,19 @@ func Name(spec driver.Spec) string {
 }
 
 // Prepare pulls the image if it must.
-func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error { return d.image(ctx, spec) }
+func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
+	if err := d.agree(ctx); err != nil {
+		return err
+	}
+	return d.image(ctx, spec)
+}
 
 // Start pulls the image if it must, takes away the worker's last container,
 // and starts a new one. Whatever fails, no container of this start is left.
 func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
+	if err := d.agree(ctx); err != nil {
+		return err
+	}
 	if err := d.image(ctx, spec); err != nil {
 		return err
 	}
@@ -247,6 +289,9 @@ func name(names []string) string {
 // Stop ends a worker's container. One that is taken over loses its restart
 // policy first, or the engine would bring it back.
 func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace time.Duration) error {
+	if err := d.agree(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, grace+2*callTimeout)
 	defer cancel()
 	list, err := d.ours(ctx, id)
@@ -286,6 +331,9 @@ func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace t
 
 // Logs opens a container's output.
 func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions) (io.ReadCloser, error) {
+	if err := d.agree(ctx); err != nil {
+		return nil, err
+	}
 	list, err := d.ours(ctx, id)
 	if err != nil {
 		return nil, err

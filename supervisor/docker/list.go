@@ -15,6 +15,9 @@ import (
 // List returns the newest container of every worker, and the containers that
 // are taken over for workers that have none of their own yet.
 func (d *Driver) List(ctx context.Context) ([]driver.Instance, error) {
+	if err := d.agree(ctx); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list, err := d.ours(ctx, "")

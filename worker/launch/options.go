@@ -3,13 +3,11 @@ package launch
 import (
 	"encoding/json"
 	"fmt"
+	"roundhouse/worker/parser"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"roundhouse/kernels/xpu"
-	"roundhouse/worker/parser"
 )
 
 // Options are what a worker is started with. ParseServe fills them in.
@@ -48,10 +46,11 @@ type Options struct {
 	LegacyMetrics    bool
 	DevMode          bool
 	BodyLimit        int64
-	Task             string        // "": what the model is
-	GPU              xpu.Selection // which GPUs the environment shows
-	Utilization      float64       // share of a GPU's memory that may be taken
-	Caches           []string      // where models by name are looked for
+	Task             string   // "": what the model is
+	GPUMask          string   // ZE_AFFINITY_MASK: which GPUs the environment shows
+	GPUSelector      string   // ONEAPI_DEVICE_SELECTOR, likewise
+	Utilization      float64  // share of a GPU's memory that may be taken
+	Caches           []string // where models by name are looked for
 	Warnings         []string
 }
 
@@ -94,7 +93,7 @@ func ParseServe(args []string, getenv func(string) string) (Options, error) {
 		o.KVBytes = int64(gib * (1 << 30))
 	}
 	o.DevMode = getenv("VLLM_SERVER_DEV_MODE") == "1"
-	o.GPU = xpu.Selection{Mask: getenv("ZE_AFFINITY_MASK"), Selector: getenv("ONEAPI_DEVICE_SELECTOR")}
+	o.GPUMask, o.GPUSelector = getenv("ZE_AFFINITY_MASK"), getenv("ONEAPI_DEVICE_SELECTOR")
 	o.Caches = caches(getenv)
 	return o, o.check()
 }

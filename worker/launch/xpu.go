@@ -1,3 +1,5 @@
+//go:build !noxpu
+
 package launch
 
 import (
@@ -6,7 +8,6 @@ import (
 	"roundhouse/kernels"
 	"roundhouse/kernels/xpu"
 	"roundhouse/kernels/xpu/cl"
-	"roundhouse/worker/model"
 )
 
 // openXPU opens the GPU that --device xpu:NAME names.
@@ -16,9 +17,7 @@ func openXPU(o *Options, name string) (kernels.Backend, error) {
 	if err != nil {
 		return nil, bad(err)
 	}
-	s := o.GPU
-	s.Name = name
-	d, err := xpu.Find(lib, s)
+	d, err := xpu.Find(lib, xpu.Selection{Name: name, Mask: o.GPUMask, Selector: o.GPUSelector})
 	if err != nil {
 		return nil, bad(err)
 	}
@@ -27,18 +26,4 @@ func openXPU(o *Options, name string) (kernels.Backend, error) {
 		return nil, bad(err)
 	}
 	return be, nil
-}
-
-// deviceBytes is what a device has left for keys and values once weights and the
-// activations of the largest step are there; ok is false for host memory, whose
-// budget is another.
-func deviceBytes(o *Options, m *model.Model, be kernels.Backend) (bytes int64, ok bool) {
-	d, ok := be.(interface{ Free() int64 })
-	if !ok {
-		return 0, false
-	}
-	cfg := m.Config()
-	// A step holds a few values of its widest layer and one of the vocabulary.
-	step := int64(o.MaxBatched)*int64(cfg.Hidden)*64 + 4*int64(o.MaxSeqs)*int64(cfg.Vocab)
-	return d.Free() - m.WeightBytes(format(o)) - step, true
 }
