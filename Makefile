@@ -42,6 +42,7 @@ test-docker: ## images, compose files, dashboards and alert rules, on a real Doc
 
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
 	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl
+	$(GO) test -tags pocl -timeout 20m -json -run 'XPU$$' ./worker/launch | $(GO) run ./test/tool/summary 'pocl, end to end'
 
 lint: ## gofmt, go vet, and the repository's own rules
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt: the files above are not formatted'; exit 1; }

@@ -116,9 +116,12 @@ func golden(t *testing.T) []goldenPrompt {
 // TestGoldenTokens compares greedy tokens with those of transformers. Where
 // the two best logits are as good as equal there, another order of sums may
 // choose otherwise, and the comparison ends.
-func TestGoldenTokens(t *testing.T) {
+func TestGoldenTokens(t *testing.T) { goldenTokens(t, "--dtype", "float32") }
+
+func goldenTokens(t *testing.T, args ...string) {
+	t.Helper()
 	const near = 1e-3
-	hs := demoServer(t, "--dtype", "float32")
+	hs := demoServer(t, args...)
 	for _, g := range golden(t) {
 		var a struct {
 			Choices []struct {
