@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -260,8 +262,58 @@ func TestRefused(t *testing.T) {
 	f("not executable", "not executable", func(s *Spec) { os.Chmod(s.Path, 0o644) })
 	f("unknown user", "nobody-of-that-name", func(s *Spec) { s.User = "nobody-of-that-name" })
 	f("rubbish", "no handshake", func(s *Spec) { setMode(t, *s, "rubbish") })
+	f("another protocol", "incompatible", func(s *Spec) { setMode(t, *s, "version") })
 	f("silent", "timeout", func(s *Spec) { setMode(t, *s, "silent") })
 	f("another kind", "it is a policy", func(s *Spec) { s.Kind = sdk.KindFilter })
+}
+
+// A plugin runs as the user that the configuration names.
+func TestAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may start a program as another user")
+	}
+	spec := build(t, "testdata/unruly.go")
+	dir, err := os.MkdirTemp("", "roundhouse-user-") // the user must reach its folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Rename(spec.Path, filepath.Join(dir, "unruly"))); err != nil {
+		t.Fatal(err)
+	}
+	spec.Path, spec.User = filepath.Join(dir, "unruly"), "nobody"
+	setMode(t, spec, "who")
+	p := run(t, spec, Options{})
+	if got, err := order(p, "1"); err != nil || !slices.Equal(got, []string{"65534"}) {
+		t.Fatalf("runs as %v, %v; want nobody's 65534", got, err)
+	}
+}
+
+// Nobody else on the machine can talk to a plugin: its socket lies in a folder that
+// is closed to others, and who has no certificate is not answered.
+func TestSocketIsClosed(t *testing.T) {
+	temp := t.TempDir()
+	unruly(t, "", Options{TempDir: temp})
+	sockets, err := filepath.Glob(filepath.Join(temp, "roundhouse-plugin-*", "plugin*"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("sockets %v, %v", sockets, err)
+	}
+	if info, err := os.Stat(filepath.Dir(sockets[0])); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder of the socket: %v, %v", info.Mode(), err)
+	}
+	c, err := net.Dial("unix", sockets[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	stranger := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	stranger.SetDeadline(time.Now().Add(10 * time.Second))
+	if err := stranger.Handshake(); err == nil {
+		_, err = stranger.Read(make([]byte, 1)) // in TLS 1.3 the refusal comes behind the handshake
+		if err == nil {
+			t.Error("a stranger was answered")
+		}
+	}
 }
 
 // What was checked is what runs, even if the file is swapped meanwhile.

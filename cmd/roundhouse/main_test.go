@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command lines of testdata/script, each beside an admin
 // API that answers with the script's own files.
 func TestScripts(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	plugin "github.com/hashicorp/go-plugin"
+
 	"roundhouse/plugins/pb"
 	"roundhouse/plugins/sdk"
 )
@@ -35,6 +37,8 @@ func (u unruly) Order(ctx context.Context, req *pb.OrderRequest) ([]string, erro
 		for i := range 2000 {
 			fmt.Fprintf(os.Stderr, "line %d\n", i)
 		}
+	case u.mode == "who":
+		return []string{fmt.Sprint(os.Getuid())}, nil
 	case u.mode == "environment":
 		return os.Environ(), nil
 	}
@@ -47,6 +51,8 @@ func main() {
 	switch mode {
 	case "rubbish":
 		fmt.Println("hello, I print before the handshake")
+	case "version":
+		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: sdk.Handshake, VersionedPlugins: map[int]plugin.PluginSet{99: {}}, GRPCServer: plugin.DefaultGRPCServer})
 	case "silent":
 		time.Sleep(time.Hour)
 	}
