@@ -167,6 +167,9 @@ func (s *Supervisor) reload(r *http.Request) (any, error) {
 	if err == nil {
 		err = s.replaceable(cfg)
 	}
+	if err == nil && s.options.Changing != nil {
+		err = s.options.Changing(cfg)
+	}
 	if err != nil {
 		s.reloadErr = err
 		s.eventBy(who(r), "", "", "reload", "refused: "+err.Error())

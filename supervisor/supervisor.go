@@ -41,6 +41,9 @@ type Options struct {
 	Docker  docker.Host
 	// OpenDriver opens what driver = "plugin:<name>" stands for. Nil: nothing.
 	OpenDriver func(name, instance string) (driver.Driver, error)
+	// Changing is told a configuration that passed every check, before it is put in
+	// force; an error refuses it. Nil: nothing is.
+	Changing func(*configs.Config) error
 	// Plugins is what the supervisor's own plugins say of themselves, ready for JSON.
 	// Nil: there are none.
 	Plugins func() []any

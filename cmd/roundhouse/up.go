@@ -112,16 +112,11 @@ func (c *console) supervise(ctx context.Context, f upFlags, doors []string) erro
 	if err := ext.Apply(cfg.Plugins); err != nil {
 		return err
 	}
-	load := func() (*configs.Config, error) {
-		cfg, err := f.read(c)
-		if err != nil {
-			return nil, err
-		}
-		return cfg, ext.Apply(cfg.Plugins)
-	}
 	s, err := supervisor.New(supervisor.Options{
 		OpenDriver: ext.Driver, Notify: ext.Notify, Plugins: ext.Stats,
-		Config: cfg, Load: load,
+		Config: cfg, Load: func() (*configs.Config, error) { return f.read(c) },
+		Changing: func(next *configs.Config) error { return ext.Apply(next.Plugins) },
+
 		Program: program, Worker: worker,
 		Env: handedOn(os.Environ()), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: host, Inside: outside == nil, Log: log,
 	})
