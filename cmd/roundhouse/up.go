@@ -83,7 +83,21 @@ func (f *upFlags) read(c *console) (*configs.Config, error) {
 	if f.file, err = filepath.Abs(f.file); err != nil {
 		return nil, err
 	}
-	return cfg, nil
+	return cfg, checkUsers(cfg.Plugins, os.Geteuid() == 0)
+}
+
+// checkUsers refuses users that a plugin could not become.
+func checkUsers(all []configs.Plugin, root bool) error {
+	for _, p := range all {
+		switch {
+		case p.User == "":
+		case p.Kind == "filter" || p.Kind == "policy":
+			return usageError("plugin %q: user = %q: the door runs filters and policies as its own user, and as root's child it is one that nobody else is; leave user out", p.Name, p.User)
+		case !root:
+			return usageError("plugin %q: user = %q: only root may start a program as another user", p.Name, p.User)
+		}
+	}
+	return nil
 }
 
 // supervise runs a supervisor until it is told to end.
