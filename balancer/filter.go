@@ -55,6 +55,16 @@ func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *key) (*key, *failure) {
 	return k, nil
 }
 
+// filteredPriority takes the priority over that a filter has set.
+func (x *exchange) filteredPriority() {
+	if x.pass == nil {
+		return
+	}
+	if p, ok := priorityOf(x.pass.Priority); ok {
+		x.priority = p
+	}
+}
+
 // named is the configured key of that name, or one without limits: a filter that
 // knows keys of its own accounts to them.
 func (r *keyring) named(name string) *key {

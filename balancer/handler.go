@@ -90,18 +90,16 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 	x.body = ctx.Request.Body() // fasthttp's, until hijack takes it
 	k, refused := x.filtered(ctx, k)
 	if refused != nil {
-		d.memory.give(x.booked)
-		return refused
+		return x.turnAway(refused)
 	}
 	x.key = k
 	if f := x.read(h, &f, k); f != nil {
-		d.memory.give(x.booked)
-		return f
+		return x.turnAway(f)
 	}
+	x.filteredPriority()
 	if k != nil {
 		if f := k.enter(x.wall); f != nil {
-			d.memory.give(x.booked)
-			return f
+			return x.turnAway(f)
 		}
 		x.charged = x.estimate()
 		k.charge(x.charged)
@@ -115,6 +113,14 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 	}
 	x.unary(ctx)
 	return nil
+}
+
+// turnAway ends a request that is refused before it was enlisted.
+func (x *exchange) turnAway(f *failure) *failure {
+	x.d.memory.give(x.booked)
+	x.status, x.outcome = f.status, "refused"
+	x.tellFilters()
+	return f
 }
 
 // headFields are the fields of a head that the door reads, beside those that
