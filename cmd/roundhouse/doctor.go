@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -195,7 +197,8 @@ func (d *doctor) devices() {
 	gpus := device.GPUs(d.sysfs)
 	usable := 0
 	for _, g := range gpus {
-		text := fmt.Sprintf("%s %s, driver %s, node %d, %s", g.PCI, g.Vendor, orNone(g.Driver), g.Node, configs.Size(g.MemoryBytes))
+		text := fmt.Sprintf("%s %s, driver %s, node %d, %s", g.PCI, device.Product(d.sysfs, g), orNone(g.Driver), g.Node, configs.Size(g.MemoryBytes))
+		text += vitals(device.NewMeter(d.sysfs, d.proc, g).Read(time.Now()))
 		switch {
 		case !g.Usable():
 			d.note("note", "gpu", "", "%s; no worker can run on it", text)
@@ -209,6 +212,22 @@ func (d *doctor) devices() {
 	if usable == 0 {
 		d.note("note", "gpu", "", "no GPU that a worker can run on; the demonstration model runs on the CPU")
 	}
+}
+
+// vitals is what a GPU's sensors say; nothing where they say nothing.
+func vitals(r device.Reading) string {
+	var text string
+	for _, v := range []struct {
+		format string
+		value  float64
+	}{
+		{", %.1f GiB used", r.MemoryUsed / (1 << 30)}, {", %.0f MHz", r.Frequency / 1e6}, {", %.0f °C", r.Temperature}, {", %.0f W", r.Power},
+	} {
+		if !math.IsNaN(v.value) {
+			text += fmt.Sprintf(v.format, v.value)
+		}
+	}
+	return text
 }
 
 func orNone(s string) string {

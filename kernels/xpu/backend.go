@@ -62,6 +62,13 @@ func (b *Backend) Name() string {
 	return fmt.Sprintf("xpu %s, %s", b.ctx.Device.Name, b.ctx.Device.Version)
 }
 
+// Identity says which device this is: its name, the version of its driver, and its PCI
+// address, empty where the driver does not say it.
+func (b *Backend) Identity() (name, driver, pci string) {
+	d := b.ctx.Device
+	return d.Name, d.Driver, d.PCI
+}
+
 // take counts memory against the budget.
 func (b *Backend) take(bytes int64) error {
 	if b.taken+bytes > b.memory {

@@ -146,7 +146,7 @@ func assemble(o *Options, name string, cfg model.Config, p plan, w words, exec k
 		Compile:    newCompiler(w.tokenizer, cfg.Vocab, cfg.EOS).compile,
 		ToolParser: toolParser(o), ReasoningParser: o.ReasoningParser,
 		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt],
-		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: log,
+		Device: deviceMetrics(be, "/sys", "/proc"), RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: log,
 	})
 	return &Worker{Engine: e, Server: s, backend: be}
 }

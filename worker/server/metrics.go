@@ -100,6 +100,9 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	m.histograms(&st)
 	m.parsed(s)
 	m.http(s.http)
+	if s.cfg.Device != nil {
+		s.cfg.Device(&t)
+	}
 	w.Header().Set("Content-Type", metrics.ContentType)
 	_, _ = w.Write(t.Bytes())
 }

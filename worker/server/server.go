@@ -48,8 +48,9 @@ type Config struct {
 	MaxLogprobs         int
 	BodyLimit           int64
 	APIKeys             []string
-	CacheConfig         []metrics.Label // of vllm:cache_config_info
-	LegacyMetrics       bool            // without vllm:num_requests_waiting_by_reason, which old scripts stumble over
+	CacheConfig         []metrics.Label       // of vllm:cache_config_info
+	Device              func(t *metrics.Text) // writes the metrics of the device; nil: none
+	LegacyMetrics       bool                  // without vllm:num_requests_waiting_by_reason, which old scripts stumble over
 	PromptTokensDetails bool
 	ForceUsage          bool
 	RequestIDHeaders    bool
