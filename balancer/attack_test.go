@@ -63,7 +63,7 @@ func TestAttacks(t *testing.T) {
 			if want == 200 || want == 404 {
 				enough = 1 // the connection stays open
 			}
-			statuses, closed := r.raw(payload, 5*time.Second, enough)
+			statuses, closed := r.raw(payload, time.Minute, enough)
 			got := 0
 			if len(statuses) > 0 {
 				got = statuses[0]
@@ -199,13 +199,13 @@ func TestPipelining(t *testing.T) {
 		b := fmt.Sprintf(chatBody, stream, "")
 		return fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(b), b)
 	}
-	if got, _ := r.raw(one(false)+one(false), 5*time.Second, 2); fmt.Sprint(got) != "[200 200]" {
+	if got, _ := r.raw(one(false)+one(false), time.Minute, 2); fmt.Sprint(got) != "[200 200]" {
 		t.Errorf("two requests: got %v", got)
 	}
-	if got, closed := r.raw(one(true)+one(false), 5*time.Second, 2); len(got) == 0 || got[0] != 200 || len(got) == 1 && !closed {
+	if got, closed := r.raw(one(true)+one(false), time.Minute, 2); len(got) == 0 || got[0] != 200 || len(got) == 1 && !closed {
 		t.Errorf("a request behind a stream: got %v, closed %v", got, closed)
 	}
-	if got, closed := r.raw(one(false)+"garbage\r\n\r\n", 5*time.Second, 0); fmt.Sprint(got) != "[200 400]" || !closed {
+	if got, closed := r.raw(one(false)+"garbage\r\n\r\n", time.Minute, 0); fmt.Sprint(got) != "[200 400]" || !closed {
 		t.Errorf("garbage behind a request: got %v, closed %v", got, closed)
 	}
 }
@@ -214,11 +214,11 @@ func TestPipelining(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	w := sim.New(sim.Options{Own: true, Words: 1})
 	r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) {
-		s.Door.Limits.HeaderRead = configs.Duration(50 * time.Millisecond)
-		s.Door.Limits.BodyIdle = configs.Duration(50 * time.Millisecond)
+		s.Door.Limits.HeaderRead = configs.Duration(400 * time.Millisecond)
+		s.Door.Limits.BodyIdle = configs.Duration(400 * time.Millisecond)
 	})
 	f := func(name, payload, want string) {
-		if got, closed := r.raw(payload, 5*time.Second, 0); fmt.Sprint(got) != want || !closed {
+		if got, closed := r.raw(payload, time.Minute, 0); fmt.Sprint(got) != want || !closed {
 			t.Errorf("%s: got %v, closed %v; want %s", name, got, closed, want)
 		}
 	}

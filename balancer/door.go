@@ -29,6 +29,8 @@ type Options struct {
 	Log      *slog.Logger // nil: slog.Default
 	// DrainTimeout bounds how long streams may go on after Run's context ends.
 	DrainTimeout time.Duration
+	// PluginDeadline bounds one call of a filter or policy plugin; 0: the host's default.
+	PluginDeadline time.Duration
 }
 
 // Door is one front door.

@@ -57,7 +57,7 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	r.set = control.WorkerSet{Schema: 1, Epoch: 1, Version: 1, Pools: []control.Pool{pool}}
 	r.set.Door.Resume.Enabled = true
 	r.set.Door.Retry = configs.Retry{Attempts: 2, Budget: 0.2}
-	r.set.Door.Queue.MaxWait = configs.Duration(5 * time.Second)
+	r.set.Door.Queue.MaxWait = configs.Duration(time.Minute)
 	if change != nil {
 		change(&r.set)
 	}
@@ -65,7 +65,7 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := balancer.New(balancer.Options{ID: "door-1", Listener: ln, Set: &r.set, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), DrainTimeout: 5 * time.Second})
+	door, err := balancer.New(balancer.Options{ID: "door-1", Listener: ln, Set: &r.set, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), DrainTimeout: time.Minute, PluginDeadline: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

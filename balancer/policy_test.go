@@ -80,7 +80,7 @@ func TestQueue(t *testing.T) {
 	w := sim.New(sim.Options{Own: true, Words: 5, Capacity: 400})
 	w.Hang.Store(true)
 	r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) {
-		s.Door.Queue = configs.Queue{MaxRequests: 3, MaxWait: configs.Duration(300 * time.Millisecond)}
+		s.Door.Queue = configs.Queue{MaxRequests: 3, MaxWait: configs.Duration(50 * time.Millisecond)}
 	})
 	var wg sync.WaitGroup
 	status := make(chan int, 16)
@@ -90,16 +90,31 @@ func TestQueue(t *testing.T) {
 			status <- resp.StatusCode
 		})
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	for range 1 {
-		req, _ := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(okBody))
+	occupy := func() (leave func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		before := w.Served.Load()
+		req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(okBody))
+		if err != nil {
+			t.Fatal(err)
+		}
 		wg.Go(func() {
 			if resp, err := r.client.Do(req); err == nil {
 				resp.Body.Close()
 			}
 		})
+		r.until("the worker is full", func() bool { return w.Served.Load() > before })
+		return cancel
 	}
-	r.until("the worker is full", func() bool { return w.Live.Load() == 1 })
+	leave := occupy()
+	ask("normal")
+	if s := <-status; s != 504 {
+		t.Errorf("waited too long: got %d", s)
+	}
+	set := r.set
+	set.Version, set.Door.Queue.MaxWait = 2, configs.Duration(time.Minute)
+	if _, err := r.door.Apply(set); err != nil {
+		t.Fatal(err)
+	}
 	ask("low")
 	r.until("one waits", func() bool { return len(r.door.Queued()) == 1 })
 	ask("normal")
@@ -115,17 +130,12 @@ func TestQueue(t *testing.T) {
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(got, "queue_full") {
 		t.Errorf("a full queue answers %d %s", resp.StatusCode, got)
 	}
-	for range 3 {
-		if s := <-status; s != 504 {
-			t.Errorf("waited too long: got %d", s)
-		}
-	}
 	w.Hang.Store(false)
-	ask("normal")
-	r.until("one waits", func() bool { return len(r.door.Queued()) == 1 })
-	cancel() // room
-	if s := <-status; s != 200 {
-		t.Errorf("after there was room: got %d", s)
+	leave() // room
+	for range 3 {
+		if s := <-status; s != 200 {
+			t.Errorf("after there was room: got %d", s)
+		}
 	}
 	wg.Wait()
 	if n := len(r.door.Queued()); n != 0 {

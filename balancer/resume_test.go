@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,18 +60,10 @@ func TestReplay(t *testing.T) {
 	f := func(name string, one sim.Options, extra, otherSalt string, whole bool) {
 		t.Run(name, func(t *testing.T) {
 			a, b := sim.New(one), sim.New(one)
+			first := new(atomic.Int64) // whichever worker it is that serves first dies
+			first.Store(5)
+			a.DieOnce, b.DieOnce, b.Salt = first, first, otherSalt
 			r := newRig(t, []*sim.Worker{a, b}, nil)
-			a.Pace, b.Pace = 5*time.Millisecond, 5*time.Millisecond
-			go func() {
-				r.until("one has begun", func() bool { return a.Served.Load()+b.Served.Load() > 0 })
-				if a.Served.Load() > 0 {
-					b.Salt = otherSalt
-					a.DieAfter.Store(5)
-				} else {
-					a.Salt = otherSalt
-					b.DieAfter.Store(5)
-				}
-			}()
 			_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, extra))
 			s := hear(t, got)
 			if whole && (s.text != words(0, 12) || !s.done || s.failed || len(s.ids) != 1) {
@@ -228,11 +221,8 @@ func TestHangup(t *testing.T) {
 				<-ctx.Done()
 				resp.Body.Close()
 			}
-			left := time.Now()
+			// Nothing is written to the client for a minute, so that only its socket can tell.
 			r.until("the worker is told", func() bool { return w.Cancelled.Load() == 1 })
-			if took := time.Since(left); took > time.Second {
-				t.Errorf("it took %v", took)
-			}
 			r.until("nothing is charged", func() bool { return r.door.State().Workers[0].Requests.InFlight == 0 })
 		})
 	}

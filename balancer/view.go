@@ -10,6 +10,7 @@ import (
 	"roundhouse/balancer/extend"
 	"roundhouse/balancer/ledger"
 	"roundhouse/configs"
+	"roundhouse/plugins"
 )
 
 // view is the worker set in force with all that is derived of it. It is
@@ -62,7 +63,7 @@ func (d *Door) apply(set control.WorkerSet) error {
 			return err
 		}
 	}
-	if v.ext, err = extend.Apply(old.ext, set.Plugins, d.log); err != nil {
+	if v.ext, err = extend.Apply(old.ext, set.Plugins, plugins.Options{Log: d.log, Deadline: d.opts.PluginDeadline}); err != nil {
 		return fmt.Errorf("plugins: %w", err)
 	}
 	v.routes = makeRoutes(set.Routes, old)

@@ -11,16 +11,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"roundhouse/configs"
+	"roundhouse/plugins"
 	"roundhouse/plugins/pb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+// patient waits for a plugin's call as long as a busy machine may take.
+var patient = plugins.Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Deadline: time.Minute}
 
 // build compiles a plugin into a folder of the test's own.
 func build(t *testing.T, source, kind, onFailure string) configs.Plugin {
@@ -42,7 +45,12 @@ func build(t *testing.T, source, kind, onFailure string) configs.Plugin {
 
 func open(t *testing.T, all ...configs.Plugin) *Set {
 	t.Helper()
-	s, err := Apply(nil, all, quiet)
+	return openWith(t, patient, all...)
+}
+
+func openWith(t *testing.T, o plugins.Options, all ...configs.Plugin) *Set {
+	t.Helper()
+	s, err := Apply(nil, all, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +100,9 @@ func TestFilterHangs(t *testing.T) {
 	f := func(onFailure string, wantRefused bool) {
 		t.Run(onFailure, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, build(t, "testdata/everything.go", "filter", onFailure))
+			// Short enough to wait for thrice, long enough for the calls that do not hang.
+			bounds := plugins.Options{Log: patient.Log, Deadline: 2 * time.Second}
+			s := openWith(t, bounds, build(t, "testdata/everything.go", "filter", onFailure))
 			if _, refusal := s.Begin(request("hang-begin", "cat")); (refusal != nil) != wantRefused {
 				t.Errorf("begin: %v", refusal)
 			}
@@ -152,7 +162,7 @@ func TestPolicyOrders(t *testing.T) {
 
 // With no plugin configured nothing runs and nothing is asked.
 func TestNothingConfigured(t *testing.T) {
-	s, err := Apply(nil, nil, quiet)
+	s, err := Apply(nil, nil, patient)
 	if s != nil || err != nil {
 		t.Fatalf("got %v, %v", s, err)
 	}

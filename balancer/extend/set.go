@@ -33,7 +33,8 @@ type filter struct {
 
 // Apply makes the plugins equal to what a worker set names and returns the set to
 // use from now on; nil where there are none. What does not come up replaces nothing.
-func Apply(old *Set, all []configs.Plugin, log *slog.Logger) (*Set, error) {
+// The options of the first call hold for all that follow.
+func Apply(old *Set, all []configs.Plugin, o plugins.Options) (*Set, error) {
 	var specs []plugins.Spec
 	for _, p := range all {
 		if p.Kind == sdk.KindFilter || p.Kind == sdk.KindPolicy {
@@ -43,11 +44,11 @@ func Apply(old *Set, all []configs.Plugin, log *slog.Logger) (*Set, error) {
 	if len(specs) == 0 && old == nil {
 		return nil, nil
 	}
-	s := &Set{log: log}
+	s := &Set{log: o.Log}
 	if old != nil {
 		s.host, s.ends, s.ended, s.close = old.host, old.ends, old.ended, old.close
 	} else {
-		s.host = plugins.NewHost(plugins.Options{Log: log})
+		s.host = plugins.NewHost(o)
 		s.ends, s.ended, s.close = make(chan end, mostEnds), make(chan struct{}), new(sync.Once)
 		go s.tellEnds()
 	}

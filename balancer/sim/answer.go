@@ -149,6 +149,10 @@ func (a *answer) stream() {
 	a.rw.WriteHeader(200)
 	a.rw.(http.Flusher).Flush()
 	ids := a.b.ReturnIDs && !a.w.NoIDs
+	die := a.w.DieAfter.Load()
+	if a.w.DieOnce != nil {
+		die = max(die, a.w.DieOnce.Swap(0))
+	}
 	if a.chat && a.b.Resume == nil {
 		extra := ""
 		if ids {
@@ -160,7 +164,7 @@ func (a *answer) stream() {
 		if !a.sleep(a.w.Pace) {
 			return
 		}
-		if die := a.w.DieAfter.Load(); die > 0 && int64(i-a.from) >= die {
+		if die > 0 && int64(i-a.from) >= die {
 			conn, _, err := a.rw.(http.Hijacker).Hijack()
 			if err == nil {
 				conn.Close()

@@ -39,13 +39,14 @@ type Worker struct {
 
 	URL string
 
-	Live      atomic.Int64 // requests being served
-	Served    atomic.Int64 // requests begun
-	Cancelled atomic.Int64 // requests whose client left
-	DieAfter  atomic.Int64 // > 0: the connection is cut after so many tokens of a stream
-	Status    atomic.Int64 // > 0: answer every request with this status
-	Hang      atomic.Bool  // accept requests and answer nothing
-	Lie       atomic.Value // string: replaces the exposition of /metrics
+	Live      atomic.Int64  // requests being served
+	Served    atomic.Int64  // requests begun
+	Cancelled atomic.Int64  // requests whose client left
+	DieAfter  atomic.Int64  // > 0: the connection is cut after so many tokens of a stream
+	DieOnce   *atomic.Int64 // as DieAfter, for the next stream alone; workers may share one
+	Status    atomic.Int64  // > 0: answer every request with this status
+	Hang      atomic.Bool   // accept requests and answer nothing
+	Lie       atomic.Value  // string: replaces the exposition of /metrics
 
 	mu      sync.Mutex
 	used    int64
