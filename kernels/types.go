@@ -14,13 +14,34 @@ const (
 	UInt8
 	Int32
 	Int64
+
+	// Blocks of GGUF: a few numbers and what they are scaled by, see num.Blocks.
+	Q4_0 // 32 numbers in 18 bytes
+	Q8_0 // 32 in 34
+	Q4_K // 256 in 144
+	Q6_K // 256 in 210
 )
 
-var dtypeSizes = [...]int{F32: 4, F16: 2, BF16: 2, F8E4M3: 1, F8E5M2: 1, Int8: 1, UInt8: 1, Int32: 4, Int64: 8}
-var dtypeNames = [...]string{F32: "float32", F16: "float16", BF16: "bfloat16", F8E4M3: "fp8_e4m3", F8E5M2: "fp8_e5m2", Int8: "int8", UInt8: "uint8", Int32: "int32", Int64: "int64"}
+var dtypeSizes = [...]int{F32: 4, F16: 2, BF16: 2, F8E4M3: 1, F8E5M2: 1, Int8: 1, UInt8: 1, Int32: 4, Int64: 8, Q6_K: 0}
+var dtypeNames = [...]string{F32: "float32", F16: "float16", BF16: "bfloat16", F8E4M3: "fp8_e4m3", F8E5M2: "fp8_e5m2", Int8: "int8", UInt8: "uint8", Int32: "int32", Int64: "int64", Q4_0: "q4_0", Q8_0: "q8_0", Q4_K: "q4_k", Q6_K: "q6_k"}
 
-// Size is the number of bytes of one element.
+// Size is the number of bytes of one element; 0 for a type of blocks.
 func (t DType) Size() int { return dtypeSizes[t] }
+
+// Block is how many elements are stored together, in how many bytes.
+func (t DType) Block() (elements, bytes int) {
+	switch t {
+	case Q4_0:
+		return 32, 18
+	case Q8_0:
+		return 32, 34
+	case Q4_K:
+		return 256, 144
+	case Q6_K:
+		return 256, 210
+	}
+	return 1, dtypeSizes[t]
+}
 
 func (t DType) String() string { return dtypeNames[t] }
 

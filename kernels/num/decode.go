@@ -8,9 +8,11 @@ import (
 )
 
 // Decode reads n stored numbers of type t from data, beginning at element
-// first, into dst.
+// first, into dst. Of a type of blocks, first and the length of dst are whole
+// blocks.
 func Decode(dst []float32, t kernels.DType, data []byte, first int) {
-	data = data[first*t.Size():]
+	elements, size := t.Block()
+	data = data[first/elements*size:]
 	switch t {
 	case kernels.F32:
 		for i := range dst {
@@ -44,6 +46,8 @@ func Decode(dst []float32, t kernels.DType, data []byte, first int) {
 		for i := range dst {
 			dst[i] = float32(int32(binary.LittleEndian.Uint32(data[4*i:])))
 		}
+	case kernels.Q4_0, kernels.Q8_0, kernels.Q4_K, kernels.Q6_K:
+		Blocks(dst, t, data)
 	default:
 		panic("BUG: a weight of type " + t.String())
 	}

@@ -28,7 +28,11 @@ func Check(src kernels.Source, format kernels.Format) error {
 	if src.Out < 1 || src.In < 1 {
 		return bad("shape (%d, %d); both must be at least 1", src.Out, src.In)
 	}
-	want := src.Out * src.In * src.Type.Size()
+	elements, size := src.Type.Block()
+	if src.In%elements != 0 {
+		return bad("%d columns of %v; they must be a multiple of %d", src.In, src.Type, elements)
+	}
+	want := src.Out * src.In / elements * size
 	switch format {
 	case kernels.FormatVector:
 		if src.In != 1 {

@@ -1,5 +1,6 @@
 // Package weights reads the tensors of model files: safetensors, in one file
-// or in shards under an index.
+// or in shards under an index; or one GGUF file, whose header package gguf
+// reads.
 //
 // # Trust
 //

@@ -101,7 +101,23 @@ var errFault = errors.New("memory fault")
 
 // touch reads one byte of every page of a mapping. A page behind the end of
 // the file faults; touch turns that into errFault.
-func touch(data []byte) (err error) {
+func touch(data []byte) error {
+	return guarded(func() error {
+		var sum byte
+		for i := 0; i < len(data); i += 4096 {
+			sum ^= data[i]
+		}
+		if len(data) > 0 {
+			sum ^= data[len(data)-1]
+		}
+		sink(sum)
+		return nil
+	})
+}
+
+// guarded runs f, which reads a mapping, and returns errFault if it met a page
+// behind the end of the file.
+func guarded(f func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
 	defer func() {
@@ -113,15 +129,7 @@ func touch(data []byte) (err error) {
 			err = errFault
 		}
 	}()
-	var sum byte
-	for i := 0; i < len(data); i += 4096 {
-		sum ^= data[i]
-	}
-	if len(data) > 0 {
-		sum ^= data[len(data)-1]
-	}
-	sink(sum)
-	return nil
+	return f()
 }
 
 // sink keeps the reads of touch from being removed.

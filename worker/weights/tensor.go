@@ -35,7 +35,16 @@ const (
 	Complex DType = "C64"
 )
 
-// Bits is the size of one element, and 0 for a type that does not exist.
+// The types of GGUF that are blocks: numbers with what they are scaled by.
+const (
+	Q4_0 DType = "Q4_0"
+	Q8_0 DType = "Q8_0"
+	Q4_K DType = "Q4_K"
+	Q6_K DType = "Q6_K"
+)
+
+// Bits is the size of one element, and 0 for a type that safetensors does not
+// have.
 func (t DType) Bits() int {
 	switch t {
 	case F4:
