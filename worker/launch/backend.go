@@ -28,9 +28,9 @@ func openBackend(o *Options) (kernels.Backend, error) {
 	if runtime.GOMAXPROCS(0) < threads+1 {
 		runtime.GOMAXPROCS(threads + 1)
 	}
-	be, err := cpu.New(cpu.Options{Threads: threads, CPUs: cpus})
+	be, err := cpu.New(cpu.Options{Threads: threads, CPUs: cpus, Level: o.Level})
 	if err != nil {
-		return nil, fmt.Errorf("--device cpu: %w", err)
+		return nil, fmt.Errorf("--device cpu: %w", err) // a processor or a level that is not there
 	}
 	return be, nil
 }

@@ -18,6 +18,7 @@ type Options struct {
 	Port             int
 	Device           string
 	CPUs             string
+	Level            string // of the CPU kernels; "": the best that the machine has
 	Mems             string
 	Pace             time.Duration
 	DType            string
@@ -210,6 +211,7 @@ func serveFlags() []flagSpec {
 		{"device", flagValue, text(func(o *Options) *string { return &o.Device })},
 		{"cpus", flagValue, text(func(o *Options) *string { return &o.CPUs })},
 		{"mems", flagValue, text(func(o *Options) *string { return &o.Mems })},
+		{"cpu-level", flagValue, text(func(o *Options) *string { return &o.Level })},
 		{"pace", flagValue, func(o *Options, v string) (err error) { o.Pace, err = time.ParseDuration(v); return err }},
 		{"dtype", flagValue, oneOf(func(o *Options) *string { return &o.DType }, "auto", "bfloat16", "half", "float16", "float", "float32")},
 		{"quantization", flagValue, oneOf(func(o *Options) *string { return &o.Quantization }, "auto", "none", "None", "fp8", "sym_int4", "int8", "gptq", "awq")},
