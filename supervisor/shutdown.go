@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"roundhouse/balancer/control"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 )
@@ -16,6 +17,9 @@ import (
 // kept. When ctx ends it stops waiting for streams. Run's context is to be
 // ended afterwards.
 func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
+	if s.options.EndWithDoors {
+		keepWorkers = s.doorAnswers(ctx)
+	}
 	patience := time.Minute
 	err := s.ask(ctx, func() {
 		s.ending = true
@@ -38,7 +42,32 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 	if !keepWorkers {
 		err = errors.Join(err, s.ask(context.WithoutCancel(ctx), s.rest))
 	}
+	if s.options.EndWithDoors && !keepWorkers {
+		err = errors.Join(err, s.sweep(context.WithoutCancel(ctx)))
+	}
 	return err
+}
+
+// doorAnswers says whether a door is there still.
+func (s *Supervisor) doorAnswers(ctx context.Context) bool {
+	for _, d := range s.doors {
+		var st control.State
+		if d.get(ctx, "/state", &st) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep has the drivers remove what ended workers have left.
+func (s *Supervisor) sweep(ctx context.Context) error {
+	var errs error
+	for _, d := range s.drivers {
+		if sweeper, ok := d.(interface{ Sweep(context.Context) error }); ok {
+			errs = errors.Join(errs, sweeper.Sweep(ctx))
+		}
+	}
+	return errs
 }
 
 // endAll ends everything within a few seconds.

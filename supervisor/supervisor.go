@@ -50,7 +50,13 @@ type Options struct {
 	// Notify is told every event; it must not wait. Nil: nobody is.
 	Notify func(journal.Event)
 	Inside bool // the door stands in a container on the workers' network
-	Log    *slog.Logger
+	// Instance is what this supervisor's containers are labelled with. Empty: a name
+	// made of the state folder and the machine.
+	Instance string
+	// EndWithDoors leaves the workers running at the end as long as a door answers, and
+	// otherwise ends them and removes what they were, whatever Shutdown is told.
+	EndWithDoors bool
+	Log          *slog.Logger
 }
 
 // Supervisor runs the workers of a configuration.
@@ -194,18 +200,21 @@ func (s *Supervisor) openDriver(name string) (driver.Driver, error) {
 	case name == "process":
 		return process.NewDriver(s.nursery, s.options.Worker, s.options.Env), nil
 	case name == "docker":
-		return docker.New(s.options.Docker, instance(s.options.Config.StateDir), s.options.Inside)
+		return docker.New(s.options.Docker, s.instance(), s.options.Inside)
 	case isPlugin && s.options.OpenDriver != nil:
-		return s.options.OpenDriver(plugin, instance(s.options.Config.StateDir))
+		return s.options.OpenDriver(plugin, s.instance())
 	}
 	return nil, fmt.Errorf("this version has no driver %q", name)
 }
 
-// instance names what belongs to one state folder of one machine; it is the
-// same after the journal is lost.
-func instance(stateDir string) string {
+// instance names what belongs to one state folder of one machine, unless the
+// options name it; it is the same after the journal is lost.
+func (s *Supervisor) instance() string {
+	if s.options.Instance != "" {
+		return s.options.Instance
+	}
 	machine, _ := os.ReadFile("/etc/machine-id") // absent in many containers: the folder alone then
-	sum := sha256.Sum256([]byte(stateDir + "\n" + string(machine)))
+	sum := sha256.Sum256([]byte(s.options.Config.StateDir + "\n" + string(machine)))
 	return hex.EncodeToString(sum[:6])
 }
 

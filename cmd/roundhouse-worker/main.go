@@ -21,6 +21,7 @@ const help = `roundhouse-worker serves one model over vLLM's HTTP API.
   roundhouse-worker serve [MODEL] [flags]   vLLM's flags; without a model, the built-in demonstration model
   roundhouse-worker plan --memory 24GiB [--model DIR]   whether a model fits, and how much it can serve, in each format
   roundhouse-worker models                  the architectures that it serves
+  roundhouse-worker health [URL]            whether a worker answers; for health checks of containers
   roundhouse-worker version                 what this build is
 
 Of its own: --device cpu, --cpus LIST, --mems LIST, --legacy-metrics, and --pace DURATION (for tests: the least time of a step).
@@ -45,6 +46,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return plan(args[1:], stdout, stderr)
 	case "models":
 		return models(args[1:], stdout, stderr)
+	case "health":
+		return health(args[1:], stderr)
 	case "version", "--version":
 		fmt.Fprintln(stdout, "roundhouse-worker", api.Version)
 		return 0

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,10 +29,6 @@ func dockerGuardCommand(c *console) *cobra.Command {
 		Hidden: true,
 		Args:   usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := c.load(file)
-			if err != nil {
-				return err
-			}
 			socket, ok := strings.CutPrefix(engine, "unix://")
 			if !ok {
 				return usageError("--engine %s: write unix:///PATH", engine)
@@ -41,7 +38,17 @@ func dockerGuardCommand(c *console) *cobra.Command {
 				return usageError("--listen %s: write unix:///PATH", listen)
 			}
 			log := slog.New(slog.NewTextHandler(c.err, nil))
-			return serveGuard(cmd.Context(), path, guard.New(socket, guard.PolicyOf(cfg, instance), log), log)
+			policy := &policyFile{load: func() (*guard.Policy, error) {
+				cfg, err := c.load(file)
+				if err != nil {
+					return nil, err
+				}
+				return guard.PolicyOf(cfg, instance), nil
+			}, file: file, log: log}
+			if err := policy.read(); err != nil {
+				return err
+			}
+			return serveGuard(cmd.Context(), path, guard.New(socket, policy.now, log), log)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "", "the configuration, whose docker and swarm pools are what may run")
@@ -52,6 +59,53 @@ func dockerGuardCommand(c *console) *cobra.Command {
 		panic("BUG: " + err.Error())
 	}
 	return cmd
+}
+
+// policyFile is the policy of a configuration file, read again when the file
+// has changed: a reload may name a new image.
+type policyFile struct {
+	load func() (*guard.Policy, error)
+	file string
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	policy  *guard.Policy
+	changed time.Time // when the file that was last read had been written
+	size    int64
+}
+
+// read loads the file.
+func (p *policyFile) read() error {
+	info, err := os.Stat(p.file)
+	if err != nil {
+		return err
+	}
+	p.changed, p.size = info.ModTime(), info.Size()
+	policy, err := p.load()
+	if err != nil {
+		return err
+	}
+	p.policy = policy
+	return nil
+}
+
+// now is the policy in force. A file that cannot be read leaves the last one.
+func (p *policyFile) now() *guard.Policy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	info, err := os.Stat(p.file)
+	if err == nil && info.ModTime().Equal(p.changed) && info.Size() == p.size {
+		return p.policy
+	}
+	if err == nil {
+		err = p.read()
+	}
+	if err != nil {
+		p.log.Warn("the configuration cannot be read; what it said before holds", "error", err)
+		return p.policy
+	}
+	p.log.Info("the configuration was read again")
+	return p.policy
 }
 
 // serveGuard serves on a unix socket that its owner and group may use, until

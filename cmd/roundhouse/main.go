@@ -52,5 +52,5 @@ func commands(c *console) []*cobra.Command {
 		rotateCommand(c), scheduleCommand(c), scaleCommand(c), reloadCommand(c), upgradeCommand(c),
 	}
 	all = append(all, workerCommands(c)...)
-	return append(all, dockerGuardCommand(c), manCommand())
+	return append(all, dockerGuardCommand(c), healthCommand(), manCommand())
 }

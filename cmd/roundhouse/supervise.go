@@ -17,7 +17,10 @@ func superviseCommand(c *console) *cobra.Command {
 		Short: "Run the supervisor alone, for doors that run elsewhere",
 		Long: `Run the supervisor alone, for doors that run elsewhere (roundhouse balance).
 
-It reaches each door by its private socket, which --door names.`,
+It reaches each door by its private socket, which --door names. With
+--end-with-doors, a supervisor that is ended while a door still answers leaves
+the workers to its successor; once no door answers, it stops them and removes
+their containers. That is what compose files mean by restart and down.`,
 		GroupID: groupRun,
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -28,6 +31,8 @@ It reaches each door by its private socket, which --door names.`,
 		},
 	}
 	f.flags(cmd)
+	cmd.Flags().StringVar(&f.instance, "instance", "", "label containers with this name instead of one made of the state folder")
+	cmd.Flags().BoolVar(&f.endWithDoors, "end-with-doors", false, "at the end keep the workers while a door answers, else remove them")
 	cmd.Flags().StringArrayVar(&doors, "door", nil, "a door's private socket; once for each door")
 	cmd.AddCommand(shimCommand())
 	return cmd

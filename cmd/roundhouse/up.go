@@ -29,6 +29,9 @@ type upFlags struct {
 	admin       string
 	stateDir    string
 	keepWorkers bool
+
+	instance     string // of supervise alone
+	endWithDoors bool
 }
 
 // upCommand runs everything on this machine: the supervisor, and under it the
@@ -133,6 +136,7 @@ func (c *console) supervise(ctx context.Context, f upFlags, doors []string) erro
 
 		Program: program, Worker: worker,
 		Env: handedOn(os.Environ()), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: host, Inside: outside == nil, Log: log,
+		Instance: f.instance, EndWithDoors: f.endWithDoors,
 	})
 	if err != nil {
 		return c.goBack(err)

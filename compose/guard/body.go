@@ -52,6 +52,18 @@ func (p *Policy) create(body []byte) ([]byte, error) {
 	return json.Marshal(root)
 }
 
+// update checks the body of an update.
+func update(body []byte) ([]byte, error) {
+	root, err := decodeObject(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := (fields{"RestartPolicy": noRestart}).check("", root); err != nil {
+		return nil, err
+	}
+	return json.Marshal(root)
+}
+
 // decodeObject reads one JSON object in which no name is there twice, not
 // even in another case.
 func decodeObject(body []byte) (object, error) {
@@ -216,9 +228,13 @@ func (p *Policy) network(v any) error {
 }
 
 // binds holds bind mounts to those that the configuration names, to the
-// letter.
+// letter, and to the names that GPUs have by their PCI address.
 func (p *Policy) binds(v any) error {
 	return eachText(v, func(bind string) error {
+		from, to, _ := strings.Cut(bind, ":/")
+		if gpuByPath.MatchString(from) && "/"+to == from {
+			return nil
+		}
 		if !slices.Contains(p.Volumes, bind) {
 			return fmt.Errorf("%q is no volume of the configuration", bind)
 		}
@@ -251,6 +267,8 @@ func (p *Policy) mounts(v any) error {
 	}
 	return nil
 }
+
+var gpuByPath = regexp.MustCompile(`^/dev/dri/by-path/pci-[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]-(card|render)$`)
 
 var gpuNode = regexp.MustCompile(`^/dev/dri/((card|renderD)[0-9]+|by-path/pci-[0-9a-f:.]+-(card|render))$`)
 

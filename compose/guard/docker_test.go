@@ -42,7 +42,8 @@ func TestEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := New(engine, PolicyOf(cfg, "guard-test"), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	p := PolicyOf(cfg, "guard-test")
+	g := New(engine, func() *Policy { return p }, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	server := &http.Server{Handler: g}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()

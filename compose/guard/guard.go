@@ -62,14 +62,15 @@ func PolicyOf(cfg *configs.Config, instance string) *Policy {
 
 // Guard is the handler that listens in the socket's place.
 type Guard struct {
-	policy *Policy
+	policy func() *Policy
 	engine *http.Client
 	proxy  *httputil.ReverseProxy
 	log    *slog.Logger
 }
 
-// New makes a guard before the engine that listens on a unix socket.
-func New(socket string, policy *Policy, log *slog.Logger) *Guard {
+// New makes a guard before the engine that listens on a unix socket. The policy
+// is asked for at every request, since a configuration changes while it runs.
+func New(socket string, policy func() *Policy, log *slog.Logger) *Guard {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "unix", socket)
 	}}
@@ -107,6 +108,7 @@ func endpoints() []endpoint {
 		at("POST", "/images/create", (*Guard).pull),
 		at("POST", "/containers/create", (*Guard).createBody),
 		at("GET", "/containers/"+id+"/(?:json|logs|stats|top)", ours),
+		at("POST", "/containers/"+id+"/update", (*Guard).updateBody),
 		at("POST", "/containers/"+id+"/(?:start|stop|kill|wait|rename|restart)", ours),
 		at("DELETE", "/containers/"+id, ours),
 	}
@@ -181,8 +183,9 @@ func (g *Guard) ours(r *http.Request, container string) error {
 	if err := json.NewDecoder(io.LimitReader(res.Body, 8<<20)).Decode(&about); err != nil {
 		return fmt.Errorf("the engine's answer about %s: %w", container, err)
 	}
-	if about.Config.Labels[LabelInstance] != g.policy.Instance && !slices.Contains(g.policy.Takeover, strings.TrimPrefix(about.Name, "/")) {
-		return fmt.Errorf("%s is not a container of %s", container, g.policy.Instance)
+	policy := g.policy()
+	if about.Config.Labels[LabelInstance] != policy.Instance && !slices.Contains(policy.Takeover, strings.TrimPrefix(about.Name, "/")) {
+		return fmt.Errorf("%s is not a container of %s", container, policy.Instance)
 	}
 	return g.noBody(r)
 }
@@ -199,7 +202,7 @@ func (g *Guard) pull(r *http.Request, _ string) error {
 			return fmt.Errorf("a pull with %s", key)
 		}
 	}
-	if !slices.Contains(g.policy.Images, name) {
+	if !slices.Contains(g.policy().Images, name) {
 		return fmt.Errorf("%q is no image of the configuration", name)
 	}
 	return g.noBody(r)
@@ -207,6 +210,23 @@ func (g *Guard) pull(r *http.Request, _ string) error {
 
 // createBody puts the checked body in the place of the one that came.
 func (g *Guard) createBody(r *http.Request, _ string) error {
+	return g.body(r, g.policy().create)
+}
+
+// updateBody lets a container lose its restart policy, which a takeover takes,
+// and nothing else.
+func (g *Guard) updateBody(r *http.Request, container string) error {
+	if err := g.body(r, update); err != nil {
+		return err
+	}
+	body, length := r.Body, r.ContentLength
+	err := g.ours(r, container)
+	r.Body, r.ContentLength = body, length
+	return err
+}
+
+// body reads a request's body and puts in its place what check made of it.
+func (g *Guard) body(r *http.Request, check func([]byte) ([]byte, error)) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
 		return err
@@ -214,7 +234,7 @@ func (g *Guard) createBody(r *http.Request, _ string) error {
 	if len(body) > maxBody {
 		return fmt.Errorf("a body of more than %d bytes", maxBody)
 	}
-	checked, err := g.policy.create(body)
+	checked, err := check(body)
 	if err != nil {
 		return err
 	}

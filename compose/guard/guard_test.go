@@ -62,6 +62,7 @@ func TestCreate(t *testing.T) {
 	}
 	pass(body(`{"Binds":["/models:/models:ro"],"NetworkMode":"host","IpcMode":"host","Privileged":false,"CapAdd":null,"ShmSize":34359738368}`))
 	pass(body(`{"Devices":[{"PathOnHost":"/dev/dri/renderD128","PathInContainer":"/dev/dri/renderD128","CgroupPermissions":"rw"}],"RestartPolicy":{"Name":"no","MaximumRetryCount":0}}`))
+	pass(body(`{"Binds":["/dev/dri/by-path/pci-0000:18:00.0-card:/dev/dri/by-path/pci-0000:18:00.0-card"]}`))
 	pass(body(`{"Mounts":[{"Type":"bind","Source":"/models","Target":"/models","ReadOnly":true}],"PortBindings":{"8000/tcp":[{"HostIp":"127.0.0.1","HostPort":"8008"}]}}`))
 
 	for host, want := range map[string]string{
@@ -77,6 +78,8 @@ func TestCreate(t *testing.T) {
 		`{"CgroupParent":"/"}`:                                               "CgroupParent may not be set",
 		`{"Sysctls":{"kernel.core_pattern":"|x"}}`:                           "Sysctls may not be set",
 		`{"SecurityOpt":["apparmor=unconfined"]}`:                            "not in the configuration",
+		`{"Binds":["/dev/dri/by-path/pci-0000:18:00.0-card:/etc"]}`:          "no volume of the configuration",
+		`{"Binds":["/dev/dri/by-path:/dev/dri/by-path"]}`:                    "no volume of the configuration",
 		`{"Binds":["/:/host"]}`:                                              "no volume of the configuration",
 		`{"Binds":["/models:/models"]}`:                                      "no volume of the configuration", // not read-only
 		`{"Binds":["/models/../etc:/models:ro"]}`:                            "no volume of the configuration",
@@ -142,7 +145,8 @@ func TestRequests(t *testing.T) {
 	behind := &httptest.Server{Listener: l, Config: &http.Server{Handler: real}}
 	behind.Start()
 	defer behind.Close()
-	g := New(socket, policy(t), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	p := policy(t)
+	g := New(socket, func() *Policy { return p }, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	front := httptest.NewServer(g)
 	defer front.Close()
 	defer g.engine.CloseIdleConnections()
@@ -178,7 +182,7 @@ func TestRequests(t *testing.T) {
 	for _, refused := range []string{
 		"POST /v1.41/containers/database/stop", "DELETE /v1.41/containers/database", "GET /v1.41/containers/database/json",
 		"POST /v1.41/containers/ours/exec", "POST /v1.41/exec/x/start", "POST /v1.41/containers/ours/attach", "GET /v1.41/containers/ours/archive?path=/",
-		"PUT /v1.41/containers/ours/archive?path=/", "POST /v1.41/containers/ours/update", "POST /v1.41/build", "POST /v1.41/images/load",
+		"PUT /v1.41/containers/ours/archive?path=/", "POST /v1.41/containers/database/update", "POST /v1.41/build", "POST /v1.41/images/load",
 		"POST /v1.41/images/create?fromSrc=http://x", "POST /v1.41/images/create?fromImage=alpine", "POST /v1.41/volumes/create",
 		"POST /v1.41/networks/create", "POST /v1.41/swarm/init", "POST /v1.41/plugins/pull", "GET /v1.41/secrets", "POST /v1.41/session",
 		"POST /v1.41/containers/%6furs/exec", "POST /v1.41//containers/create", "POST /containers/../containers/create", "POST /v1.41/containers/ours/stop/../exec",
@@ -191,6 +195,12 @@ func TestRequests(t *testing.T) {
 	}
 	if answer := ask("POST", "/v1.41/containers/create", body(`{"Privileged":true}`), 403); !strings.Contains(answer, "HostConfig.Privileged may not be set") {
 		t.Error(answer)
+	}
+	ask("POST", "/v1.41/containers/vllm_1/update", `{"CpuShares":0,"Devices":null,"RestartPolicy":{"Name":"no","MaximumRetryCount":0}}`, 200)
+	for _, text := range []string{`{"RestartPolicy":{"Name":"always"}}`, `{"Memory":1}`, `{"Devices":[{"PathOnHost":"/dev/sda"}]}`} {
+		if answer := ask("POST", "/v1.41/containers/ours/update", text, 403); !strings.Contains(answer, "docker-guard") {
+			t.Error(answer)
+		}
 	}
 	real.mu.Lock()
 	defer real.mu.Unlock()
@@ -226,7 +236,7 @@ func FuzzCreate(f *testing.F) {
 		}
 		if json.Unmarshal(out, &engine) == nil {
 			h := engine.HostConfig
-			if h.Privileged || h.PidMode != "" || len(h.CapAdd) > 0 || len(h.Binds) > 0 && h.Binds[0] != "/models:/models:ro" {
+			if h.Privileged || h.PidMode != "" || len(h.CapAdd) > 0 || len(h.Binds) > 0 && h.Binds[0] != "/models:/models:ro" && !strings.HasPrefix(h.Binds[0], "/dev/dri/by-path/pci-") {
 				t.Fatalf("let through: %s", out)
 			}
 		}

@@ -197,7 +197,7 @@ func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 	if err := d.engine.ContainerStart(ctx, made.ID, container.StartOptions{}); err != nil {
 		clean, done := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer done()
-		removed := d.engine.ContainerRemove(clean, made.ID, container.RemoveOptions{Force: true})
+		removed := d.engine.ContainerRemove(clean, made.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 		return errors.Join(fmt.Errorf("cannot start the container %s: %w", Name(spec), err), removed)
 	}
 	return nil
@@ -246,7 +246,7 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 		if c.State == container.StateRunning {
 			return fmt.Errorf("the container %s of generation %s still runs", name(c.Names), c.Labels[labelGeneration])
 		}
-		if err := d.engine.ContainerRemove(ctx, c.ID, container.RemoveOptions{}); err != nil && !cerrdefs.IsNotFound(err) {
+		if err := d.engine.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}); err != nil && !cerrdefs.IsNotFound(err) {
 			return fmt.Errorf("cannot remove the container %s: %w", name(c.Names), err)
 		}
 	}
@@ -327,6 +327,28 @@ func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace t
 		return nil
 	}
 	return err
+}
+
+// Sweep removes the containers of this instance that have ended. Those that
+// were taken over are not ours and stay.
+func (d *Driver) Sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*callTimeout)
+	defer cancel()
+	list, err := d.ours(ctx, "")
+	if err != nil {
+		return err
+	}
+	var errs error
+	for _, c := range list {
+		if c.State == container.StateRunning {
+			continue
+		}
+		err := d.engine.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true})
+		if err != nil && !cerrdefs.IsNotFound(err) {
+			errs = errors.Join(errs, fmt.Errorf("cannot remove the container %s: %w", name(c.Names), err))
+		}
+	}
+	return errs
 }
 
 // Logs opens a container's output.
