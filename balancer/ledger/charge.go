@@ -12,7 +12,10 @@ type Charge struct {
 	prompt     int64
 	expect     int64
 	hit        int64 // of the prompt, believed cached when it was sent
-	kv         int64 // booked
+	kv         int64 // booked, beside what is covered
+	covered    int64 // of its prompt, booked in segments that others may share
+	chunks     []uint64
+	believed   int64 // of the prompt, in the worker's cache by the prefix table alone
 	prefill    int64 // booked
 	pending    int64 // prefill tokens before it at the worker when it was sent
 	sent       int64 // when
@@ -57,7 +60,7 @@ func (l *Ledger) Grow(c *Charge, n int64) {
 	// An answer that runs past what was expected is booked ahead by a sixteenth,
 	// so that a long one does not take the lock at every token.
 	c.expect = g + g/16 + 16
-	if over := c.prompt + c.expect - c.kv; over > 0 {
+	if over := c.own() - c.kv; over > 0 {
 		c.kv += over
 		c.worker.kv += over
 	}
@@ -92,10 +95,12 @@ func (l *Ledger) Settle(c *Charge, prompt, cached int64) {
 	if !c.booked() || prompt <= 0 {
 		return
 	}
-	kv := max(prompt+max(c.expect, c.generated.Load()), 0)
+	c.prompt = prompt
+	kv := c.own()
 	c.worker.kv += kv - c.kv
-	c.kv, c.prompt = kv, prompt
+	c.kv = kv
 	if cached >= 0 {
+		c.worker.learnCredit(c.believed, cached)
 		c.hit = cached
 	}
 }
@@ -135,6 +140,7 @@ func (l *Ledger) Release(c *Charge, how Outcome, now int64) bool {
 	if c.generation == w.generation {
 		w.kv -= c.kv
 		w.prefill -= c.prefill
+		w.uncover(c)
 		w.check()
 		w.judge(l, how, now)
 		w.tokens += c.generated.Load()
@@ -144,7 +150,7 @@ func (l *Ledger) Release(c *Charge, how Outcome, now int64) bool {
 			w.learnDecode(g, now-c.sent)
 		}
 	}
-	c.kv, c.prefill = 0, 0
+	c.kv, c.prefill, c.chunks, c.covered = 0, 0, nil, 0
 	return true
 }
 

@@ -19,6 +19,14 @@ type Group struct {
 	turn    int // equals take turns from here
 }
 
+// Begin says where equals begin to take turns. Doors that begin at different
+// workers do not meet at the same one before they have heard of each other.
+func (l *Ledger) Begin(g *Group, turn int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g.turn = max(turn, 0)
+}
+
 // New returns an empty ledger.
 func New() *Ledger { return &Ledger{} }
 
@@ -49,6 +57,7 @@ func (l *Ledger) SetWorker(w *Worker, generation uint64, ready bool, capacity in
 	if generation != w.generation {
 		w.generation = generation
 		w.kv, w.prefill, w.foreign, w.seq = 0, 0, 0, 0
+		w.shared, w.common, w.elsewhere, w.credit = nil, 0, Elsewhere{}, average{}
 		w.reported, w.report = false, Report{}
 		w.rate, w.decode, w.ttft, w.limit = average{}, average{}, average{}, 0
 		w.breaker = breaker{}
@@ -74,6 +83,7 @@ type View struct {
 	Capacity     int64
 	KV, Prefill  int64
 	Foreign      int64
+	Elsewhere    Elsewhere
 	Reported     int64 // -1: never said
 	ReportAge    int64 // nanoseconds; -1: no report
 	InFlight     int
@@ -130,7 +140,7 @@ func (l *Ledger) Weighed(dst []Weighed, g *Group, chosen *Worker, limit int, now
 func (w *Worker) view(now int64) View {
 	v := View{
 		ID: w.ID, Generation: w.generation, Ready: w.ready, Ejected: w.breaker.open(now),
-		Capacity: w.capacity, KV: w.kv, Prefill: w.prefill, Foreign: w.foreignNow(now),
+		Capacity: w.capacity, KV: w.kv, Prefill: w.prefill, Foreign: w.foreignNow(now), Elsewhere: w.elsewhere,
 		Reported: -1, ReportAge: -1, InFlight: w.inflight, Running: -1, Waiting: -1, PrefillTotal: -1,
 		Served: w.served, Failed: w.failed, Tokens: w.tokens, TTFT: w.ttft.v, Decode: w.decode.v, Rate: w.rate.v,
 		ProgressAt: w.progressAt, MaxLen: w.maxLen,

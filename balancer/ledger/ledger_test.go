@@ -63,13 +63,26 @@ func TestAccounts(t *testing.T) {
 					a.Hits = make([]int32, len(ws))
 					a.Hits[0] = rapid.Int32Range(0, 30_000).Draw(t, "hit")
 				}
+				family := rapid.Uint64Range(1, 3).Draw(t, "family")
+				for i := range rapid.Uint64Range(0, 60).Draw(t, "chunks") {
+					a.Chunks = append(a.Chunks, family<<32+i)
+				}
+				a.ChunkTokens = rapid.Float64Range(0, 500).Draw(t, "tokens a chunk")
 				if v, _ := l.Pick(g, a, c); v == Picked {
 					live = append(live, c)
 				}
 			},
-			"first":  func(*rapid.T) { l.First(some(), now) },
-			"grow":   func(t *rapid.T) { l.Grow(some(), rapid.Int64Range(1, 5000).Draw(t, "n")) },
-			"settle": func(t *rapid.T) { l.Settle(some(), rapid.Int64Range(0, 20_000).Draw(t, "prompt"), -1) },
+			"first": func(*rapid.T) { l.First(some(), now) },
+			"grow":  func(t *rapid.T) { l.Grow(some(), rapid.Int64Range(1, 5000).Draw(t, "n")) },
+			"settle": func(t *rapid.T) {
+				l.Settle(some(), rapid.Int64Range(0, 20_000).Draw(t, "prompt"), rapid.Int64Range(-1, 20_000).Draw(t, "cached"))
+			},
+			"elsewhere": func(t *rapid.T) {
+				w := ws[rapid.IntRange(0, len(ws)-1).Draw(t, "worker")]
+				var e Elsewhere
+				e.Add(Elsewhere{KV: rapid.Int64().Draw(t, "kv"), Prefill: rapid.Int64().Draw(t, "prefill"), InFlight: rapid.Int().Draw(t, "in flight")})
+				l.SetElsewhere(w, l.View(w, now).Generation, e)
+			},
 			"release": func(t *rapid.T) {
 				c := some()
 				how := Outcome(rapid.IntRange(0, 3).Draw(t, "how"))
@@ -98,6 +111,7 @@ func TestAccounts(t *testing.T) {
 				now += 7
 				for _, w := range ws {
 					kv, prefill, n := int64(0), int64(0), 0
+					segments := map[uint64]int64{}
 					for _, c := range live {
 						if c.worker != w {
 							continue
@@ -106,10 +120,20 @@ func TestAccounts(t *testing.T) {
 						if c.booked() {
 							kv += c.kv
 							prefill += c.prefill
-							if c.kv < c.prompt+c.generated.Load() {
-								t.Fatalf("a request of %d + %d tokens has booked %d", c.prompt, c.generated.Load(), c.kv)
+							if c.kv+c.covered < c.prompt+c.generated.Load() {
+								t.Fatalf("a request of %d + %d tokens has booked %d and %d in segments", c.prompt, c.generated.Load(), c.kv, c.covered)
+							}
+							for from := 0; from < len(c.chunks); {
+								from = min(nextMark(from), len(c.chunks))
+								segments[c.chunks[from-1]] = w.shared[c.chunks[from-1]].tokens
 							}
 						}
+					}
+					for _, tokens := range segments {
+						kv += tokens
+					}
+					if len(segments) != len(w.shared) {
+						t.Fatalf("%d segments are held, and %d are live", len(w.shared), len(segments))
 					}
 					v := l.View(w, now)
 					if v.KV != kv || v.Prefill != prefill || v.InFlight != n || v.Foreign < 0 {
@@ -189,39 +213,6 @@ func TestRoom(t *testing.T) {
 	}
 	if pick(800) != Full {
 		t.Fatal("there is no room on either")
-	}
-}
-
-func TestPrefixTable(t *testing.T) {
-	pt := NewPrefixTable(100 * slotBytes)
-	prompt := make([]byte, 10*ChunkBytes)
-	for i := range prompt {
-		prompt[i] = byte(i / ChunkBytes)
-	}
-	d := Digests(nil, 1, prompt)
-	if len(d) != 10 || Digests(nil, 2, prompt)[0] == d[0] {
-		t.Fatal("a digest for each chunk, under its salt")
-	}
-	pt.Add(0, d)
-	pt.Add(1, d[:4])
-	hits := make([]int32, 3)
-	pt.Match(d, hits)
-	if fmt.Sprint(hits) != "[10 4 0]" {
-		t.Fatalf("hits are %v", hits)
-	}
-	pt.Drop(0, d[2:3])
-	if pt.Match(d, hits); fmt.Sprint(hits) != "[2 4 0]" {
-		t.Fatalf("after a loss hits are %v", hits)
-	}
-	pt.Forget(1)
-	if pt.Match(d, hits); fmt.Sprint(hits) != "[2 0 0]" {
-		t.Fatalf("after a restart hits are %v", hits)
-	}
-	for i := range 200 {
-		pt.Add(2, []uint64{uint64(i) + 1e6})
-	}
-	if pt.Match(d, hits); fmt.Sprint(hits) != "[0 0 0]" {
-		t.Fatalf("what was used least recently must be forgotten, hits are %v", hits)
 	}
 }
 

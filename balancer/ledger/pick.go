@@ -38,6 +38,11 @@ type Ask struct {
 	// Hits are the prompt tokens believed to lie in a worker's cache, by the
 	// worker's index in the group; nil: none.
 	Hits []int32
+	// Chunks are the chained digests of the prompt, and ChunkTokens how many tokens
+	// each stands for: what live requests at one worker have in common is booked
+	// once. They must not change while the charge is live.
+	Chunks      []uint64
+	ChunkTokens float64
 	// Tried are workers that are not to be asked again in that generation.
 	Tried []Try
 	// Prefer is the one worker that must take it, if it can; nil: any.
@@ -118,9 +123,10 @@ func (l *Ledger) survey(g *Group, a *Ask) (n int, verdict Verdict) {
 	long, some := 0, 0
 	for i, w := range g.workers {
 		w.out = ""
-		w.hit = 0
+		w.hit, w.believed = 0, 0
 		if a.Hits != nil {
-			w.hit = min(int64(a.Hits[i]), a.Prompt)
+			w.believed = min(int64(a.Hits[i]), a.Prompt)
+			w.hit = w.cached(w.believed)
 		}
 		if w.out = w.excluded(a); w.out != "" {
 			continue
@@ -170,18 +176,23 @@ func (w *Worker) weigh(a *Ask, groupRate float64, slowStart int64) string {
 	if w.rate.n == 0 || math.Abs(rate/groupRate-1) < alike {
 		rate = groupRate
 	}
-	ahead := float64(w.prefill) + float64(w.report.foreignPrefill)*trust
+	ahead := float64(w.prefill+w.elsewhere.Prefill) + float64(w.report.foreignPrefill)*trust
 	w.wait = (ahead + float64(a.Prompt-w.hit)) / rate
 	// A prefill shares its steps with what is being decoded there.
-	w.wait *= 1 + float64(w.inflight)/64
+	there := w.there()
+	w.wait *= 1 + float64(there)/64
 	full := false
 	if w.capacity > 0 {
 		cap := float64(w.capacity)
-		w.fill = (float64(w.kv) + foreign + need) / cap
-		full = w.fill > 1 && (w.inflight > 0 || foreign > cap/2)
+		held := float64(w.kv+w.elsewhere.KV) + foreign
+		w.fill = (held + need) / cap
+		if w.fill > lowFill && w.hit > 0 {
+			w.fill = (held + need - float64(w.covered(a))) / cap
+		}
+		full = w.fill > 1 && (there > 0 || foreign > cap/2)
 	} else {
 		w.fill = 0
-		full = w.limit > 0 && w.inflight >= w.limit && trust > 0
+		full = w.limit > 0 && there >= w.limit && trust > 0
 	}
 	if age := a.Now - w.joined; slowStart > 0 && age < slowStart {
 		// A worker that has just joined seems fuller and slower than it is, less
@@ -271,7 +282,7 @@ func reasonOf(g *Group, a *Ask, best *Worker, n int, tie bool) Reason {
 // compare orders two workers: below zero when a is the better choice.
 func compare(p Policy, a, b *Worker) int {
 	if p == LeastInflight {
-		return sign(float64(a.inflight - b.inflight))
+		return sign(float64(a.there() - b.there()))
 	}
 	wa, wb := a.wait, b.wait
 	if p == Fastest {
@@ -282,7 +293,7 @@ func compare(p Policy, a, b *Worker) int {
 	if d := wa - wb; math.Abs(d) > math.Max(1e-3, 0.05*math.Min(wa, wb)) {
 		return sign(d)
 	}
-	if d := a.inflight - b.inflight; d != 0 {
+	if d := a.there() - b.there(); d != 0 {
 		return sign(float64(d))
 	}
 	if d := a.fill - b.fill; math.Abs(d) > nearFill {
@@ -313,9 +324,11 @@ func (l *Ledger) book(w *Worker, a *Ask, c *Charge) {
 	*c = Charge{
 		worker: w, generation: w.generation, live: true,
 		prompt: a.Prompt, expect: a.Expect, hit: w.hit,
-		kv: a.Prompt + a.Expect, prefill: a.Prompt - w.hit,
+		believed: w.believed, prefill: a.Prompt - w.hit,
 		pending: w.prefill, sent: a.Now, Seq: w.seq, next: w.charges,
 	}
+	w.cover(c, a)
+	c.kv = c.own()
 	if w.charges != nil {
 		w.charges.prev = c
 	}

@@ -21,6 +21,11 @@ type Worker struct {
 	seq      uint64
 	charges  *Charge
 
+	shared map[uint64]shared // segments of live prompts, by their last digest
+	common int64             // tokens of all of them
+
+	elsewhere Elsewhere
+
 	report   Report
 	reported bool
 	foreign  int64
@@ -28,6 +33,7 @@ type Worker struct {
 	rate       average // prefill tokens a second
 	decode     average // tokens a second of one stream
 	ttft       average // seconds
+	credit     average // of what was believed cached, how much was
 	limit      int     // learned concurrency of a worker without capacity; 0: none yet
 	progressAt int64
 
@@ -39,13 +45,17 @@ type Worker struct {
 
 	// Of the choice in progress.
 	fill, wait float64
-	hit        int64
+	hit        int64 // of the prompt, cached there as far as that is to be believed
+	believed   int64 // of the prompt, cached there by the prefix table alone
 	out        string
 }
 
+// there is how many requests all doors have at the worker.
+func (w *Worker) there() int { return w.inflight + w.elsewhere.InFlight }
+
 // check holds the invariants of the accounts.
 func (w *Worker) check() {
-	if w.kv < 0 || w.prefill < 0 || w.inflight < 0 {
+	if w.kv < 0 || w.prefill < 0 || w.inflight < 0 || w.common < 0 {
 		panic(fmt.Sprintf("BUG: the ledger of %s went below zero: kv %d, prefill %d, in flight %d", w.ID, w.kv, w.prefill, w.inflight))
 	}
 }
@@ -97,6 +107,28 @@ func (w *Worker) learnPrefill(tokens, took int64) {
 	w.rate.peak(float64(tokens) / (float64(took) / 1e9))
 }
 
+// learnCredit compares what was believed to lie in the worker's cache with what
+// did: an engine without prefix caching, or one whose cache turns over faster
+// than the table knows, is believed less.
+func (w *Worker) learnCredit(believed, cached int64) {
+	if believed < 256 {
+		return
+	}
+	if w.credit.n == 0 {
+		w.credit = average{v: 1, n: 4} // innocent until several answers have told
+	}
+	w.credit.add(math.Min(1, float64(cached)/float64(believed)))
+}
+
+// cached is how much of a prompt the worker's cache holds, as far as the prefix
+// table is to be believed.
+func (w *Worker) cached(believed int64) int64 {
+	if w.credit.n == 0 {
+		return believed
+	}
+	return int64(float64(believed) * w.credit.v)
+}
+
 func (w *Worker) learnDecode(tokens, took int64) {
 	if took > 0 {
 		w.decode.add(float64(tokens) / (float64(took) / 1e9))
@@ -112,8 +144,9 @@ type Report struct {
 	// Own is what of Used belongs to this door's requests; -1 where the worker
 	// cannot tell, and the door's own count of what was sent before At stands in.
 	Own            int64
-	Running        int // -1: not said
-	Waiting        int // -1: not said
+	Others         int64 // of Used, what belongs to other doors' requests; -1: as those doors say
+	Running        int   // -1: not said
+	Waiting        int   // -1: not said
 	PrefillTokens  int64
 	Progress       int64 // tokens computed and generated since the start; -1: not said
 	HasPrefill     bool
@@ -146,10 +179,14 @@ func (l *Ledger) Report(w *Worker, generation uint64, r Report) {
 		if own < 0 {
 			own = w.resident(r.At)
 		}
-		w.foreign = max(0, r.Used-own)
+		others := r.Others
+		if others < 0 {
+			others = w.elsewhere.Resident
+		}
+		w.foreign = max(0, r.Used-own-others)
 	}
 	if r.HasPrefill {
-		r.foreignPrefill = max(0, r.PrefillTokens-w.unfinished(r.At))
+		r.foreignPrefill = max(0, r.PrefillTokens-w.unfinished(r.At)-w.elsewhere.Prefill)
 	}
 	w.learnLimit(&r)
 	w.report, w.reported = r, true
@@ -161,10 +198,10 @@ func (l *Ledger) Report(w *Worker, generation uint64, r Report) {
 func (w *Worker) resident(at int64) (tokens int64) {
 	for c := w.charges; c != nil; c = c.next {
 		if c.sent <= at {
-			tokens += c.prompt + c.generated.Load()
+			tokens += max(c.prompt+c.generated.Load()-c.covered, 0)
 		}
 	}
-	return tokens
+	return tokens + w.common
 }
 
 // unfinished is the prefill of this door's requests sent before at.
