@@ -3,9 +3,7 @@ package server
 import (
 	"encoding/json"
 	"net/http"
-	"unicode/utf8"
 
-	"roundhouse/kernels"
 	"roundhouse/worker"
 )
 
@@ -77,24 +75,6 @@ type completion struct {
 	discard bool     // max_tokens 0: the prompt alone is wanted
 }
 
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	var f completionRequest
-	if err := readBody(r, s.cfg.BodyLimit, &f); err != nil {
-		writeError(w, err)
-		return
-	}
-	c, err := s.newCompletion(r, &f)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	if f.Stream {
-		c.stream(w, r)
-		return
-	}
-	c.answer(w, r)
-}
-
 func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completion, *apiError) {
 	model, err := s.model(f.Model)
 	if err != nil {
@@ -127,20 +107,12 @@ func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completi
 		return nil, badValue("n", "%d prompts with %d choices each are more than %d", len(c.prompts), p.N, maxPrompts)
 	}
 	c.text = text
-	for _, tokens := range c.prompts {
-		tokens = s.truncate(tokens, &f.samplingFields)
-		p := p
-		if p.MaxTokens, err = s.room(len(tokens), c.wanted()); err != nil {
-			return nil, err
-		}
-		if err := checkMinTokens(p); err != nil {
-			return nil, err
-		}
-		if err := c.add(r, &f.samplingFields, p, tokens); err != nil {
+	for i, tokens := range c.prompts {
+		if err := c.take(r, p, tokens, c.wanted()); err != nil {
 			return nil, err
 		}
 		if f.Echo {
-			c.texts = append(c.texts, s.cfg.Tokenizer.Decode(tokens, false))
+			c.texts = append(c.texts, s.cfg.Tokenizer.Decode(c.reqs[i].Tokens, false))
 		}
 	}
 	form, err := f.form()
@@ -163,20 +135,16 @@ func (c *completion) wanted() *int {
 	return &n
 }
 
+// logprobs settles how many candidates come with each token, and with echo
+// with those of the prompt.
 func (c *completion) logprobs(p *worker.Params) *apiError {
-	if c.f.Logprobs == nil {
-		return nil
+	n := c.f.Logprobs
+	if err := c.s.checkLogprobs("logprobs", n); n == nil || err != nil {
+		return err
 	}
-	n := *c.f.Logprobs
-	if n < 0 {
-		return badValue("logprobs", "`logprobs` must be a positive value.")
-	}
-	if n > c.s.cfg.MaxLogprobs {
-		return badValue("logprobs", "Requested sample logprobs of %d, which is greater than max allowed: %d", n, c.s.cfg.MaxLogprobs)
-	}
-	p.Logprobs = n
+	p.Logprobs = *n
 	if c.f.Echo && p.PromptLogprobs < 0 {
-		p.PromptLogprobs = n
+		p.PromptLogprobs = *n
 	}
 	return nil
 }
@@ -227,186 +195,4 @@ func decoded[T any](raw json.RawMessage) (T, bool) {
 		return none, false // what was read of it before the fault is not to be used
 	}
 	return v, true
-}
-
-// answer gathers all and answers once.
-func (c *completion) answer(w http.ResponseWriter, r *http.Request) {
-	choices := make([]completionChoice, c.choices())
-	n := c.reqs[0].Params.N
-	probs := make([]*textLogprobs, len(choices))
-	for i := range choices {
-		choices[i] = completionChoice{Index: i}
-		if c.f.Logprobs != nil {
-			probs[i] = &textLogprobs{}
-		}
-	}
-	texts, tokens := make([]string, len(choices)), make([][]int32, len(choices))
-	kept := make([][]*kernels.Choice, len(choices))
-	err := c.run(r.Context(), func(u update) error {
-		if u.replay {
-			return nil
-		}
-		texts[u.index] += u.text
-		if u.token >= 0 {
-			tokens[u.index] = append(tokens[u.index], u.token)
-			kept[u.index] = append(kept[u.index], &u.event.Chosen)
-		}
-		if u.finish != "" {
-			why := string(u.finish)
-			choices[u.index].Finish, choices[u.index].Stop = &why, u.stopped
-		}
-		return nil
-	})
-	if err != nil {
-		c.refuse(w, r, err)
-		return
-	}
-	for i := range choices {
-		ch, p := &choices[i], i/n
-		prompt := c.reqs[p].Tokens
-		if c.discard {
-			texts[i], tokens[i], kept[i] = "", nil, nil
-		}
-		if c.f.Echo {
-			ch.Text = c.texts[p]
-			if probs[i] != nil {
-				c.echoLogprobs(probs[i], p)
-			}
-		}
-		ch.Text += texts[i]
-		for k, id := range tokens[i] {
-			if probs[i] != nil {
-				probs[i].add(c.s, id, kept[i][k], c.reqs[p].Params.ProbeIDs, c.f.TokensAsIDs)
-			}
-		}
-		ch.Logprobs = probs[i]
-		if c.f.ReturnTokenIDs {
-			ch.TokenIDs, ch.PromptTokenIDs = tokens[i], prompt
-		}
-		if c.f.PromptLogprobs != nil {
-			ch.PromptLogprobs = c.s.promptLogprobs(prompt, c.promptRows[p])
-		}
-	}
-	if c.discard {
-		c.generated = 0
-	}
-	c.s.orca(w, r)
-	writeJSON(w, http.StatusOK, completionAnswer{
-		ID: c.id, Object: "text_completion", Created: c.created, Model: c.model, Choices: choices, Usage: c.usage(),
-	})
-}
-
-// echoLogprobs puts the prompt's tokens before the answer's.
-func (c *completion) echoLogprobs(l *textLogprobs, p int) {
-	prompt := c.reqs[p].Tokens
-	byPosition := make([]*kernels.Choice, len(prompt))
-	for i := range c.promptRows[p] {
-		row := &c.promptRows[p][i]
-		byPosition[row.Position] = &row.Choice
-	}
-	for i, id := range prompt {
-		l.add(c.s, id, byPosition[i], nil, c.f.TokensAsIDs)
-	}
-}
-
-// refuse tells why there is no answer.
-func (c *completion) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if e := c.failure(r.Context(), err); e != nil {
-		writeError(w, e)
-	}
-}
-
-// stream writes an event a token.
-func (c *completion) stream(w http.ResponseWriter, r *http.Request) {
-	ev := newEvents(w)
-	defer ev.rest()
-	ids := c.f.ReturnTokenIDs
-	n := c.reqs[0].Params.N
-	offsets := make([]int, c.choices())
-	first := make([]bool, c.choices())
-	for i := range first {
-		first[i] = len(c.reqs[i/n].Resume) == 0
-	}
-	err := c.run(r.Context(), func(u update) error {
-		if u.replay {
-			if c.f.Echo && offsets[u.index] == 0 {
-				l := textLogprobs{}
-				c.echoLogprobs(&l, 0)
-				offsets[u.index] = l.next
-			}
-			offsets[u.index] += utf8.RuneCountInString(c.s.tokenText(u.token, false))
-			return nil
-		}
-		text, p := u.text, u.index/n
-		opening := first[u.index]
-		first[u.index] = false
-		if c.discard {
-			text = ""
-		}
-		if opening && c.f.Echo {
-			text = c.texts[p] + text
-		}
-		if text == "" && u.finish == "" && !ids && c.f.Logprobs == nil {
-			return nil
-		}
-		choice := completionChunkChoice{Index: u.index, Text: text, Stop: u.stopped}
-		if u.finish != "" {
-			why := string(u.finish)
-			choice.Finish = &why
-		}
-		c.streamLogprobs(&choice, u, p, opening, &offsets[u.index])
-		if ids {
-			choice.TokenIDs = []int32{}
-			if u.token >= 0 && !c.discard {
-				choice.TokenIDs = append(choice.TokenIDs, u.token)
-			}
-			if opening {
-				choice.PromptTokenIDs = c.reqs[p].Tokens
-			}
-		}
-		chunk := c.chunk(choice)
-		if o := c.f.StreamOptions; o != nil && o.ContinuousUsage && o.IncludeUsage {
-			chunk.Usage = c.usage()
-		}
-		return ev.send(chunk)
-	})
-	if err != nil {
-		ev.fail(c.failure(r.Context(), err))
-		return
-	}
-	if c.discard {
-		c.generated = 0
-	}
-	if c.s.cfg.ForceUsage || c.f.StreamOptions != nil && c.f.StreamOptions.IncludeUsage {
-		chunk := c.chunk()
-		chunk.Usage = c.usage()
-		if ev.send(chunk) != nil {
-			return
-		}
-	}
-	ev.done()
-}
-
-func (c *completion) streamLogprobs(choice *completionChunkChoice, u update, p int, opening bool, offset *int) {
-	if c.f.Logprobs == nil {
-		return
-	}
-	l := &textLogprobs{next: *offset}
-	if opening && c.f.Echo {
-		c.echoLogprobs(l, p)
-	}
-	if u.token >= 0 && !c.discard {
-		l.add(c.s, u.token, &u.event.Chosen, c.reqs[p].Params.ProbeIDs, c.f.TokensAsIDs)
-	}
-	*offset = l.next
-	if len(l.Tokens) > 0 {
-		choice.Logprobs = l
-	}
-}
-
-func (c *completion) chunk(choices ...completionChunkChoice) completionChunk {
-	if choices == nil {
-		choices = []completionChunkChoice{}
-	}
-	return completionChunk{ID: c.id, Object: "text_completion", Created: c.created, Model: c.model, Choices: choices}
 }

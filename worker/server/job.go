@@ -23,6 +23,7 @@ type resumeField = api.Resume
 // each with n choices.
 type job struct {
 	s       *Server
+	fields  *samplingFields
 	id      string
 	model   string
 	created int64
@@ -61,15 +62,24 @@ func (s *Server) newJob(r *http.Request, prefix string, f *samplingFields, model
 	if !safeID.MatchString(id) {
 		id = randomID()
 	}
-	j := &job{s: s, id: prefix + id, model: model, created: time.Now().Unix(), fromUs: safeID.MatchString(r.Header.Get(api.HeaderDoor))}
+	j := &job{s: s, fields: f, id: prefix + id, model: model, created: time.Now().Unix(), fromUs: safeID.MatchString(r.Header.Get(api.HeaderDoor))}
 	if f.Resume != nil {
 		j.id, j.created, j.resumed = f.Resume.ID, f.Resume.Created, true
 	}
 	return j
 }
 
-// add makes an engine's request of a prompt.
-func (j *job) add(r *http.Request, f *samplingFields, p worker.Params, tokens []int32) *apiError {
+// take makes an engine's request of a prompt that may be answered by as many
+// tokens as wanted; nil: all that fit.
+func (j *job) take(r *http.Request, p worker.Params, tokens []int32, wanted *int) (err *apiError) {
+	f := j.fields
+	tokens = j.s.truncate(tokens, f)
+	if p.MaxTokens, err = j.s.room(len(tokens), wanted); err != nil {
+		return err
+	}
+	if p.MinTokens > p.MaxTokens {
+		return badValue("min_tokens", "min_tokens must be less than or equal to max_tokens=%d, got %d.", p.MaxTokens, p.MinTokens)
+	}
 	req := worker.Request{ID: j.id, Tokens: tokens, Params: p, Priority: f.Priority}
 	if v := r.Header.Get("X-Vllm-Priority"); v != "" {
 		n, err := strconv.Atoi(v)
@@ -85,19 +95,29 @@ func (j *job) add(r *http.Request, f *samplingFields, p worker.Params, tokens []
 		req.Door = r.Header.Get(api.HeaderDoor)
 		req.Chunks = chunks(r.Header.Get(api.HeaderChunks))
 	}
-	if f.Resume != nil {
-		req.Resumed, req.Resume = true, f.Resume.TokenIDs
-		for _, id := range req.Resume {
-			if id < 0 || int(id) >= j.s.cfg.Vocab {
-				return badValue("roundhouse_resume", "token id %d is out of the vocabulary", id)
-			}
-		}
-		if len(req.Resume) > p.MaxTokens {
-			return badValue("roundhouse_resume", "%d tokens were sent of a request that allows %d", len(req.Resume), p.MaxTokens)
-		}
+	if err := j.goOn(&req); err != nil {
+		return err
 	}
 	j.reqs = append(j.reqs, req)
 	j.prompt += len(tokens)
+	return nil
+}
+
+// goOn puts what was sent before into the request that goes on with it.
+func (j *job) goOn(req *worker.Request) *apiError {
+	resume := j.fields.Resume
+	if resume == nil {
+		return nil
+	}
+	req.Resumed, req.Resume = true, resume.TokenIDs
+	for _, id := range req.Resume {
+		if id < 0 || int(id) >= j.s.cfg.Vocab {
+			return badValue("roundhouse_resume", "token id %d is out of the vocabulary", id)
+		}
+	}
+	if len(req.Resume) > req.Params.MaxTokens {
+		return badValue("roundhouse_resume", "%d tokens were sent of a request that allows %d", len(req.Resume), req.Params.MaxTokens)
+	}
 	return nil
 }
 
@@ -291,27 +311,9 @@ func (j *job) failure(ctx context.Context, err error) *apiError {
 	}
 }
 
-// usage is the account that ends an answer.
-type usage struct {
-	Prompt     int            `json:"prompt_tokens"`
-	Total      int            `json:"total_tokens"`
-	Completion int            `json:"completion_tokens"`
-	Details    *promptDetails `json:"prompt_tokens_details,omitempty"`
-	Output     *outputDetails `json:"completion_tokens_details,omitempty"`
-}
-
-type promptDetails struct {
-	Cached int `json:"cached_tokens"`
-}
-
-type outputDetails struct {
-	Reasoning int `json:"reasoning_tokens"`
-}
-
-func (j *job) usage() *usage {
-	u := &usage{Prompt: j.prompt, Completion: j.generated, Total: j.prompt + j.generated}
-	if j.s.cfg.PromptTokensDetails || j.fromUs {
-		u.Details = &promptDetails{j.cached}
+// refuse answers with why there is no answer.
+func (j *job) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if e := j.failure(r.Context(), err); e != nil {
+		writeError(w, e)
 	}
-	return u
 }

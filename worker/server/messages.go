@@ -57,46 +57,41 @@ func messagesError(e *apiError) map[string]any {
 	return map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": e.Message}}
 }
 
-func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
-	c, f, err := s.newMessages(r, true)
-	if err != nil {
-		writeJSON(w, err.Code, messagesError(err))
-		return
-	}
-	if f.Stream {
-		streamMessages(c, w, r)
-		return
-	}
-	answerMessages(c, w, r)
-}
+// refuseMessages answers with an error in Anthropic's shape.
+func refuseMessages(w http.ResponseWriter, e *apiError) { writeJSON(w, e.Code, messagesError(e)) }
 
 // countTokens tells how long the prompt of a request is.
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
-	c, _, err := s.newMessages(r, false)
-	if err != nil {
-		writeJSON(w, err.Code, messagesError(err))
-		return
-	}
-	writeJSON(w, http.StatusOK, map[string]int{"input_tokens": c.prompt})
-}
-
-// newMessages makes a chat of the request.
-func (s *Server) newMessages(r *http.Request, generates bool) (*chat, *messagesRequest, *apiError) {
 	var f messagesRequest
 	if err := readBody(r, s.cfg.BodyLimit, &f); err != nil {
-		return nil, nil, err
+		refuseMessages(w, err)
+		return
 	}
+	f.MaxTokens = new(1)
+	m, err := s.newMessages(r, &f)
+	if err != nil {
+		refuseMessages(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]int{"input_tokens": m.prompt})
+}
+
+// messagesChat is one request of this route on its way.
+type messagesChat struct{ *chat }
+
+// newMessages makes a chat of the request.
+func (s *Server) newMessages(r *http.Request, f *messagesRequest) (*messagesChat, *apiError) {
 	switch {
 	case f.Messages == nil:
-		return nil, nil, badShape("missing", "messages", "Field required")
-	case generates && f.MaxTokens == nil:
-		return nil, nil, badShape("missing", "max_tokens", "Field required")
+		return nil, badShape("missing", "messages", "Field required")
+	case f.MaxTokens == nil:
+		return nil, badShape("missing", "max_tokens", "Field required")
 	case hasEntries(f.Tools):
-		return nil, nil, notImplemented("`tools` are not supported by this engine on /v1/messages; use /v1/chat/completions.")
+		return nil, notImplemented("`tools` are not supported by this engine on /v1/messages; use /v1/chat/completions.")
 	}
 	messages, ok := decoded[[]json.RawMessage](f.Messages)
 	if !ok {
-		return nil, nil, badShape("list_type", "messages", "Input should be a valid list")
+		return nil, badShape("list_type", "messages", "Input should be a valid list")
 	}
 	if f.System != nil {
 		system, err := json.Marshal(map[string]any{"role": "system", "content": f.System})
@@ -110,13 +105,13 @@ func (s *Server) newMessages(r *http.Request, generates bool) (*chat, *messagesR
 		panic("BUG: JSON that was read cannot be written")
 	}
 	cr := &chatRequest{Model: f.Model, Messages: all, MaxCompletionTokens: f.MaxTokens}
-	cr.Temperature, cr.TopP, cr.TopK, cr.Stop = f.Temperature, f.TopP, f.TopK, f.StopSequences
+	cr.Temperature, cr.TopP, cr.TopK, cr.Stop, cr.Stream = f.Temperature, f.TopP, f.TopK, f.StopSequences, f.Stream
 	c, apiErr := s.newChat(r, cr)
 	if apiErr != nil {
-		return nil, nil, apiErr
+		return nil, apiErr
 	}
 	c.id = "msg_" + c.id[len("chatcmpl-"):]
-	return c, &f, nil
+	return &messagesChat{c}, nil
 }
 
 // stopOf is how this API says why an answer ended.
@@ -130,7 +125,7 @@ func stopOf(u update) (reason string, sequence *string) {
 	return "end_turn", nil
 }
 
-func messagesUsageOf(c *chat) messagesUsage {
+func (c *messagesChat) account() messagesUsage {
 	u := messagesUsage{Input: c.prompt, Output: c.generated}
 	if c.s.cfg.PromptTokensDetails || c.fromUs {
 		u.Cached = &c.cached
@@ -138,7 +133,8 @@ func messagesUsageOf(c *chat) messagesUsage {
 	return u
 }
 
-func answerMessages(c *chat, w http.ResponseWriter, r *http.Request) {
+// answer gathers all and answers once.
+func (c *messagesChat) answer(w http.ResponseWriter, r *http.Request) {
 	var g gathered
 	var end update
 	err := c.run(r.Context(), func(u update) error {
@@ -148,11 +144,11 @@ func answerMessages(c *chat, w http.ResponseWriter, r *http.Request) {
 	})
 	if err != nil {
 		if e := c.failure(r.Context(), err); e != nil {
-			writeJSON(w, e.Code, messagesError(e))
+			refuseMessages(w, e)
 		}
 		return
 	}
-	a := messagesAnswer{ID: c.id, Type: "message", Role: "assistant", Model: c.model, Usage: messagesUsageOf(c)}
+	a := messagesAnswer{ID: c.id, Type: "message", Role: "assistant", Model: c.model, Usage: c.account()}
 	if g.thought {
 		a.Content = append(a.Content, contentBlock{Type: "thinking", Thinking: &g.reasoning})
 	}
@@ -202,14 +198,15 @@ func (b *blocks) close() error {
 	return err
 }
 
-func streamMessages(c *chat, w http.ResponseWriter, r *http.Request) {
+// stream writes the events of one answer.
+func (c *messagesChat) stream(w http.ResponseWriter, r *http.Request) {
 	b := &blocks{ev: newEvents(w)}
 	defer b.ev.rest()
 	var end update
 	err := c.run(r.Context(), func(u update) error {
 		end = u
 		if !b.ev.started {
-			start := messagesAnswer{ID: c.id, Type: "message", Role: "assistant", Content: []contentBlock{}, Model: c.model, Usage: messagesUsageOf(c)}
+			start := messagesAnswer{ID: c.id, Type: "message", Role: "assistant", Content: []contentBlock{}, Model: c.model, Usage: c.account()}
 			start.Usage.Output = 0
 			if err := b.send("message_start", map[string]any{"message": start}); err != nil {
 				return err
@@ -233,7 +230,7 @@ func streamMessages(c *chat, w http.ResponseWriter, r *http.Request) {
 		case b.ev.started:
 			_ = b.ev.named("error", messagesError(e))
 		default:
-			writeJSON(w, e.Code, messagesError(e))
+			refuseMessages(w, e)
 		}
 		return
 	}
@@ -242,7 +239,7 @@ func streamMessages(c *chat, w http.ResponseWriter, r *http.Request) {
 	}
 	reason, sequence := stopOf(end)
 	delta := map[string]any{"stop_reason": reason, "stop_sequence": sequence}
-	if b.send("message_delta", map[string]any{"delta": delta, "usage": messagesUsageOf(c)}) == nil {
+	if b.send("message_delta", map[string]any{"delta": delta, "usage": c.account()}) == nil {
 		_ = b.send("message_stop", map[string]any{})
 	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"unicode/utf8"
 
-	"roundhouse/worker"
 	"roundhouse/worker/tokenizer"
 )
 
@@ -74,11 +73,4 @@ func (s *Server) room(prompt int, wanted *int) (int, *apiError) {
 		return left, nil
 	}
 	return asked, nil
-}
-
-func checkMinTokens(p worker.Params) *apiError {
-	if p.MinTokens > p.MaxTokens {
-		return badValue("min_tokens", "min_tokens must be less than or equal to max_tokens=%d, got %d.", p.MaxTokens, p.MinTokens)
-	}
-	return nil
 }

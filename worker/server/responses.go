@@ -88,26 +88,8 @@ type responsesUsage struct {
 // response is one request of this route on its way.
 type response struct {
 	*chat
-	f      *responsesRequest
-	answer responsesAnswer
-}
-
-func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
-	var f responsesRequest
-	if err := readBody(r, s.cfg.BodyLimit, &f); err != nil {
-		writeError(w, err)
-		return
-	}
-	x, err := s.newResponse(r, &f)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	if f.Stream {
-		x.stream(w, r)
-		return
-	}
-	x.whole(w, r)
+	f   *responsesRequest
+	out responsesAnswer
 }
 
 func (s *Server) newResponse(r *http.Request, f *responsesRequest) (*response, *apiError) {
@@ -127,7 +109,7 @@ func (s *Server) newResponse(r *http.Request, f *responsesRequest) (*response, *
 	}
 	cr := &chatRequest{Model: f.Model, Messages: messages, MaxCompletionTokens: f.MaxOutputTokens}
 	cr.Temperature, cr.TopP, cr.TopK, cr.Seed, cr.Stop = f.Temperature, f.TopP, f.TopK, f.Seed, f.Stop
-	cr.CacheSalt, cr.Priority = f.CacheSalt, f.Priority
+	cr.CacheSalt, cr.Priority, cr.Stream = f.CacheSalt, f.Priority, f.Stream
 	if f.Reasoning != nil {
 		cr.ReasoningEffort = f.Reasoning.Effort
 	}
@@ -141,7 +123,7 @@ func (s *Server) newResponse(r *http.Request, f *responsesRequest) (*response, *
 	x := &response{chat: c, f: f}
 	c.id = "resp_" + c.id[len("chatcmpl-"):]
 	p := c.reqs[0].Params
-	x.answer = responsesAnswer{
+	x.out = responsesAnswer{
 		ID: c.id, Object: "response", CreatedAt: c.created, Status: "in_progress", Instructions: f.Instructions,
 		MaxOutputTokens: p.MaxTokens, Metadata: f.Metadata, Model: c.model, Output: []outputItem{}, ParallelToolCalls: true,
 		ServiceTier: "auto", Temperature: p.Temperature, TopP: p.TopP, Text: map[string]any{"format": map[string]string{"type": "text"}},
@@ -201,8 +183,8 @@ func responseMessages(f *responsesRequest) (json.RawMessage, *apiError) {
 	return data, nil
 }
 
-// whole gathers all and answers once.
-func (x *response) whole(w http.ResponseWriter, r *http.Request) {
+// answer gathers all and answers once.
+func (x *response) answer(w http.ResponseWriter, r *http.Request) {
 	var g gathered
 	var why worker.Finish
 	err := x.run(r.Context(), func(u update) error {
@@ -211,32 +193,30 @@ func (x *response) whole(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		if e := x.failure(r.Context(), err); e != nil {
-			writeError(w, e)
-		}
+		x.refuse(w, r, err)
 		return
 	}
 	x.finished(&g, why)
 	x.s.orca(w, r)
-	writeJSON(w, http.StatusOK, x.answer)
+	writeJSON(w, http.StatusOK, x.out)
 }
 
 // finished fills in the answer's end.
 func (x *response) finished(g *gathered, why worker.Finish) {
-	x.answer.Status = "completed"
+	x.out.Status = "completed"
 	if why == worker.FinishLength {
-		x.answer.Status, x.answer.Incomplete = "incomplete", map[string]string{"reason": "max_output_tokens"}
+		x.out.Status, x.out.Incomplete = "incomplete", map[string]string{"reason": "max_output_tokens"}
 	}
 	if g.thought {
-		x.answer.Output = append(x.answer.Output, x.item("reasoning", "rs_", "completed", outputPart{Type: "reasoning_text", Text: g.reasoning}))
+		x.out.Output = append(x.out.Output, x.item("reasoning", "rs_", "completed", outputPart{Type: "reasoning_text", Text: g.reasoning}))
 	}
 	if g.any || !g.thought {
-		x.answer.Output = append(x.answer.Output, x.item("message", "msg_", "completed", x.part(g.content)))
+		x.out.Output = append(x.out.Output, x.item("message", "msg_", "completed", x.part(g.content)))
 	}
 	u := x.chatUsage()
-	x.answer.Usage = &responsesUsage{Input: u.Prompt, InputDetail: promptDetails{x.cached}, Output: u.Completion, Total: u.Total}
+	x.out.Usage = &responsesUsage{Input: u.Prompt, InputDetail: promptDetails{x.cached}, Output: u.Completion, Total: u.Total}
 	if u.Output != nil {
-		x.answer.Usage.OutputDetail = *u.Output
+		x.out.Usage.OutputDetail = *u.Output
 	}
 }
 
@@ -333,7 +313,7 @@ func (x *response) stream(w http.ResponseWriter, r *http.Request) {
 	err := x.run(r.Context(), func(u update) error {
 		if st.number == 0 {
 			for _, kind := range []string{"response.created", "response.in_progress"} {
-				if err := st.send(kind, map[string]any{"response": x.answer}); err != nil {
+				if err := st.send(kind, map[string]any{"response": x.out}); err != nil {
 					return err
 				}
 			}
@@ -359,5 +339,5 @@ func (x *response) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x.finished(&g, why)
-	_ = st.send("response."+x.answer.Status, map[string]any{"response": x.answer})
+	_ = st.send("response."+x.out.Status, map[string]any{"response": x.out})
 }

@@ -251,6 +251,18 @@ func (s *Server) params(f *samplingFields) (worker.Params, textOptions, *apiErro
 	return p, text, nil
 }
 
+// checkLogprobs checks how many candidates a field asks for.
+func (s *Server) checkLogprobs(field string, n *int) *apiError {
+	switch {
+	case n == nil:
+	case *n < 0:
+		return badValue(field, "`%s` must be a positive value.", field)
+	case *n > s.cfg.MaxLogprobs:
+		return badValue(field, "Requested sample logprobs of %d, which is greater than max allowed: %d", *n, s.cfg.MaxLogprobs)
+	}
+	return nil
+}
+
 // tokenParams settles what names tokens, all of which must exist.
 func (s *Server) tokenParams(f *samplingFields, p *worker.Params) *apiError {
 	vocab := s.cfg.Vocab

@@ -108,13 +108,13 @@ func (s *Server) routes() {
 		s.absent()
 		return
 	}
-	s.mux.HandleFunc("POST /v1/chat/completions", s.generating(s.chat))
-	s.mux.HandleFunc("POST /v1/completions", s.generating(s.completions))
-	s.mux.HandleFunc("POST /v1/responses", s.generating(s.responses))
+	s.mux.HandleFunc("POST /v1/chat/completions", route(s, s.newChat, writeError))
+	s.mux.HandleFunc("POST /v1/completions", route(s, s.newCompletion, writeError))
+	s.mux.HandleFunc("POST /v1/responses", route(s, s.newResponse, writeError))
 	s.mux.HandleFunc("GET /v1/responses/{id}", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, notFound("response_id", "Response with id '%.128s' not found.", r.PathValue("id")))
 	})
-	s.mux.HandleFunc("POST /v1/messages", s.generating(s.messages))
+	s.mux.HandleFunc("POST /v1/messages", route(s, s.newMessages, refuseMessages))
 	s.mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
 	s.absent()
 }
