@@ -13,8 +13,12 @@ func BenchmarkKernels(b *testing.B) {
 	for _, level := range cpu.Levels() {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%s/threads=%d", level, threads), func(b *testing.B) {
-				kerneltest.Bench(b, open(b, cpu.Options{Threads: threads, Level: level}), threads, func(f kernels.Format) float64 {
-					return cpu.Peak(level, f, threads)
+				kerneltest.Bench(b, open(b, cpu.Options{Threads: threads, Level: level}), cpu.ReadRate(threads), func(f kernels.Format) float64 {
+					peak, err := cpu.Peak(level, f, threads)
+					if err != nil {
+						b.Fatal(err)
+					}
+					return peak
 				})
 			})
 		}

@@ -3,10 +3,7 @@ package kerneltest
 import (
 	"math"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"roundhouse/kernels"
 )
@@ -14,10 +11,9 @@ import (
 // Bench times linears, attention and a whole decode step of a backend with so
 // many threads. Beside ns/op it prints what a linear reads of its weight in
 // GB/s, as a share of what a bare loop of as many threads reads in the same run
-// (%read), and what it computes in GFLOP/s, as a share of peak, which is what
-// the caller has measured (%peak; 0: unknown).
-func Bench(b *testing.B, backend kernels.Backend, threads int, peak func(kernels.Format) float64) {
-	read := measureRead(threads)
+// (%read), and what it computes in GFLOP/s, as a share of peak (%peak). read and
+// peak are what the caller has measured; 0 is unknown.
+func Bench(b *testing.B, backend kernels.Backend, read float64, peak func(kernels.Format) float64) {
 	for _, format := range []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatInt8, kernels.FormatInt4, kernels.FormatFP8} {
 		top := roof{read: read, flop: peak(format)}
 		for _, n := range []int{1, 16, 512} {
@@ -40,48 +36,6 @@ func Bench(b *testing.B, backend kernels.Backend, threads int, peak func(kernels
 
 // roof is what a bare loop reaches a second.
 type roof struct{ read, flop float64 }
-
-// measureRead is the bytes a second that so many threads read from memory: each
-// sums a slice far beyond the caches, the best of three times.
-func measureRead(threads int) (sum float64) {
-	rates := make([]float64, threads)
-	var wait sync.WaitGroup
-	for t := range threads {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			words := make([]uint64, 16<<20)
-			for i := range words {
-				words[i] = uint64(i)
-			}
-			for range 3 {
-				start := time.Now()
-				kept.Add(sumWords(words))
-				rates[t] = max(rates[t], float64(8*len(words))/time.Since(start).Seconds())
-			}
-		}()
-	}
-	wait.Wait()
-	for _, r := range rates {
-		sum += r
-	}
-	return sum
-}
-
-// sumWords touches every half of a cache line.
-func sumWords(w []uint64) uint64 {
-	var a, b, c, d uint64
-	for ; len(w) >= 32; w = w[32:] {
-		a += w[0] + w[4]
-		b += w[8] + w[12]
-		c += w[16] + w[20]
-		d += w[24] + w[28]
-	}
-	return a + b + c + d
-}
-
-// kept holds what a bare loop has computed, so that it is not left out.
-var kept atomic.Uint64
 
 func benchLinear(b *testing.B, backend kernels.Backend, format kernels.Format, n, out, in int, top roof) {
 	s := newScene(b, backend, 1)
@@ -107,7 +61,9 @@ func benchLinear(b *testing.B, backend kernels.Backend, format kernels.Format, n
 	seconds := b.Elapsed().Seconds() / float64(b.N)
 	read, flop := float64(w.Bytes())/seconds, 2*float64(n)*float64(out)*float64(in)/seconds
 	b.ReportMetric(read/1e9, "GB/s")
-	b.ReportMetric(100*read/top.read, "%read")
+	if top.read > 0 {
+		b.ReportMetric(100*read/top.read, "%read")
+	}
 	b.ReportMetric(flop/1e9, "GFLOP/s")
 	if top.flop > 0 {
 		b.ReportMetric(100*flop/top.flop, "%peak")

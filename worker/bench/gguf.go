@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"math"
 
@@ -21,13 +20,15 @@ const (
 // The types of its values.
 const (
 	ggufUint32  = 4
+	ggufInt32   = 5
 	ggufFloat32 = 6
 	ggufString  = 8
+	ggufArray   = 9
 )
 
 const ggufAlign = 32
 
-// WriteGGUF makes the same model as a GGUF file without a vocabulary. Matrices
+// WriteGGUF makes the same model as a GGUF file. Matrices
 // are bfloat16, or with four bits Q4_0 and the embedding, which is the head as
 // well, Q8_0.
 func (s *Shape) WriteGGUF(path string, fourBits bool) error {
@@ -38,7 +39,7 @@ func (s *Shape) WriteGGUF(path string, fourBits bool) error {
 			return err
 		}
 		rows := 0 // of the tensor that is being written
-		return s.each(all, func(t *tensor, x []float32) error {
+		return s.each(all, s.turn, func(t *tensor, x []float32) error {
 			if rows == 0 {
 				rows = t.rows
 			}
@@ -53,10 +54,21 @@ func (s *Shape) WriteGGUF(path string, fourBits bool) error {
 	})
 }
 
+// turn is which row of a tensor stands at row in the file. GGUF's llama turns
+// neighbouring columns of a head by position, where the published weights turn
+// the two halves.
+func (s *Shape) turn(t *tensor, row int) int {
+	if s.Family != "llama" || t.role != turned {
+		return row
+	}
+	within := row % s.Dim
+	return row - within + within%2*(s.Dim/2) + within/2
+}
+
 // kind is the type of a tensor in the file.
 func (t *tensor) kind(fourBits bool) uint32 {
 	switch {
-	case t.rows == 1:
+	case t.role >= ones:
 		return ggmlF32
 	case !fourBits:
 		return ggmlBF16
@@ -78,6 +90,15 @@ func (t *tensor) bytes(fourBits bool) int {
 		return n / 32 * 34
 	}
 	return n / 32 * 18
+}
+
+// GGUFBytes is the size of the weights in such a file, all of which a token
+// needs.
+func (s *Shape) GGUFBytes(fourBits bool) (n int64) {
+	for _, t := range s.tensors() {
+		n += int64(t.bytes(fourBits))
+	}
+	return n
 }
 
 // encode is one row as the file has it.
@@ -131,13 +152,31 @@ func (s *Shape) ggufHeader(all []tensor, fourBits bool) []byte {
 		str(&b, v)
 		put(key, ggufString, b.Bytes())
 	}
-	number := func(key string, v int) { put("qwen3."+key, ggufUint32, le.AppendUint32(nil, uint32(v))) }
-	float := func(key string, v float32) { put("qwen3."+key, ggufFloat32, le.AppendUint32(nil, math.Float32bits(v))) }
-	text("general.architecture", "qwen3")
-	text("tokenizer.ggml.model", "no_vocab")
+	number := func(key string, v int) { put(s.Family+"."+key, ggufUint32, le.AppendUint32(nil, uint32(v))) }
+	float := func(key string, v float32) {
+		put(s.Family+"."+key, ggufFloat32, le.AppendUint32(nil, math.Float32bits(v)))
+	}
+	text("general.architecture", s.Family)
+	text("tokenizer.ggml.model", "gpt2")
+	text("tokenizer.ggml.pre", "qwen2")
+	array := func(key string, kind uint32, n int, raw []byte) {
+		put(key, ggufArray, append(le.AppendUint64(le.AppendUint32(nil, kind), uint64(n)), raw...))
+	}
+	var names bytes.Buffer
+	for _, w := range s.words() {
+		str(&names, w)
+	}
+	array("tokenizer.ggml.tokens", ggufString, s.Vocab, names.Bytes())
+	array("tokenizer.ggml.token_type", ggufInt32, s.Vocab, bytes.Repeat([]byte{1, 0, 0, 0}, s.Vocab))
+	names.Reset()
+	for _, m := range merges {
+		str(&names, m)
+	}
+	array("tokenizer.ggml.merges", ggufString, len(merges), names.Bytes())
+	put("tokenizer.ggml.eos_token_id", ggufUint32, le.AppendUint32(nil, uint32(s.Vocab-1)))
 	number("vocab_size", s.Vocab)
 	number("block_count", s.Layers)
-	number("context_length", 40960)
+	number("context_length", positions)
 	number("embedding_length", s.Hidden)
 	number("feed_forward_length", s.Inner)
 	number("attention.head_count", s.Heads)
@@ -145,13 +184,14 @@ func (s *Shape) ggufHeader(all []tensor, fourBits bool) []byte {
 	number("attention.key_length", s.Dim)
 	number("attention.value_length", s.Dim)
 	float("attention.layer_norm_rms_epsilon", 1e-6)
-	float("rope.freq_base", 1e6)
+	float("rope.freq_base", float32(s.Theta))
+	number("rope.dimension_count", s.Dim)
 
 	at := 0
 	for i := range all {
 		t := &all[i]
 		str(&list, t.gguf)
-		if t.rows == 1 {
+		if t.role >= ones {
 			list.Write(le.AppendUint32(nil, 1))
 			list.Write(le.AppendUint64(nil, uint64(t.cols)))
 		} else {
@@ -168,14 +208,4 @@ func (s *Shape) ggufHeader(all []tensor, fourBits bool) []byte {
 	head = le.AppendUint64(head, uint64(count))
 	head = append(append(head, values.Bytes()...), list.Bytes()...)
 	return append(head, make([]byte, -len(head)&(ggufAlign-1))...)
-}
-
-// Find is the shape of a name.
-func Find(name string) (*Shape, error) {
-	for i := range Shapes {
-		if Shapes[i].Name == name {
-			return &Shapes[i], nil
-		}
-	}
-	return nil, fmt.Errorf("no shape %q", name)
 }

@@ -1,106 +1,136 @@
-// Command engine measures our engine beside llama.cpp's llama-bench: a model of
-// random weights and a published shape, the same weights for both, in turns, as
-// one table of ratios.
+// Command engine measures our engine beside llama.cpp: models of random weights
+// and published shapes, the same weights for both, in turns, as one table of
+// ratios with the goals beside. llama-bench and llama-server come from
+// worker/bench/llama; where they are not there ours is measured alone.
 //
-//	go run ./worker/bench/engine -llama PATH-OF-llama-bench
-//
-// Without -llama it measures ours alone.
+//	make bench-engine
+//	make bench-engine-short
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"time"
+	"runtime"
+	"strings"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/cpu"
 	"roundhouse/worker/bench"
-	"roundhouse/worker/model"
 )
 
 func main() {
 	log.SetFlags(0)
+	if len(os.Args) > 1 && os.Args[1] == "child" {
+		if err := child(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	var c config
-	flag.StringVar(&c.llama, "llama", "", "llama-bench; empty: ours alone")
-	flag.StringVar(&c.shape, "shape", "qwen3-0.6b", "shape of the model")
-	flag.StringVar(&c.dir, "dir", filepath.Join(os.TempDir(), "roundhouse-bench"), "where the models are made and kept")
-	flag.IntVar(&c.threads, "threads", 1, "threads of both")
+	var shapes string
+	short := flag.Bool("short", false, "small models and few turns: under a minute")
+	flag.StringVar(&c.llama, "llama", filepath.Join("build", "llama", "bin"), "folder of llama-bench and llama-server")
+	flag.StringVar(&c.worker, "worker", filepath.Join("bin", "roundhouse-worker"), "our worker")
+	flag.StringVar(&shapes, "shapes", "qwen2.5-0.5b,qwen3-0.6b,llama-3.2-1b", "shapes of the models")
+	flag.StringVar(&c.dir, "dir", filepath.Join("build", "bench"), "where the models are made and kept")
+	flag.StringVar(&c.level, "level", "", "level of our kernels; empty: the best of this machine")
+	flag.IntVar(&c.threads, "threads", runtime.NumCPU(), "threads of both")
 	flag.IntVar(&c.prompt, "p", 512, "tokens of the prompt")
 	flag.IntVar(&c.generate, "n", 128, "tokens to generate")
-	flag.IntVar(&c.rounds, "rounds", 3, "turns; the median counts")
+	flag.IntVar(&c.streams, "streams", 16, "concurrent streams")
+	flag.IntVar(&c.rounds, "rounds", 5, "turns; the median counts")
+	flag.IntVar(&c.pairs, "pairs", 9, "turns of two workers against one")
+	flag.StringVar(&c.only, "only", "", "parts: alone,streams,pair,start; empty: all")
 	flag.Parse()
-	if err := run(&c); err != nil {
+	if *short {
+		shapes, c.prompt, c.generate, c.rounds, c.pairs = "short", 128, 24, 1, 3
+	}
+	if err := run(&c, strings.Split(shapes, ",")); err != nil {
 		log.Fatal(err)
 	}
 }
 
 type config struct {
-	llama, shape, dir                 string
-	threads, prompt, generate, rounds int
+	llama, worker, dir, level, only            string
+	threads, prompt, generate, streams, rounds int
+	pairs                                      int
+	read                                       float64 // bytes a second of a bare loop on all threads
 }
 
-// speed is tokens a second of a prompt and of generation.
-type speed struct{ prompt, generate float64 }
+// form is one way to keep the weights.
+type form struct {
+	name   string
+	format kernels.Format
+	flag   string // of our worker
+	four   bool   // of the GGUF file
+}
 
-func run(c *config) error {
-	shape, err := bench.Find(c.shape)
-	if err != nil {
-		return err
+var forms = []form{
+	{"bf16", kernels.FormatBF16, "none", false},
+	{"int4", kernels.FormatInt4, "sym_int4", true},
+}
+
+func (c *config) does(part string) bool { return c.only == "" || strings.Contains(c.only, part) }
+
+func run(c *config, shapes []string) error {
+	if _, err := os.Stat(filepath.Join(c.llama, "llama-bench")); err != nil {
+		fmt.Println("llama.cpp is not built: ours alone. worker/bench/llama builds it.")
+		c.llama = ""
 	}
+	c.read = cpu.ReadRate(c.threads)
+	fmt.Printf("%d thread(s); a bare loop reads %.1f GB/s on them\n", c.threads, c.read/1e9)
+	for _, name := range shapes {
+		shape, err := bench.Find(name)
+		if err != nil {
+			return err
+		}
+		if err := runShape(c, shape); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// runShape measures one shape and prints its table.
+func runShape(c *config, shape *bench.Shape) error {
 	dir := filepath.Join(c.dir, shape.Name)
 	if err := makeOnce(filepath.Join(dir, "config.json"), func() error { return shape.WriteSafetensors(dir) }); err != nil {
 		return err
 	}
-	fmt.Printf("%s, %d thread(s), prompt of %d, %d tokens generated, median of %d turns\n", shape.Name, c.threads, c.prompt, c.generate, c.rounds)
-	fmt.Printf("%-10s %12s %12s %12s %12s %9s %9s\n", "", "ours pp t/s", "ours tg t/s", "llama pp", "llama tg", "pp ratio", "tg ratio")
-	for _, f := range []struct {
-		name   string
-		format kernels.Format
-		four   bool
-	}{{"bf16", kernels.FormatBF16, false}, {"int4", kernels.FormatInt4, true}} {
+	fmt.Printf("\n%s: medians of %d turns\n", shape.Name, c.rounds)
+	t := newTable(os.Stdout)
+	for _, f := range forms {
 		gguf := filepath.Join(dir, f.name+".gguf")
-		if c.llama != "" {
-			if err := makeOnce(gguf, func() error { return shape.WriteGGUF(gguf, f.four) }); err != nil {
-				return err
-			}
-		}
-		var our, their []speed
-		o, err := newOurs(c, dir, f.format)
-		if err != nil {
+		if err := makeOnce(gguf, func() error { return writeWhole(gguf, func(to string) error { return shape.WriteGGUF(to, f.four) }) }); err != nil {
 			return err
 		}
-		for range c.rounds {
-			s, err := o.measure(c)
-			if err != nil {
-				return err
+		m := measured{config: c, shape: shape, form: f, dir: dir, gguf: gguf, table: t}
+		for _, part := range []struct {
+			name string
+			run  func(*measured) error
+		}{{"alone", (*measured).alone}, {"streams", (*measured).together}, {"pair", (*measured).pair}, {"start", (*measured).starts}} {
+			if !c.does(part.name) {
+				continue
 			}
-			our = append(our, s)
-			if c.llama != "" {
-				if s, err = llama(c, gguf); err != nil {
-					return err
-				}
-				their = append(their, s)
+			if err := part.run(&m); err != nil {
+				return errors.Join(fmt.Errorf("%s, %s: %w", f.name, part.name, err), t.flush())
 			}
 		}
-		if err := o.backend.Close(); err != nil {
-			return err
-		}
-		a := median(our)
-		if c.llama == "" {
-			fmt.Printf("%-10s %12.1f %12.1f\n", f.name, a.prompt, a.generate)
-			continue
-		}
-		b := median(their)
-		fmt.Printf("%-10s %12.1f %12.1f %12.1f %12.1f %9.2f %9.2f\n", f.name, a.prompt, a.generate, b.prompt, b.generate, a.prompt/b.prompt, a.generate/b.generate)
 	}
-	return nil
+	return t.flush()
+}
+
+// measured is one shape in one form.
+type measured struct {
+	*config
+	form
+	shape     *bench.Shape
+	dir, gguf string
+	table     *table
 }
 
 // makeOnce makes a file that is not there yet.
@@ -111,89 +141,10 @@ func makeOnce(path string, create func() error) error {
 	return create()
 }
 
-func median(all []speed) (m speed) {
-	if len(all) == 0 {
-		return m
+// writeWhole gives a file its name once it is whole.
+func writeWhole(path string, write func(path string) error) error {
+	if err := write(path + ".new"); err != nil {
+		return err
 	}
-	middle := func(of func(speed) float64) float64 {
-		var x []float64
-		for _, s := range all {
-			x = append(x, of(s))
-		}
-		slices.Sort(x)
-		return x[len(x)/2]
-	}
-	return speed{middle(func(s speed) float64 { return s.prompt }), middle(func(s speed) float64 { return s.generate })}
-}
-
-// ours is our engine with the model loaded.
-type ours struct {
-	backend *cpu.Backend
-	runner  *bench.Runner
-}
-
-func newOurs(c *config, dir string, format kernels.Format) (*ours, error) {
-	m, err := model.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	b, err := cpu.New(cpu.Options{Threads: c.threads})
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	r, err := bench.NewRunner(b, m, format, kernels.BF16, c.prompt+c.generate)
-	if err != nil {
-		return nil, err
-	}
-	fmt.Printf("# %v: %s, %d MiB, loaded in %.1f s\n", format, b.Name(), b.Bytes()>>20, time.Since(start).Seconds())
-	return &ours{b, r}, nil
-}
-
-// measure is as llama-bench does it: a prompt of random tokens, and tokens one
-// after another from an empty context.
-func (o *ours) measure(c *config) (s speed, err error) {
-	ids := make([]int32, c.prompt)
-	for i := range ids {
-		ids[i] = int32(i * 7 % 1000)
-	}
-	start := time.Now()
-	if _, err := o.runner.Run(ids, 0, false); err != nil {
-		return s, err
-	}
-	s.prompt = float64(c.prompt) / time.Since(start).Seconds()
-	start = time.Now()
-	for i := range c.generate {
-		if _, err := o.runner.Run(ids[i%len(ids):][:1], i, false); err != nil {
-			return s, err
-		}
-	}
-	s.generate = float64(c.generate) / time.Since(start).Seconds()
-	return s, nil
-}
-
-// llama runs llama-bench once.
-func llama(c *config, gguf string) (s speed, err error) {
-	out, err := exec.Command(c.llama, "-m", gguf, "-p", strconv.Itoa(c.prompt), "-n", strconv.Itoa(c.generate),
-		"-t", strconv.Itoa(c.threads), "-r", "1", "-o", "json").Output()
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", c.llama, err)
-	}
-	var rows []struct {
-		Prompt   int     `json:"n_prompt"`
-		Generate int     `json:"n_gen"`
-		Speed    float64 `json:"avg_ts"`
-	}
-	if err := json.Unmarshal(out, &rows); err != nil {
-		return s, fmt.Errorf("what %s printed: %w", c.llama, err)
-	}
-	for _, r := range rows {
-		if r.Prompt > 0 {
-			s.prompt = r.Speed
-		} else {
-			s.generate = r.Speed
-		}
-	}
-	return s, nil
+	return os.Rename(path+".new", path)
 }

@@ -1,0 +1,89 @@
+package cpu
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"roundhouse/kernels"
+)
+
+// Peak is the operations a second of a format's largest kernel over data that
+// stay in the first cache, of so many threads at once: no linear can be faster.
+func Peak(name string, format kernels.Format, threads int) (float64, error) {
+	l, err := findLevel(name)
+	if err != nil {
+		return 0, err
+	}
+	return together(threads, func() float64 { return peak(l, kindOf[format]) }), nil
+}
+
+// ReadRate is the bytes a second that so many threads read from memory at once,
+// each in a loop that does nothing else over a slice far beyond the caches.
+func ReadRate(threads int) float64 {
+	slices := make(chan []uint64, threads)
+	for range threads {
+		words := make([]uint64, 16<<20)
+		for i := range words {
+			words[i] = uint64(i)
+		}
+		slices <- words
+	}
+	return together(threads, func() float64 {
+		words := <-slices
+		defer func() { slices <- words }()
+		start := time.Now()
+		kept.Add(sumWords(words))
+		return float64(8*len(words)) / time.Since(start).Seconds()
+	})
+}
+
+// together adds up what threads reach at the same time, each the best of three
+// rounds.
+func together(threads int, rate func() float64) (sum float64) {
+	rates := make([]float64, threads)
+	var wait sync.WaitGroup
+	for i := range threads {
+		wait.Go(func() {
+			for range 3 {
+				rates[i] = max(rates[i], rate())
+			}
+		})
+	}
+	wait.Wait()
+	for _, r := range rates {
+		sum += r
+	}
+	return sum
+}
+
+func peak(l *level, kind int) float64 {
+	const columns, rounds = 256, 2000
+	m := l.matrix[kind][0]
+	blocks := columns / blockColumns(kind)
+	w, a, out := make([]byte, 1<<16), make([]byte, 1<<13), make([]float32, 1<<10)
+	t := &tile{w: unsafe.Pointer(&w[0]), wStride: uintptr(blocks * blockBytes[kind]), a: unsafe.Pointer(&a[0]), aStride: 1024, blocks: uintptr(blocks),
+		out: unsafe.Pointer(&out[0]), outStride: 256, aux: unsafe.Pointer(&a[512]), auxStride: 1024, sums: unsafe.Pointer(&a[600]),
+		scales: unsafe.Pointer(&w[1<<15]), zeros: unsafe.Pointer(&w[1<<15])}
+	start := time.Now()
+	for range rounds {
+		m.run(t)
+	}
+	return 2 * columns * 16 * float64(m.rows*m.tiles) * rounds / time.Since(start).Seconds()
+}
+
+// sumWords touches every half of a cache line.
+func sumWords(w []uint64) uint64 {
+	var a, b, c, d uint64
+	for ; len(w) >= 32; w = w[32:] {
+		a += w[0] + w[4]
+		b += w[8] + w[12]
+		c += w[16] + w[20]
+		d += w[24] + w[28]
+	}
+	return a + b + c + d
+}
+
+// kept holds what a bare loop has computed, so that it is not left out.
+var kept atomic.Uint64
