@@ -14,6 +14,7 @@ type architecture struct {
 	features string   // what the golden test covers, for docs/models.md
 	quants   []string // quant_method of checkpoints that it reads
 	fixture  string   // testdata/<fixture>.json holds its golden test
+	gguf     string   // its name in GGUF files; "": none are read
 
 	seeing  bool   // sees images too: its text model stands in text_config
 	encoder bool   // keeps no KV cache
@@ -29,13 +30,13 @@ func architectures() []architecture { return append(decoders(), encoders()...) }
 
 func decoders() []architecture {
 	return []architecture{
-		{name: "LlamaForCausalLM", kind: Generate, quants: linearQuants(), fixture: "llama", defaults: llamaDefaults, record: llama,
+		{name: "LlamaForCausalLM", kind: Generate, gguf: "llama", quants: linearQuants(), fixture: "llama", defaults: llamaDefaults, record: llama,
 			families: "Llama 2, Llama 3.x, DeepSeek-R1-Distill-Llama",
 			features: "GQA, RoPE (default, linear, llama3, YaRN), biases, tied or untied head"},
-		{name: "Qwen2ForCausalLM", kind: Generate, quants: linearQuants(), fixture: "qwen2", defaults: qwen2Defaults, finish: qwenWindows, record: qwen2,
+		{name: "Qwen2ForCausalLM", kind: Generate, gguf: "qwen2", quants: linearQuants(), fixture: "qwen2", defaults: qwen2Defaults, finish: qwenWindows, record: qwen2,
 			families: "Qwen2, Qwen2.5, QwQ, DeepSeek-R1-Distill-Qwen",
 			features: "GQA, biases, windows on the upper layers, YaRN"},
-		{name: "Qwen3ForCausalLM", kind: Generate, quants: linearQuants(), fixture: "qwen3", defaults: qwen3Defaults, finish: qwenWindows, record: qwen3,
+		{name: "Qwen3ForCausalLM", kind: Generate, gguf: "qwen3", quants: linearQuants(), fixture: "qwen3", defaults: qwen3Defaults, finish: qwenWindows, record: qwen3,
 			families: "Qwen3 (dense), Qwen3-Embedding", embeds: "qwen3_embed",
 			features: "GQA, QK norms, windows on the upper layers, YaRN"},
 		{name: "Qwen3ForSequenceClassification", kind: Score, quants: linearQuants(), fixture: "qwen3_score", defaults: qwen3ScoreDefaults, finish: qwenWindows, record: qwen3,

@@ -73,3 +73,12 @@ func beside(parts [][]byte, rows int) []byte {
 // errOrders is what a mixture of experts with act-order gives: gate and up are
 // one matrix here, which has one order of columns.
 var errOrders = errors.New("gate and up have their columns in different orders (desc_act); such experts are not supported")
+
+// floatsOf reads float32.
+func floatsOf(data []byte) []float32 {
+	out := make([]float32, len(data)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
+}

@@ -15,7 +15,8 @@ type binder struct {
 	set      *weights.Set
 	be       kernels.Backend // nil: check and count
 	format   kernels.Format
-	quant    *quant // nil: the checkpoint holds floats
+	quant    *quant    // nil: the checkpoint holds floats
+	gguf     *ggufFile // nil: the checkpoint is a folder
 	progress func(done, total int64)
 	total    int64 // bytes of the files that will be read, for progress
 
@@ -43,7 +44,11 @@ func (b *binder) matrix(name string, out, in int) kernels.Weight {
 	if w, ok := b.quantised([]string{name}, out, in); ok {
 		return b.bind(w)
 	}
-	return b.bind(wanted{format: b.linearFormat(in), out: out, in: in, pieces: []piece{whole(name, out, in)}})
+	format := b.linearFormat(in)
+	if t := b.lookup(name); t != nil && slices.Contains(blockTypes, t.Type) {
+		format = blockFormat(format)
+	}
+	return b.bind(wanted{format: format, out: out, in: in, pieces: []piece{whole(name, out, in)}})
 }
 
 // stack binds two (out, in) matrices of a linear one below the other.
@@ -80,7 +85,19 @@ func (b *binder) optional(yes bool, name string, n int) kernels.Weight {
 }
 
 // has says whether the files have a tensor.
-func (b *binder) has(name string) bool { return b.set.Lookup(name) != nil }
+func (b *binder) has(name string) bool { return b.lookup(name) != nil }
+
+// lookup finds a tensor by the name that Hugging Face gives it; nil if there is
+// none.
+func (b *binder) lookup(name string) *weights.Tensor { return b.set.Lookup(b.stored(name)) }
+
+// stored is the name of a tensor in the files.
+func (b *binder) stored(name string) string {
+	if b.gguf != nil {
+		return ggufName(name)
+	}
+	return name
+}
 
 // wideFormat is the format of what is kept with 16 bits at least.
 func wideFormat(f kernels.Format) kernels.Format {
@@ -184,7 +201,7 @@ func (b *binder) make(w wanted) kernels.Weight {
 			}
 			float = t
 		}
-		b.read += int64(p.count) * p.elements() * int64(tensors[i].Type.Bits()) / 8
+		b.read += storedBytes(tensors[i].Type, int64(p.count)*p.elements())
 	}
 	if !found {
 		return plan
@@ -209,21 +226,28 @@ func (b *binder) find(p piece) *weights.Tensor {
 	if b.asked != nil {
 		b.asked(p)
 	}
-	t := b.set.Lookup(p.name)
+	name := b.stored(p.name)
+	t := b.set.Lookup(name)
 	if t == nil {
-		b.miss("%s is missing", p.name)
+		b.miss("%s is missing", name)
 		return nil
 	}
 	if !slices.Equal(t.Shape, p.shape) {
-		b.miss("%s has shape %v; want %v", p.name, t.Shape, p.shape)
+		b.miss("%s has shape %v; want %v", name, t.Shape, p.shape)
 		return nil
 	}
 	types := p.types
 	if types == nil {
 		types = floats
 	}
+	if b.gguf != nil {
+		b.gguf.asked[name] = true
+		if len(p.shape) == 2 {
+			types = slices.Concat(types, blockTypes)
+		}
+	}
 	if !slices.Contains(types, t.Type) {
-		b.miss("%s is stored as %s; want %v", p.name, t.Type, types)
+		b.miss("%s is stored as %s; want %v", name, t.Type, types)
 		return nil
 	}
 	return t
@@ -236,18 +260,21 @@ func (b *binder) load(w wanted, tensors []*weights.Tensor) (kernels.Weight, erro
 	names, data := make([]string, len(w.pieces)), make([][]byte, len(w.pieces))
 	stored := kernels.F32
 	for i, p := range w.pieces {
-		names[i] = p.name
-		if slices.Contains(floats, tensors[i].Type) {
+		names[i] = b.stored(p.name)
+		if slices.Contains(floats, tensors[i].Type) || slices.Contains(blockTypes, tensors[i].Type) {
 			stored = storedType(tensors[i].Type)
 		}
 		all, err := tensors[i].Data()
 		if err != nil {
 			return nil, err
 		}
-		size := p.elements() * int64(tensors[i].Type.Bits()) / 8
+		size := storedBytes(tensors[i].Type, p.elements())
 		data[i] = all[int64(p.first)*size : int64(p.first+p.count)*size]
-		if n := finite(data[i], storedType(tensors[i].Type)); n >= 0 {
-			return nil, fmt.Errorf("%s: %s: element %d is not a finite number; the file is damaged or was never whole", tensors[i].File(), p.name, int64(p.first)*p.elements()+int64(n))
+		if err := allFinite(data[i], tensors[i], int64(p.first)*p.elements()); err != nil {
+			return nil, err
+		}
+		if b.gguf != nil {
+			data[i] = b.gguf.unpairRows(names[i], data[i], p.count)
 		}
 	}
 	src := kernels.Source{Type: stored}
@@ -282,8 +309,25 @@ func storedType(t weights.DType) kernels.DType {
 		return kernels.Int8
 	case weights.I32, weights.U32:
 		return kernels.Int32
+	case weights.Q8_0:
+		return kernels.Q8_0
+	case weights.Q4_0:
+		return kernels.Q4_0
+	case weights.Q4_K:
+		return kernels.Q4_K
+	case weights.Q6_K:
+		return kernels.Q6_K
 	}
 	return kernels.UInt8
+}
+
+// storedBytes is the size of n elements in a file; of blocks, of whole ones.
+func storedBytes(t weights.DType, n int64) int64 {
+	if bits := t.Bits(); bits > 0 {
+		return n * int64(bits) / 8
+	}
+	elements, bytes := storedType(t).Block()
+	return n / int64(elements) * int64(bytes)
 }
 
 // formatBytes is what a weight takes in a format.

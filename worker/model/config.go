@@ -76,17 +76,23 @@ func readSettings(fsys fs.FS) (*settings, architecture, error) {
 	if err != nil {
 		return nil, architecture{}, err
 	}
+	return parseFolder(data, fsys)
+}
+
+// parseSettings reads a config.json without a folder around it.
+func parseSettings(data []byte) (*settings, architecture, error) { return parseFolder(data, nil) }
+
+func parseFolder(data []byte, fsys fs.FS) (s *settings, arch architecture, err error) {
 	var head struct {
 		Architectures []string `json:"architectures"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
 		return nil, architecture{}, fmt.Errorf("config.json: %w", err)
 	}
-	arch, err := findArchitecture(head.Architectures)
-	if err != nil {
+	if arch, err = findArchitecture(head.Architectures); err != nil {
 		return nil, arch, err
 	}
-	s := &settings{}
+	s = &settings{}
 	arch.defaults(s)
 	if err := json.Unmarshal(data, s); err != nil {
 		return nil, arch, fmt.Errorf("config.json: %w", err)
@@ -99,8 +105,10 @@ func readSettings(fsys fs.FS) (*settings, architecture, error) {
 	if arch.finish != nil {
 		arch.finish(s)
 	}
-	if s.pooling, err = readPooling(fsys, arch); err != nil {
-		return nil, arch, err
+	if fsys != nil {
+		if s.pooling, err = readPooling(fsys, arch); err != nil {
+			return nil, arch, err
+		}
 	}
 	faults := s.complete()
 	if s.quant, err = s.readQuant(arch); err != nil {

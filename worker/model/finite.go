@@ -2,9 +2,29 @@ package model
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"roundhouse/kernels"
+	"roundhouse/kernels/num"
+	"roundhouse/worker/weights"
 )
+
+// allFinite names the first element of a tensor's data, or the first block's,
+// that is no finite number. The data begins at element first.
+func allFinite(data []byte, t *weights.Tensor, first int64) error {
+	kind := storedType(t.Type)
+	elements, _ := kind.Block()
+	n := -1
+	if elements > 1 {
+		n = num.BlockFinite(kind, data)
+	} else {
+		n = finite(data, kind)
+	}
+	if n < 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: element %d is not a finite number; the file is damaged or was never whole", t.File(), t.Name, first+int64(n)*int64(elements))
+}
 
 // finite returns the index of the first element that is NaN or infinite, and
 // -1 if there is none. A number is one of these exactly if all bits of its

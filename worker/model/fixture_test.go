@@ -99,20 +99,13 @@ func readJSON(t testing.TB, name string, into any) {
 // fill gives the tensor its numbers, as fixtures.py does: splitmix64 over
 // FNV-1a of the name, 24 bits, from -1 to 1.
 func (f *fixtureTensor) fill() []byte {
-	h := uint64(0xcbf29ce484222325)
-	for _, b := range []byte(f.name) {
-		h = (h ^ uint64(b)) * 0x100000001b3
-	}
 	n := 1
 	for _, d := range f.shape {
 		n *= d
 	}
 	data := make([]byte, 0, 4*n)
 	for i := range n {
-		z := h + uint64(i+1)*0x9e3779b97f4a7c15
-		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		z ^= z >> 31
+		z := fixtureBits(f.name, i)
 		u := float32(z>>40)*float32(1.0/(1<<23)) - 1
 		word := uint32(z >> 32)
 		switch value := f.base + float32(f.scale*u); f.kind {
@@ -137,6 +130,18 @@ func (f *fixtureTensor) fill() []byte {
 		}
 	}
 	return data
+}
+
+// fixtureBits is the i-th word of the hash that fixtures are made of.
+func fixtureBits(name string, i int) uint64 {
+	h := uint64(0xcbf29ce484222325)
+	for _, b := range []byte(name) {
+		h = (h ^ uint64(b)) * 0x100000001b3
+	}
+	z := h + uint64(i+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }
 
 // dtype is the type of the tensor in its file.

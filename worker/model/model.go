@@ -50,15 +50,20 @@ func open(fsys fs.FS, openWeights func() (*weights.Set, error)) (*Model, error) 
 	if m.set, err = openWeights(); err != nil {
 		return nil, err
 	}
-	b := m.count(kernels.FormatBF16)
-	g := newGraph(s, b, m.groups, nil)
-	arch.record(g)
-	m.read, m.values = b.read, g.prog.Values
-	if err := openFaults(g); err != nil {
+	if err := m.dryRun(); err != nil {
 		_ = m.set.Close() // the faults matter more
 		return nil, err
 	}
 	return m, nil
+}
+
+// dryRun records the program with no backend, and returns all that is wrong.
+func (m *Model) dryRun() error {
+	b := m.count(kernels.FormatBF16)
+	g := newGraph(m.settings, b, m.groups, nil)
+	m.arch.record(g)
+	m.read, m.values = b.read, g.prog.Values
+	return openFaults(g)
 }
 
 // openFaults is one error for everything that is wrong with a model.
@@ -134,7 +139,7 @@ func (m *Model) count(format kernels.Format) *binder {
 	if format == kernels.FormatGPTQ || format == kernels.FormatAWQ || format == kernels.FormatMXFP4 {
 		format = kernels.FormatBF16 // of what the checkpoint does not have in its own format
 	}
-	return &binder{set: m.set, format: format, quant: m.settings.quant, bound: map[string]kernels.Weight{}}
+	return &binder{set: m.set, format: format, quant: m.settings.quant, gguf: m.settings.gguf, bound: map[string]kernels.Weight{}}
 }
 
 // BuildOptions say how a model is to be loaded.

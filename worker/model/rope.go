@@ -33,6 +33,8 @@ type ropeParameters struct {
 	Truncate      *bool    `json:"truncate"`
 	Alpha         float64  `json:"alpha"`
 	MRoPE         []int    `json:"mrope_section"`
+
+	factors []float64 // of GGUF: what each angle is divided by; nil: nothing
 }
 
 // ropeTypes are those that newRope knows.
@@ -71,6 +73,9 @@ func (s *settings) ropeOf(layerType string) (ropeParameters, error) {
 	}
 	if p.Original == 0 {
 		p.Original = float64(s.MaxPositions)
+	}
+	if s.gguf != nil {
+		p.factors = s.gguf.factors
 	}
 	if len(p.MRoPE) > 0 && !s.mrope {
 		return p, fmt.Errorf("%s: mrope_section is for models that see images, which are not served", field)
@@ -150,6 +155,9 @@ func newRope(p ropeParameters, headDim int) *rope {
 		p.llama3(r.Freqs)
 	case "yarn":
 		p.yarn(r)
+	}
+	for i, f := range p.factors {
+		r.Freqs[i] /= f
 	}
 	// Models were trained with frequencies in float32.
 	for i, f := range r.Freqs {

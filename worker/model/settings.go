@@ -111,7 +111,8 @@ type settings struct {
 
 	// Of other files of the folder.
 	quant   *quant
-	pooling *pooling // nil: the model generates or scores
+	pooling *pooling  // nil: the model generates or scores
+	gguf    *ggufFile // nil: the model is a folder
 }
 
 // ids are token ids, in files either one number or a list.

@@ -12,6 +12,7 @@ type Support struct {
 	Families     string // what people know it by
 	Kind         Kind
 	Features     string // what its golden test covers
+	Formats      string // of files
 	Quants       string // quantised checkpoints that it reads
 	Tested       string // golden files of worker/model/testdata
 }
@@ -21,24 +22,36 @@ func Supported() []Support {
 	var list []Support
 	for _, a := range architectures() {
 		list = append(list, Support{Architecture: a.name, Families: a.families, Kind: a.kind, Features: a.features,
-			Quants: strings.Join(a.quants, ", "), Tested: a.golden()})
+			Formats: a.formats(), Quants: strings.Join(a.quants, ", "), Tested: a.golden()})
 	}
 	return list
 }
 
 // golden names the golden files of an architecture.
 func (a architecture) golden() string {
+	names := a.fixture + ".json"
 	if a.embeds != "" && a.embeds != a.fixture {
-		return a.fixture + ".json, " + a.embeds + ".json"
+		names += ", " + a.embeds + ".json"
 	}
-	return a.fixture + ".json"
+	if a.gguf != "" {
+		names += ", gguf_" + a.gguf + ".json"
+	}
+	return names
+}
+
+// formats names the formats of files that an architecture is read from.
+func (a architecture) formats() string {
+	if a.gguf != "" {
+		return "safetensors, GGUF"
+	}
+	return "safetensors"
 }
 
 // WriteTable writes the architectures for a terminal.
 func WriteTable(w io.Writer) error {
-	rows := [][]string{{"ARCHITECTURE", "KIND", "MODELS", "TESTED"}}
+	rows := [][]string{{"ARCHITECTURE", "KIND", "FORMATS", "QUANTISED", "MODELS", "TESTED"}}
 	for _, s := range Supported() {
-		rows = append(rows, []string{s.Architecture, s.Kind.String(), s.Families, s.Features})
+		rows = append(rows, []string{s.Architecture, s.Kind.String(), s.Formats, s.Quants, s.Families, s.Features})
 	}
 	_, err := io.WriteString(w, columns(rows))
 	return err
@@ -49,7 +62,7 @@ func Table() string {
 	var b strings.Builder
 	b.WriteString(tableHead)
 	for _, s := range Supported() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", s.Architecture, s.Families, s.Kind, s.Features, s.Quants, s.Tested)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.Architecture, s.Families, s.Kind, s.Formats, s.Quants, s.Features, s.Tested)
 	}
 	b.WriteString(tableFoot)
 	return b.String()
@@ -64,8 +77,8 @@ Hugging Face transformers within 1e-4 of the greatest (float32, reference backen
 moves the reference. The golden files lie in ` + "`worker/model/testdata`" + `, with the program that made them. Anything else is refused at
 start, with the names of the nearest architectures.
 
-| architecture | models | kind | covered by the golden test | quantised checkpoints | golden file |
-|---|---|---|---|---|---|
+| architecture | models | kind | files | quantised checkpoints | covered by the golden test | golden file |
+|---|---|---|---|---|---|---|
 `
 
 const tableFoot = `
@@ -73,10 +86,18 @@ const tableFoot = `
 
 - safetensors, one file or shards under an index; tensors in F32, F16 or BF16. Files are mapped, checked before a byte of them is used,
   and refused if they change while they are read. A weight that is not finite is refused by name.
+- GGUF, one file (` + "`--model FILE.gguf`" + `), versions 2 and 3: tensors in F32, F16, BF16, Q8_0, Q4_0, Q4_K or Q6_K; the tokenizer and the chat
+  template in the file are used. Split files, big-endian ones, other types and keys that are not known are refused by name.
 - Pickled checkpoints (.bin, .pt, .pth, .ckpt) are never read.
 - Embedding models are described by the files of sentence-transformers: modules.json (Transformer, Pooling, Normalize), pooling by the
   first token, the mean or the last token, prompts, the longest text. Without them an encoder gives its first token, normalised.
 - ` + "`generation_config.json`" + ` gives end-of-sequence tokens and the sampling that a request leaves out.
+
+## Left out
+
+Baichuan2 and CodeGeeX4: transformers has no class of theirs, so that there is no reference to hold an implementation to. RoPE of type
+longrope (no architecture of the table has it) and dynamic without alpha (its angles change as a sequence grows, so that keys already in the
+cache would have to be computed anew).
 
 ## Quantisation
 
@@ -87,4 +108,9 @@ they are, except that fp8 can be turned into the formats below; activations are 
 
 Weights can be kept as float32, bfloat16, float16, int8, sym_int4 (groups of 128) or fp8 (e4m3), quantised while they are read. Embeddings
 and the head keep 16 bits, routers and norms 32. A matrix whose columns are no multiple of 128 stays in 16 bits under sym_int4.
+
+GGUF's blocks are decoded exactly (the golden tests hold them to the package gguf) and turned into the format asked for. Where none is, matrices
+of blocks are kept as int8, one scale a row: blocks of 32 with a scale of their own have no kernel here, sixteen bits would take two to four
+times the memory and the time of a token, and rounding a row to int8 adds a tenth of the error that four bits have already made.
+` + "`--dtype float32`" + ` keeps them exactly.
 `

@@ -29,7 +29,7 @@ func TestTable(t *testing.T) {
 func TestFixturesBelong(t *testing.T) {
 	used := map[string]bool{quantisedFixture + ".json": true, quantisedExperts + ".json": true}
 	for _, a := range architectures() {
-		used[a.fixture+".json"], used[a.embeds+".json"] = true, true
+		used[a.fixture+".json"], used[a.embeds+".json"], used["gguf_"+a.gguf+".json"] = true, true, true
 	}
 	entries, err := os.ReadDir("testdata")
 	if err != nil {
