@@ -32,7 +32,7 @@ type executable struct {
 	outputs []kernels.Tensor
 	ids     []idCheck
 	host    []float32 // rows that were read back
-	choices []kernels.Choice
+	sampler *sampler
 	rowsOut [][]float32
 	err     error // the first that came up while compiling
 }
@@ -254,4 +254,5 @@ func (e *executable) sample(op *kernels.Sample) {
 		e.wrote(op.Logits)
 		e.launch("soft_cap", nil, e.all(op.Logits), e.value(op.Logits), op.SoftCap)
 	}
+	e.newSampler(op.Logits)
 }

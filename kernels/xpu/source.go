@@ -70,7 +70,7 @@ func source(t Tuning) string {
 			}
 		}
 	}
-	for _, name := range []string{"operand", "rowwise", "attention", "moe", "delta"} {
+	for _, name := range []string{"operand", "rowwise", "attention", "moe", "delta", "sample"} {
 		s.WriteString(text(name))
 	}
 	return s.String()

@@ -93,7 +93,7 @@ func (e *executable) fill(s *kernels.Step) (longest int, err error) {
 	for i, w := range e.words[:at] {
 		binary.LittleEndian.PutUint32(e.raw[4*i:], uint32(w))
 	}
-	return longest, e.step.Write(0, e.raw[:4*at])
+	return longest, e.step.WriteLater(0, e.raw[:4*at])
 }
 
 // checkIDs refuses ids beyond their table.
@@ -133,45 +133,60 @@ func (e *executable) Run(s *kernels.Step, out *kernels.Result) error {
 	return e.results(s, c, out)
 }
 
-// results reads the rows that the step asks for: the one wait.
+// results reads what the step asks for. Everything that is to be brought back is
+// enqueued before the first wait, so that a step which decodes has one.
 func (e *executable) results(s *kernels.Step, c counts, out *kernels.Result) error {
 	*out = kernels.Result{}
-	if e.sampled == kernels.None && len(e.outputs) == 0 {
-		return e.b.ctx.Finish()
+	rows := 0 // of logits
+	if e.sampled != kernels.None && s.WantLogits {
+		rows = c.sampled
 	}
-	total := 0
+	total := rows * e.width(e.sampled)
 	for _, t := range e.outputs {
 		total += c.of(e.p.Values[t].Rows) * e.p.Width(t)
-	}
-	if e.sampled != kernels.None {
-		total += c.sampled * e.p.Width(e.sampled)
 	}
 	if cap(e.host) < total {
 		e.host = make([]float32, total)
 	}
 	e.host, e.rowsOut = e.host[:0], e.rowsOut[:0]
+	choosing := e.sampled != kernels.None && len(s.Sampling) > 0
+	if choosing {
+		if err := e.sampler.begin(s.Sampling); err != nil {
+			return err
+		}
+	}
 	for _, t := range e.outputs {
 		if err := e.read(t, c); err != nil {
 			return err
 		}
 	}
-	out.Output = e.rowsOut
-	if e.sampled == kernels.None {
-		return nil
-	}
 	first := len(e.rowsOut)
-	if err := e.read(e.sampled, c); err != nil {
+	if rows > 0 {
+		if err := e.read(e.sampled, c); err != nil {
+			return err
+		}
+		out.Logits = e.rowsOut[first:]
+	}
+	if len(e.outputs) > 0 {
+		out.Output = e.rowsOut[:first]
+	}
+	if choosing {
+		var err error
+		out.Sampled, err = e.sampler.end(s.Sampling)
 		return err
 	}
-	rows := e.rowsOut[first:]
-	out.Output = e.rowsOut[:first]
-	if s.WantLogits {
-		out.Logits = rows
-	}
-	if s.Sampling != nil {
-		out.Sampled = e.choose(s, rows)
+	if total == 0 {
+		return e.b.ctx.Finish()
 	}
 	return nil
+}
+
+// width is the columns of a value; 0 for None.
+func (e *executable) width(t kernels.Tensor) int {
+	if t == kernels.None {
+		return 0
+	}
+	return e.p.Width(t)
 }
 
 // read appends the rows of a value to what was brought to the host.

@@ -12,6 +12,9 @@ type Context struct {
 	Device Device
 	handle uintptr
 	queue  uintptr
+
+	// Waits counts how often the host has waited for the queue.
+	Waits int
 }
 
 // Open begins to use a device.
@@ -45,7 +48,10 @@ func (c *Context) Close() error {
 func (c *Context) Flush() error { return check("clFlush", c.lib.flush(c.queue)) }
 
 // Finish waits until all that was enqueued is done.
-func (c *Context) Finish() error { return check("clFinish", c.lib.finish(c.queue)) }
+func (c *Context) Finish() error {
+	c.Waits++
+	return check("clFinish", c.lib.finish(c.queue))
+}
 
 // Program is a built program.
 type Program struct {
@@ -213,7 +219,17 @@ func (b *Buffer) Write(offset int64, p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
+	b.c.Waits++
 	return check("clEnqueueWriteBuffer", b.c.lib.enqueueWriteBuffer(b.c.queue, b.handle, 1, uintptr(offset), uintptr(len(p)), unsafe.Pointer(&p[0]), 0, nil, nil))
+}
+
+// WriteLater copies to the device once it comes to that. p is not to change before
+// the next wait.
+func (b *Buffer) WriteLater(offset int64, p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	return check("clEnqueueWriteBuffer", b.c.lib.enqueueWriteBuffer(b.c.queue, b.handle, 0, uintptr(offset), uintptr(len(p)), unsafe.Pointer(&p[0]), 0, nil, nil))
 }
 
 // Read copies from the device after all that was enqueued, and waits for it.
@@ -221,6 +237,7 @@ func (b *Buffer) Read(offset int64, p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
+	b.c.Waits++
 	return check("clEnqueueReadBuffer", b.c.lib.enqueueReadBuffer(b.c.queue, b.handle, 1, uintptr(offset), uintptr(len(p)), unsafe.Pointer(&p[0]), 0, nil, nil))
 }
 
