@@ -44,6 +44,11 @@ func (s *Supervisor) observe(now time.Time) core.Observed {
 			o.Workers[id] = s.seen(id, allAcked, now)
 		}
 	}
+	for id, i := range s.instances { // also what nobody remembers
+		if _, done := o.Workers[id]; !done && !i.Foreign {
+			o.Workers[id] = s.seen(id, allAcked, now)
+		}
+	}
 	return o
 }
 

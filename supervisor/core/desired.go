@@ -24,6 +24,12 @@ type Pool struct {
 	Plan     *schedule.Plan
 	Canary   *Canary
 
+	// Surge has a rotation start one more worker before it takes any out.
+	Surge bool
+	// Relief is that worker. Nil: no device is free for it, and NoRelief says why.
+	Relief   *Spec
+	NoRelief string
+
 	AfterRequests int64   // 0: never
 	AfterTokens   int64   // 0: never
 	MemoryGrowth  float64 // share of its first hour; 0: never
@@ -42,6 +48,7 @@ type Spec struct {
 	Hash   string // of all that a restart would change
 	Static bool   // run by someone else: watched, never started or stopped
 	Device bool   // holds a device, which two failed starts put in quarantine
+	Relief bool   // there for the length of a rotation alone
 }
 
 // Phase is where a worker stands in its life.
@@ -108,6 +115,8 @@ type Course struct {
 	OffUntil time.Time `json:"off_until,omitzero"`
 	Off      bool      `json:"off,omitempty"`
 	Scale    *int      `json:"scale,omitempty"` // by hand; nil: as configured
+	// Relief is the last configuration with which a relief became ready.
+	Relief string `json:"relief,omitempty"`
 	// Rejected is the configuration that a roll-back refused: it is not tried
 	// again until it changes or an operator says --continue.
 	Rejected map[string]bool `json:"rejected,omitempty"` // by hash

@@ -26,7 +26,7 @@ func TestMonth(t *testing.T) {
 		if err := w.step(); err != nil {
 			t.Fatal(err)
 		}
-		if r := w.d.Intent.Rotations["p"]; r.State == Done && r.ID != last {
+		if r := w.sups[0].in.Rotations["p"]; r.State == Done && r.ID != last {
 			done, last = done+1, r.ID
 		} else if r.State == Halted || r.State == RolledBack {
 			t.Fatalf("%+v", r)

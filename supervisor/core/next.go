@@ -59,15 +59,16 @@ type Decision struct {
 // Next decides what to do now. It changes nothing that it is given.
 func Next(d Desired, o Observed, now time.Time) Decision {
 	s := &step{d: d, o: o, now: now, in: d.Intent.Clone()}
+	s.d.Pools = s.relieved()
 	s.join()
-	for i := range d.Pools {
-		for j := range d.Pools[i].Workers {
-			s.worker(&d.Pools[i], &d.Pools[i].Workers[j])
+	for i := range s.d.Pools {
+		for j := range s.d.Pools[i].Workers {
+			s.worker(&s.d.Pools[i], &s.d.Pools[i].Workers[j])
 		}
 	}
 	s.leave()
-	for i := range d.Pools {
-		s.rotation(&d.Pools[i])
+	for i := range s.d.Pools {
+		s.rotation(&s.d.Pools[i])
 	}
 	s.begin()
 	return Decision{Intent: s.in, Actions: s.actions, Events: s.events}
@@ -81,10 +82,17 @@ type step struct {
 	in      Intent
 	actions []Action
 	events  []Event
+	preview bool // nothing is done; it is asked what would be
 }
 
 func (s *step) event(pool, worker, kind, format string, args ...any) {
 	s.events = append(s.events, Event{Pool: pool, Worker: worker, Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+// obeyed says whether the doors obey this supervisor, and will for as long as
+// a signal takes.
+func (s *step) obeyed() bool {
+	return s.o.Doors == 0 || s.o.Lease.After(s.now.Add(leaseMargin))
 }
 
 func (s *step) act(kind Kind, id string, w Worker, grace time.Duration) {
@@ -116,27 +124,45 @@ func (s *step) join() {
 			s.in.Workers[id] = w
 		}
 	}
+	// What runs and is neither configured nor remembered is taken in as well, so
+	// that it leaves in order.
+	for _, id := range sortedKeys(s.o.Workers) {
+		seen := s.o.Workers[id]
+		if _, known := s.in.Workers[id]; known || seen.Process != Alive || seen.Generation == 0 {
+			continue
+		}
+		s.in.Workers[id] = Worker{Phase: Starting, Since: s.now, Reason: "found running", Generation: seen.Generation, Hash: seen.Hash}
+		s.event(poolOf(id), id, "adopted", "found running in generation %d", seen.Generation)
+	}
 }
 
 // leave takes the workers that the configuration no longer has out of service.
 func (s *step) leave() {
 	wanted := map[string]bool{}
-	grace := time.Minute
-	for _, p := range s.d.Pools {
+	reliefs := map[string]*Pool{}
+	for i := range s.d.Pools {
+		p := &s.d.Pools[i]
 		for _, spec := range p.Workers {
 			wanted[p.Name+"/"+spec.Name] = true
 		}
+		reliefs[p.Name+"/"+Relief] = p
 	}
 	for _, id := range sortedKeys(s.in.Workers) {
 		if wanted[id] {
 			continue
 		}
 		w := s.in.Workers[id]
+		why, wait, grace := "no longer configured", 10*time.Minute, time.Minute
+		if p := reliefs[id]; p != nil {
+			why, wait, grace = "its rotation has ended", p.Drain, p.Grace
+		}
 		if w.Then != ThenRemove {
 			w.Then = ThenRemove
-			s.to(&w, Draining, "no longer configured")
-			w.Deadline = s.now.Add(10 * time.Minute)
-			s.event(poolOf(id), id, "removed", "no longer configured; it drains and stops")
+			s.to(&w, Draining, why)
+			w.Deadline = s.now.Add(wait)
+			s.event(poolOf(id), id, "removed", "%s; it drains and stops", why)
+			s.in.Workers[id] = w
+			continue // what the doors have acknowledged is the set before this one
 		}
 		s.ending(id, &w, grace)
 		if w.Phase != "" {

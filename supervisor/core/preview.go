@@ -15,7 +15,7 @@ func Preview(d Desired, o Observed, pool string) []Turn {
 		return nil
 	}
 	r := d.Intent.Rotations[pool]
-	s := &step{d: d, o: o, in: d.Intent.Clone()}
+	s := &step{d: d, o: o, in: d.Intent.Clone(), preview: true}
 	out := []Turn{}
 	for _, name := range r.Queue {
 		t := Turn{Worker: pool + "/" + name}

@@ -66,7 +66,7 @@ func (s *step) schedule(p *Pool, running bool) {
 func names(p *Pool) []string {
 	out := make([]string, 0, len(p.Workers))
 	for _, spec := range p.Workers {
-		if !spec.Static {
+		if !spec.Static && !spec.Relief {
 			out = append(out, spec.Name)
 		}
 	}
@@ -81,6 +81,9 @@ func (s *step) rotate(p *Pool, cause string, queue []string) {
 	s.in.Counter++
 	s.in.Rotations[p.Name] = Rotation{ID: s.in.Counter, Pool: p.Name, Cause: cause, State: Running, Queue: queue, Began: s.now}
 	s.event(p.Name, "", "rotation", "%d begins: %s", s.in.Counter, cause)
+	if p.Surge && p.Relief == nil {
+		s.event(p.Name, "", "surge", "no further worker can be started first: %s; each is taken out before its successor starts", p.NoRelief)
+	}
 }
 
 // turn follows the worker whose turn it is.
@@ -96,7 +99,7 @@ func (s *step) turn(p *Pool, r *Rotation) {
 		s.end(p, r, RolledBack, r.Reason)
 	case w.Phase == Ready && w.Generation > r.From:
 		r.Done, r.Current = append(r.Done, r.Current), ""
-		if r.Cause == Configuration && p.Canary != nil && len(r.Done) == 1 && len(r.Queue) > 0 {
+		if r.Cause == Configuration && p.Canary != nil && len(r.Done) == 1 && len(r.Queue) > 0 && r.Since.IsZero() {
 			r.Canary, r.Since = r.Done[0], s.now
 			s.event(p.Name, id, "canary", "takes %.0f %% of the requests until %d are judged", p.Canary.Share*100, p.Canary.MinRequests)
 		}
@@ -131,6 +134,9 @@ func (s *step) end(p *Pool, r *Rotation, state RotationState, why string) {
 				s.reject(p, spec.Hash)
 			}
 		}
+		if p.Relief != nil {
+			s.reject(p, p.Relief.Hash)
+		}
 	}
 	if why == "" {
 		why = fmt.Sprintf("%d workers", len(r.Done))
@@ -147,22 +153,18 @@ func (s *step) nextTurn(p *Pool, r *Rotation) {
 		s.end(p, r, Done, "")
 		return
 	}
+	if p.Surge && !s.relief(p, r) {
+		return
+	}
 	name := r.Queue[0]
 	id := p.Name + "/" + name
 	if why := s.obstacle(p, r, name); why != "" {
-		if r.Waiting.IsZero() {
-			r.Waiting = s.now
-		}
-		r.Why = why
-		// A blackout ends by itself, and no other wait is worth more than a
-		// turn's own two time limits.
-		if why != blackout && s.now.Sub(r.Waiting) > p.Drain+p.Ready {
-			s.halt(p, r, "waited too long: "+why)
-		}
+		s.wait(p, r, why)
 		return
 	}
 	w := s.in.Workers[id]
-	if !s.prepared(p, r, name, w) {
+	i := slices.IndexFunc(p.Workers, func(x Spec) bool { return x.Name == name })
+	if !s.prepared(p, r, &p.Workers[i], w) {
 		return
 	}
 	r.Queue, r.Current, r.Waiting, r.Why = r.Queue[1:], name, time.Time{}, ""
@@ -173,17 +175,30 @@ func (s *step) nextTurn(p *Pool, r *Rotation) {
 	s.event(p.Name, id, "turn", "drains until %s; rotation %d", w.Deadline.UTC().Format(time.RFC3339), r.ID)
 }
 
+// wait notes why the next turn cannot begin, and gives up after a while.
+func (s *step) wait(p *Pool, r *Rotation, why string) {
+	if r.Waiting.IsZero() {
+		r.Waiting = s.now
+	}
+	r.Why = why
+	// A blackout ends by itself, and no other wait is worth more than a
+	// turn's own two time limits.
+	if why != blackout && s.now.Sub(r.Waiting) > p.Drain+p.Ready {
+		s.halt(p, r, "waited too long: "+why)
+	}
+}
+
 // PreparedKey names one preparation: of a rotation, for one configuration.
 func PreparedKey(rotation uint64, hash string) string { return fmt.Sprint(rotation, " ", hash) }
 
 // prepared says whether a worker's next start is prepared for, and asks for
 // it. What cannot be prepared halts the rotation while everything still runs.
-func (s *step) prepared(p *Pool, r *Rotation, name string, w Worker) bool {
+func (s *step) prepared(p *Pool, r *Rotation, spec *Spec, w Worker) bool {
 	if s.o.Prepared == nil {
 		return true
 	}
-	i := slices.IndexFunc(p.Workers, func(x Spec) bool { return x.Name == name })
-	w.Hash = s.target(p.Name, &p.Workers[i], &w)
+	name := spec.Name
+	w.Hash = s.target(p.Name, spec, &w)
 	key := PreparedKey(r.ID, w.Hash)
 	why, known := s.o.Prepared[key]
 	switch {
@@ -218,13 +233,24 @@ func (s *step) canTurn(p *Pool, name string) bool {
 
 const blackout = "a blackout window is open"
 
-// obstacle says why the named worker cannot be taken out now; empty: it can.
-func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
+// closed says why nothing of a rotation may begin now; empty: it may.
+func (s *step) closed(p *Pool, r *Rotation) string {
 	if p.Plan.Blocked(s.o.Wall) && r.Cause != Operator {
 		return blackout
 	}
 	if s.o.DiskFull {
 		return "the journal cannot be written"
+	}
+	if !s.obeyed() {
+		return "the doors do not obey this supervisor"
+	}
+	return ""
+}
+
+// obstacle says why the named worker cannot be taken out now; empty: it can.
+func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
+	if why := s.closed(p, r); why != "" {
+		return why
 	}
 	if w := s.in.Workers[p.Name+"/"+name]; w.Phase != Ready {
 		return fmt.Sprintf("%s/%s is %s: %s", p.Name, name, w.Phase, w.Reason)
@@ -233,6 +259,9 @@ func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
 		return fmt.Sprintf("%s/%s: its driver does not answer", p.Name, name)
 	}
 	ready, room, known := 0, int64(0), true
+	if s.preview && p.Relief != nil {
+		ready, known = 1, false // by then the relief is there
+	}
 	for _, spec := range p.Workers {
 		id := p.Name + "/" + spec.Name
 		w, seen := s.in.Workers[id], s.o.Workers[id]

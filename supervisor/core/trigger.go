@@ -21,7 +21,7 @@ func (s *step) triggers(p *Pool) {
 		spec := &p.Workers[i]
 		id := p.Name + "/" + spec.Name
 		w, seen := s.in.Workers[id], s.o.Workers[id]
-		if w.Phase != Ready || spec.Static || seen.Process != Alive || seen.Generation != w.Generation {
+		if w.Phase != Ready || spec.Static || spec.Relief || seen.Process != Alive || seen.Generation != w.Generation {
 			continue
 		}
 		s.baseline(&w, seen)
@@ -98,6 +98,10 @@ func (s *step) judge(p *Pool, r *Rotation) {
 	}
 	s.event(p.Name, id, "canary", "is worse than the others: %s", why)
 	s.reject(p, w.Hash)
+	if r.Canary == Relief { // nothing else runs the new configuration yet
+		s.end(p, r, RolledBack, id+" "+why)
+		return
+	}
 	r.Reason, r.Back, r.From, r.Current, r.Canary = why, true, w.Generation, r.Canary, ""
 	w.Then, w.Deadline = ThenStart, s.now.Add(p.Drain)
 	s.to(&w, Draining, "roll-back: "+why)

@@ -34,7 +34,7 @@ func (s *step) worker(p *Pool, spec *Spec) {
 	case Draining, Drained:
 		s.ending(id, &w, p.Grace)
 	case Stopped, Failed, Quarantined:
-		if seen.Process == Alive && !seen.Busy {
+		if seen.Process == Alive && !seen.Busy && seen.Acked && s.obeyed() {
 			old := w
 			old.Generation = seen.Generation
 			s.act(Stop, id, old, p.Grace)
@@ -67,10 +67,10 @@ func (s *step) static(id string, w *Worker, p *Pool) {
 func (s *step) starting(id string, w *Worker, p *Pool, spec *Spec) {
 	seen := s.o.Workers[id]
 	switch {
-	case seen.Process == Alive && seen.Generation > w.Generation:
-		w.Generation, w.Hash = seen.Generation, seen.Hash
+	case seen.Process == Alive && (seen.Generation > w.Generation || seen.Generation == w.Generation && seen.Hash != w.Hash && seen.Hash != ""):
+		w.Generation, w.Hash = seen.Generation, seen.Hash // another supervisor's
 	case seen.Process == Alive && seen.Generation < w.Generation:
-		if !seen.Busy { // a predecessor that should be gone
+		if !seen.Busy && seen.Acked && s.obeyed() { // a predecessor that should be gone
 			old := *w
 			old.Generation = seen.Generation
 			s.act(Stop, id, old, p.Grace)
@@ -212,7 +212,7 @@ func (s *step) ending(id string, w *Worker, grace time.Duration) {
 		return
 	}
 	if seen.Process == Alive {
-		if !seen.Busy && seen.Acked && (s.o.Doors == 0 || s.o.Lease.After(s.now.Add(leaseMargin))) {
+		if !seen.Busy && seen.Acked && s.obeyed() {
 			old := *w
 			old.Generation = seen.Generation
 			s.act(Stop, id, old, grace)
