@@ -3,9 +3,12 @@
 //
 // # Levels
 //
-// The kernels stand in three levels: "go" (portable), "avx2" (with FMA and
-// F16C) and "avx512" (with VNNI). All give the same bits, so the level is a
-// matter of speed alone. The build tag purego leaves the assembly out.
+// The kernels stand in four levels: "go" (portable), "avx2" (with FMA and
+// F16C), "avx512" (with VNNI) and "amx", which is avx512 with the matrix unit
+// for bf16, int8 and int4 linears of 8 rows and more. All give the same bits, so
+// the level is a matter of speed alone. The build tag purego leaves the assembly
+// out. The tiles of AMX are configured and released within one assembly call.
+// Machines without it test its kernels under package amxrun.
 //
 // # Layout of a matrix
 //

@@ -19,6 +19,7 @@ type tile struct {
 	scaleTile uintptr        // bytes from tile to tile
 	zeros     unsafe.Pointer // zero points of the first tile: 16 a group
 	zeroTile  uintptr        // bytes from tile to tile
+	part      unsafe.Pointer // AMX: 8 KiB for the sums of a group and its weights as bytes
 }
 
 // multiply is one shape of a kernel: rows by tiles.
@@ -41,8 +42,11 @@ type level struct {
 	normalise func(y, x, w []float32, scale float32)
 	add       func(y, x []float32) // y += x
 	operands  func(y, x []float32) // y = bf16 operands of x
-	quantise  func(q []int8, x []float32) (scale float32, sum int32)
-	greatest  func(x []float32) float32
+	// halves packs operands as bf16 after the row, for kernels that read them
+	// so; nil if the level has none. x has a multiple of 32 columns.
+	halves   func(y []uint16, x []float32)
+	quantise func(q []int8, x []float32) (scale float32, sum int32)
+	greatest func(x []float32) float32
 	// exponents is y = exp(scale · x - most), and returns the sum.
 	exponents func(y, x []float32, scale, most float32) float32
 	siluMul   func(y, gate, up []float32)

@@ -44,11 +44,14 @@ type packing struct {
 	order  []int32
 }
 
-func packingOf(w *weight) packing {
+func packingOf(l *level, w *weight) packing {
 	p := packing{form: formOf(w.kind), width: w.in, padded: w.blocks * blockColumns(w.kind), order: w.order}
 	p.stride = 4 * p.padded
 	if p.form == formInteger {
 		p.stride = (p.padded + 8*w.blocks + 63) &^ 63
+	}
+	if p.form == formOperand && l.halves != nil {
+		p.stride += 2 * p.padded // the operands once more, as bf16
 	}
 	return p
 }
@@ -65,13 +68,16 @@ func (p *packing) pack(l *level, dst []byte, row []float32, sorted []float32) {
 		row = sorted[:p.width]
 	}
 	if p.form != formInteger {
-		out := floats(dst[:p.stride])
+		out := floats(dst[:4*p.padded])
 		if p.form == formFloat {
 			copy(out, row)
 		} else {
 			l.operands(out[:p.width], row)
 		}
 		clear(out[p.width:])
+		if p.form == formOperand && l.halves != nil {
+			l.halves(unsafe.Slice((*uint16)(unsafe.Pointer(&dst[4*p.padded])), p.padded), out)
+		}
 		return
 	}
 	groups := p.padded / num.Group
@@ -88,7 +94,7 @@ func (p *packing) pack(l *level, dst []byte, row []float32, sorted []float32) {
 // packed adds the stage that packs a value for a weight, unless it has been,
 // and returns the buffer.
 func (pl *plan) packed(in kernels.Tensor, w *weight) int {
-	x, p := pl.x, packingOf(w)
+	x, p := pl.x, packingOf(pl.x.level, w)
 	if p.plain() {
 		return int(in)
 	}
@@ -143,7 +149,7 @@ func (pl *plan) linear(op *kernels.Linear) {
 		for i, m := range op.Weights {
 			w := m.(*weight)
 			if a, b := max(first, 0), min(last, w.tiles); a < b && count > 0 {
-				p := product{w: w, packing: packingOf(w), in: x.buffers[packs[i]].memory, rows: count,
+				p := product{w: w, packing: packingOf(x.level, w), in: x.buffers[packs[i]].memory, rows: count,
 					out: x.values[op.Out], stride: x.p.Width(op.Out), column: column, scale: one(op.Scale)}
 				if len(op.Biases) > 0 && op.Biases[i] != nil {
 					p.bias = op.Biases[i].(*weight).vector
@@ -255,6 +261,9 @@ func (p *product) fill(t *tile, at, r int) {
 	t.w, t.wStride = unsafe.Pointer(&w.data[at*bytes]), uintptr(bytes)
 	t.a, t.aStride = unsafe.Pointer(&row[0]), uintptr(p.packing.stride)
 	t.blocks = uintptr(w.blocks)
+	if p.packing.form == formOperand && p.packing.stride > 4*p.packing.padded {
+		t.aux = unsafe.Pointer(&row[4*p.packing.padded])
+	}
 	if w.kind == kindMXFP4 {
 		t.scales, t.scaleTile = unsafe.Pointer(&w.halves[at*w.blocks*16]), uintptr(w.blocks*16)
 	}

@@ -36,7 +36,7 @@ func (pl *plan) moe(op *kernels.MoE) {
 	}
 	slots := limit * op.Top
 	x.costs[rows] += 6 * float64(op.Top) * float64(inner) * float64(x.p.Width(op.In))
-	m.upPacking, m.downPacking = packingOf(op.GateUp[0].(*weight)), packingOf(op.Down[0].(*weight))
+	m.upPacking, m.downPacking = packingOf(x.level, op.GateUp[0].(*weight)), packingOf(x.level, op.Down[0].(*weight))
 	scores := pl.buffer(limit * experts * 4)
 	table := pl.buffer(64) // stands for chosen, weights, slots and starts
 	m.upIn, m.both = pl.buffer(slots*m.upPacking.stride), pl.buffer(slots*2*inner*4)
@@ -45,7 +45,7 @@ func (pl *plan) moe(op *kernels.MoE) {
 	router := op.Router.(*weight)
 	in := pl.packed(op.In, router)
 	pl.stage(stage{reads: []int{in}, writes: []int{scores}, run: func(thread int) {
-		p := product{w: router, packing: packingOf(router), in: x.buffers[in].memory, rows: x.counts[rows], out: floats(x.buffers[scores].memory), stride: experts, scale: 1}
+		p := product{w: router, packing: packingOf(x.level, router), in: x.buffers[in].memory, rows: x.counts[rows], out: floats(x.buffers[scores].memory), stride: experts, scale: 1}
 		if op.RouterAdd != nil {
 			p.bias = op.RouterAdd.(*weight).vector
 		}

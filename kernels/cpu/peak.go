@@ -62,8 +62,10 @@ func peak(l *level, kind int) float64 {
 	const columns, rounds = 256, 2000
 	m := l.matrix[kind][0]
 	blocks := columns / blockColumns(kind)
-	w, a, out := make([]byte, 1<<16), make([]byte, 1<<13), make([]float32, 1<<10)
-	t := &tile{w: unsafe.Pointer(&w[0]), wStride: uintptr(blocks * blockBytes[kind]), a: unsafe.Pointer(&a[0]), aStride: 1024, blocks: uintptr(blocks),
+	w, a, out := make([]byte, 1<<16), make([]byte, 1024*max(m.rows, 8)), make([]float32, 64*max(m.rows, 16))
+	var s scratch
+	s.alignPart()
+	t := &tile{part: s.tile.part, w: unsafe.Pointer(&w[0]), wStride: uintptr(blocks * blockBytes[kind]), a: unsafe.Pointer(&a[0]), aStride: 1024, blocks: uintptr(blocks),
 		out: unsafe.Pointer(&out[0]), outStride: 256, aux: unsafe.Pointer(&a[512]), auxStride: 1024, sums: unsafe.Pointer(&a[600]),
 		scales: unsafe.Pointer(&w[1<<15]), zeros: unsafe.Pointer(&w[1<<15])}
 	start := time.Now()

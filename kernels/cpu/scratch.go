@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"roundhouse/kernels"
 	"roundhouse/kernels/num"
 )
@@ -41,7 +43,14 @@ func (s *scratch) setAside(x *executable) error {
 	s.part = make([]float32, value)
 	s.wide = make([]float32, max(16*key, value))
 	s.picks = make([]kernels.Candidate, 0, vocab)
+	s.alignPart()
 	return nil
+}
+
+// alignPart makes the room that AMX kernels need, from a multiple of 64 bytes on.
+func (s *scratch) alignPart() {
+	part := make([]byte, 8<<10+63)
+	s.tile.part = unsafe.Pointer(&part[-uintptr(unsafe.Pointer(&part[0]))&63])
 }
 
 // widen reads rows of fp8 numbers, n of each, into wide.

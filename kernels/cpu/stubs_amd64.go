@@ -312,6 +312,81 @@ func weighF32AVX512(y *float32, columns int, p *float32, n int, v unsafe.Pointer
 //go:noescape
 func weighBF16AVX512(y *float32, columns int, p *float32, n int, v unsafe.Pointer, vs int)
 
+//go:noescape
+func halvesAMX(y *uint16, x *float32, n int)
+
+//go:noescape
+func multiplyBF16_32x2_AMX(t *tile)
+
+//go:noescape
+func multiplyBF16_16x2_AMX(t *tile)
+
+//go:noescape
+func multiplyBF16_8x2_AMX(t *tile)
+
+//go:noescape
+func multiplyBF16_32x1_AMX(t *tile)
+
+//go:noescape
+func multiplyBF16_16x1_AMX(t *tile)
+
+//go:noescape
+func multiplyBF16_8x1_AMX(t *tile)
+
+//go:noescape
+func multiplyInt8_32x2_AMX(t *tile)
+
+//go:noescape
+func multiplyInt8_16x2_AMX(t *tile)
+
+//go:noescape
+func multiplyInt8_8x2_AMX(t *tile)
+
+//go:noescape
+func multiplyInt8_32x1_AMX(t *tile)
+
+//go:noescape
+func multiplyInt8_16x1_AMX(t *tile)
+
+//go:noescape
+func multiplyInt8_8x1_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4_32x2_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4_16x2_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4_8x2_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4_32x1_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4_16x1_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4_8x1_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4Zero_32x2_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4Zero_16x2_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4Zero_8x2_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4Zero_32x1_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4Zero_16x1_AMX(t *tile)
+
+//go:noescape
+func multiplyInt4Zero_8x1_AMX(t *tile)
+
 // matrixAVX2 is the matrix kernels of one level, the largest first.
 func matrixAVX2() [kinds][]multiply {
 	return [kinds][]multiply{
@@ -337,5 +412,15 @@ func matrixAVX512() [kinds][]multiply {
 		kindInt8:     {{4, 2, multiplyInt8_4x2_AVX512}, {2, 2, multiplyInt8_2x2_AVX512}, {1, 2, multiplyInt8_1x2_AVX512}, {4, 1, multiplyInt8_4x1_AVX512}, {2, 1, multiplyInt8_2x1_AVX512}, {1, 1, multiplyInt8_1x1_AVX512}},
 		kindInt4:     {{4, 2, multiplyInt4_4x2_AVX512}, {2, 2, multiplyInt4_2x2_AVX512}, {1, 2, multiplyInt4_1x2_AVX512}, {4, 1, multiplyInt4_4x1_AVX512}, {2, 1, multiplyInt4_2x1_AVX512}, {1, 1, multiplyInt4_1x1_AVX512}},
 		kindInt4Zero: {{4, 2, multiplyInt4Zero_4x2_AVX512}, {2, 2, multiplyInt4Zero_2x2_AVX512}, {1, 2, multiplyInt4Zero_1x2_AVX512}, {4, 1, multiplyInt4Zero_4x1_AVX512}, {2, 1, multiplyInt4Zero_2x1_AVX512}, {1, 1, multiplyInt4Zero_1x1_AVX512}},
+	}
+}
+
+// matrixAMX is the matrix kernels that AMX adds, the largest first.
+func matrixAMX() [kinds][]multiply {
+	return [kinds][]multiply{
+		kindBF16:     {{32, 2, multiplyBF16_32x2_AMX}, {16, 2, multiplyBF16_16x2_AMX}, {8, 2, multiplyBF16_8x2_AMX}, {32, 1, multiplyBF16_32x1_AMX}, {16, 1, multiplyBF16_16x1_AMX}, {8, 1, multiplyBF16_8x1_AMX}},
+		kindInt8:     {{32, 2, multiplyInt8_32x2_AMX}, {16, 2, multiplyInt8_16x2_AMX}, {8, 2, multiplyInt8_8x2_AMX}, {32, 1, multiplyInt8_32x1_AMX}, {16, 1, multiplyInt8_16x1_AMX}, {8, 1, multiplyInt8_8x1_AMX}},
+		kindInt4:     {{32, 2, multiplyInt4_32x2_AMX}, {16, 2, multiplyInt4_16x2_AMX}, {8, 2, multiplyInt4_8x2_AMX}, {32, 1, multiplyInt4_32x1_AMX}, {16, 1, multiplyInt4_16x1_AMX}, {8, 1, multiplyInt4_8x1_AMX}},
+		kindInt4Zero: {{32, 2, multiplyInt4Zero_32x2_AMX}, {16, 2, multiplyInt4Zero_16x2_AMX}, {8, 2, multiplyInt4Zero_8x2_AMX}, {32, 1, multiplyInt4Zero_32x1_AMX}, {16, 1, multiplyInt4Zero_16x1_AMX}, {8, 1, multiplyInt4Zero_8x1_AMX}},
 	}
 }

@@ -53,6 +53,17 @@ func stubs() string {
 			fmt.Fprintf(&b, "\n//go:noescape\nfunc "+declaration+"\n", suffix)
 		}
 	}
+	fmt.Fprintf(&b, "\n//go:noescape\nfunc halvesAMX(y *uint16, x *float32, n int)\n")
+	fmt.Fprintf(&tables, "\n// matrixAMX is the matrix kernels that AMX adds, the largest first.\nfunc matrixAMX() [kinds][]multiply {\nreturn [kinds][]multiply{\n")
+	for _, kind := range amxKinds {
+		fmt.Fprintf(&tables, "kind%s: {", kind)
+		for _, s := range amxShapes {
+			fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(t *tile)\n", amxName(kind, s))
+			fmt.Fprintf(&tables, "{%d, %d, %s}, ", s.rows, s.tiles, amxName(kind, s))
+		}
+		tables.WriteString("},\n")
+	}
+	tables.WriteString("}\n}\n")
 	text, err := format.Source([]byte(b.String() + tables.String()))
 	if err != nil {
 		log.Fatal(err)

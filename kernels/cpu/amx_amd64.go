@@ -1,0 +1,30 @@
+//go:build !purego
+
+package cpu
+
+import "golang.org/x/sys/cpu"
+
+// levelAMX is AVX-512 with the matrix unit for linears of at least 8 rows.
+func levelAMX() *level {
+	l := levelAVX512()
+	l.name = "amx"
+	for kind, shapes := range matrixAMX() {
+		l.matrix[kind] = append(shapes, l.matrix[kind]...)
+	}
+	l.halves = func(y []uint16, x []float32) {
+		if len(x) > 0 {
+			_ = y[len(x)-1]
+			halvesAMX(&y[0], &x[0], len(x))
+		}
+	}
+	return l
+}
+
+// amxAllowed says whether the machine has the instructions and whether the
+// kernel lets this process use them. It asks for that permission, which the
+// threads that are started later inherit and which the kernel gives only where
+// every thread has room on its signal stack for the tiles.
+func amxAllowed() bool {
+	x := &cpu.X86
+	return x.HasAMXTile && x.HasAMXInt8 && x.HasAMXBF16 && requestTiles()
+}
