@@ -3,12 +3,13 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"roundhouse/worker"
 )
 
-// messagesRequest is a request of Anthropic's Messages API; only text goes in
-// and out.
+// messagesRequest is a request of Anthropic's Messages API: text and calls of
+// tools go in and out.
 type messagesRequest struct {
 	Model         string          `json:"model"`
 	Messages      json.RawMessage `json:"messages"`
@@ -20,29 +21,44 @@ type messagesRequest struct {
 	TopK          *int            `json:"top_k"`
 	Stream        bool            `json:"stream"`
 	Tools         json.RawMessage `json:"tools"`
+	ToolChoice    json.RawMessage `json:"tool_choice"`
+	Thinking      *struct {
+		Type   string `json:"type"`
+		Budget *int   `json:"budget_tokens"`
+	} `json:"thinking"`
+	messagesRefused
+	refused
 }
 
-type contentBlock struct {
-	Type     string  `json:"type"`
-	Text     *string `json:"text,omitempty"`
-	Thinking *string `json:"thinking,omitempty"`
+// messagesRefused are fields of this API that this engine does not have.
+type messagesRefused struct {
+	Container  json.RawMessage `json:"container"`
+	Servers    json.RawMessage `json:"mcp_servers"`
+	Management json.RawMessage `json:"context_management"`
+	Format     json.RawMessage `json:"output_format"`
+	Config     json.RawMessage `json:"output_config"`
 }
 
-type messagesUsage struct {
-	Input  int  `json:"input_tokens"`
-	Output int  `json:"output_tokens"`
-	Cached *int `json:"cache_read_input_tokens,omitempty"`
-}
-
-type messagesAnswer struct {
-	ID           string         `json:"id"`
-	Type         string         `json:"type"`
-	Role         string         `json:"role"`
-	Content      []contentBlock `json:"content"`
-	Model        string         `json:"model"`
-	StopReason   *string        `json:"stop_reason"`
-	StopSequence *string        `json:"stop_sequence"`
-	Usage        messagesUsage  `json:"usage"`
+func (f *messagesRequest) check() *apiError {
+	for _, x := range []struct {
+		name string
+		set  bool
+	}{
+		{"container", f.Container != nil}, {"mcp_servers", f.Servers != nil}, {"context_management", f.Management != nil},
+		{"output_format", f.Format != nil}, {"output_config", f.Config != nil},
+		{"thinking.budget_tokens", f.Thinking != nil && f.Thinking.Budget != nil},
+	} {
+		if x.set {
+			return notImplemented("`%s` is not supported by this engine.", x.name)
+		}
+	}
+	switch {
+	case f.Messages == nil:
+		return badShape("missing", "messages", "Field required")
+	case f.MaxTokens == nil:
+		return badShape("missing", "max_tokens", "Field required")
+	}
+	return f.refused.check()
 }
 
 // messagesError is an error in Anthropic's shape.
@@ -81,46 +97,43 @@ type messagesChat struct{ *chat }
 
 // newMessages makes a chat of the request.
 func (s *Server) newMessages(r *http.Request, f *messagesRequest) (*messagesChat, *apiError) {
-	switch {
-	case f.Messages == nil:
-		return nil, badShape("missing", "messages", "Field required")
-	case f.MaxTokens == nil:
-		return nil, badShape("missing", "max_tokens", "Field required")
-	case hasEntries(f.Tools):
-		return nil, notImplemented("`tools` are not supported by this engine on /v1/messages; use /v1/chat/completions.")
+	if err := f.check(); err != nil {
+		return nil, err
 	}
-	messages, ok := decoded[[]json.RawMessage](f.Messages)
-	if !ok {
-		return nil, badShape("list_type", "messages", "Input should be a valid list")
-	}
-	if f.System != nil {
-		system, err := json.Marshal(map[string]any{"role": "system", "content": f.System})
-		if err != nil {
-			panic("BUG: JSON that was read cannot be written")
-		}
-		messages = append([]json.RawMessage{system}, messages...)
-	}
-	all, err := json.Marshal(messages)
+	messages, err := messagesInput(f)
 	if err != nil {
-		panic("BUG: JSON that was read cannot be written")
+		return nil, err
 	}
-	cr := &chatRequest{Model: f.Model, Messages: all, MaxCompletionTokens: f.MaxTokens}
+	cr := &chatRequest{Model: f.Model, Messages: messages, MaxCompletionTokens: f.MaxTokens}
+	if err := messagesTools(f, cr); err != nil {
+		return nil, err
+	}
+	if f.Thinking != nil {
+		on := "true"
+		if f.Thinking.Type == "disabled" {
+			on = "false"
+		}
+		cr.TemplateArguments = map[string]json.RawMessage{"enable_thinking": json.RawMessage(on)}
+	}
 	cr.Temperature, cr.TopP, cr.TopK, cr.Stop, cr.Stream = f.Temperature, f.TopP, f.TopK, f.StopSequences, f.Stream
-	c, apiErr := s.newChat(r, cr)
-	if apiErr != nil {
-		return nil, apiErr
+	c, err := s.newChat(r, cr)
+	if err != nil {
+		return nil, err
 	}
-	c.id = "msg_" + c.id[len("chatcmpl-"):]
+	c.id = "msg_" + strings.TrimPrefix(c.id, "chatcmpl-")
 	return &messagesChat{c}, nil
 }
 
 // stopOf is how this API says why an answer ended.
-func stopOf(u update) (reason string, sequence *string) {
+func (c *messagesChat) stopOf(u update) (reason string, sequence *string) {
 	if s, ok := u.stopped.(string); ok {
 		return "stop_sequence", &s
 	}
-	if u.finish == worker.FinishLength {
+	switch {
+	case u.finish == worker.FinishLength:
 		return "max_tokens", nil
+	case c.readers[0].parser.Calls() > 0:
+		return "tool_use", nil
 	}
 	return "end_turn", nil
 }
@@ -135,111 +148,66 @@ func (c *messagesChat) account() messagesUsage {
 
 // answer gathers all and answers once.
 func (c *messagesChat) answer(w http.ResponseWriter, r *http.Request) {
-	var g gathered
+	b := &blocks{tell: func(string, map[string]any) error { return nil }}
 	var end update
 	err := c.run(r.Context(), func(u update) error {
-		g.add(c.readers[0].read(&u))
 		end = u
-		return nil
+		return b.add(c.readers[0].read(&u))
 	})
+	if err == nil {
+		err = b.finish()
+	}
 	if err != nil {
 		if e := c.failure(r.Context(), err); e != nil {
 			refuseMessages(w, e)
 		}
 		return
 	}
-	a := messagesAnswer{ID: c.id, Type: "message", Role: "assistant", Model: c.model, Usage: c.account()}
-	if g.thought {
-		a.Content = append(a.Content, contentBlock{Type: "thinking", Thinking: &g.reasoning})
-	}
-	a.Content = append(a.Content, contentBlock{Type: "text", Text: &g.content})
-	reason, sequence := stopOf(end)
+	a := messagesAnswer{ID: c.id, Type: "message", Role: "assistant", Content: b.done, Model: c.model, Usage: c.account()}
+	reason, sequence := c.stopOf(end)
 	a.StopReason, a.StopSequence = &reason, sequence
 	c.s.orca(w, r)
 	writeJSON(w, http.StatusOK, a)
 }
 
-// blocks writes an answer's content blocks, one open at a time.
-type blocks struct {
-	ev    *events
-	index int
-	open  string // kind of the open block; "": none
-}
-
-func (b *blocks) send(kind string, fields map[string]any) error {
-	fields["type"] = kind
-	return b.ev.named(kind, fields)
-}
-
-func (b *blocks) say(kind, text string) error {
-	if b.open != kind {
-		if err := b.close(); err != nil {
-			return err
-		}
-		b.open = kind
-		block := map[string]string{"type": kind, kind: ""}
-		if err := b.send("content_block_start", map[string]any{"index": b.index, "content_block": block}); err != nil {
-			return err
-		}
-	}
-	if text == "" {
-		return nil
-	}
-	return b.send("content_block_delta", map[string]any{"index": b.index, "delta": map[string]string{"type": kind + "_delta", kind: text}})
-}
-
-func (b *blocks) close() error {
-	if b.open == "" {
-		return nil
-	}
-	err := b.send("content_block_stop", map[string]any{"index": b.index})
-	b.open = ""
-	b.index++
-	return err
-}
-
 // stream writes the events of one answer.
 func (c *messagesChat) stream(w http.ResponseWriter, r *http.Request) {
-	b := &blocks{ev: newEvents(w)}
-	defer b.ev.rest()
+	ev := newEvents(w)
+	defer ev.rest()
+	tell := func(kind string, fields map[string]any) error {
+		fields["type"] = kind
+		return ev.named(kind, fields)
+	}
+	b := &blocks{tell: tell}
 	var end update
 	err := c.run(r.Context(), func(u update) error {
 		end = u
-		if !b.ev.started {
-			start := messagesAnswer{ID: c.id, Type: "message", Role: "assistant", Content: []contentBlock{}, Model: c.model, Usage: c.account()}
+		if !ev.started {
+			start := messagesAnswer{ID: c.id, Type: "message", Role: "assistant", Content: []any{}, Model: c.model, Usage: c.account()}
 			start.Usage.Output = 0
-			if err := b.send("message_start", map[string]any{"message": start}); err != nil {
+			if err := tell("message_start", map[string]any{"message": start}); err != nil {
 				return err
 			}
 		}
-		said := c.readers[0].read(&u)
-		if said.Reasoning != nil {
-			if err := b.say("thinking", *said.Reasoning); err != nil {
-				return err
-			}
-		}
-		if said.Content != nil {
-			return b.say("text", *said.Content)
-		}
-		return nil
+		return b.add(c.readers[0].read(&u))
 	})
+	if err == nil {
+		err = b.finish()
+	}
 	if err != nil {
 		e := c.failure(r.Context(), err)
 		switch {
 		case e == nil:
-		case b.ev.started:
-			_ = b.ev.named("error", messagesError(e))
+		case ev.started:
+			_ = ev.named("error", messagesError(e))
 		default:
 			refuseMessages(w, e)
 		}
 		return
 	}
-	if b.index == 0 && b.open == "" && b.say("text", "") != nil || b.close() != nil {
-		return
-	}
-	reason, sequence := stopOf(end)
+	reason, sequence := c.stopOf(end)
 	delta := map[string]any{"stop_reason": reason, "stop_sequence": sequence}
-	if b.send("message_delta", map[string]any{"delta": delta, "usage": c.account()}) == nil {
-		_ = b.send("message_stop", map[string]any{})
+	if tell("message_delta", map[string]any{"delta": delta, "usage": c.account()}) == nil {
+		_ = tell("message_stop", map[string]any{})
 	}
 }

@@ -46,6 +46,9 @@ func (r *reader) add(d *chatDelta, p parser.Delta) {
 	}
 }
 
+// callPrefix begins the ids of calls.
+const callPrefix = "chatcmpl-tool-"
+
 // call adds a piece of a call. Pieces of the same call are one delta.
 func (r *reader) call(d *chatDelta, c parser.CallDelta) {
 	if n := len(d.ToolCalls); n > 0 && c.Name == "" && d.ToolCalls[n-1].Index == c.Index {
@@ -55,7 +58,7 @@ func (r *reader) call(d *chatDelta, c parser.CallDelta) {
 	}
 	t := toolDelta{Index: c.Index, Function: functionDelta{Name: c.Name, Arguments: &c.Arguments}}
 	if c.Name != "" {
-		t.ID, t.Type = fmt.Sprintf("chatcmpl-tool-%016x", xxhash.Sum64String(fmt.Sprintf("%s/%d", r.id, c.Index))), "function"
+		t.ID, t.Type = callPrefix+fmt.Sprintf("%016x", xxhash.Sum64String(fmt.Sprintf("%s/%d", r.id, c.Index))), "function"
 	}
 	d.ToolCalls = append(d.ToolCalls, t)
 }
