@@ -23,6 +23,13 @@ type Backend interface {
 	Close() error
 }
 
+// Keeper is a backend that may have weights from an earlier start.
+type Keeper interface {
+	// Kept returns a weight that need not be made of its source again, or nil.
+	// src has a name and a shape, and no data.
+	Kept(src Source, format Format) Weight
+}
+
 // Executable is a program that a backend can run.
 type Executable interface {
 	// Run executes one step and fills out. out's slices are reused from call

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -39,6 +40,8 @@ type Backend struct {
 	pages   arena
 	plans   arena // buffers of executables
 	cache   *cache
+	writing chan error    // of the cache file that is being made; nil: none is
+	stop    chan struct{} // closed to end that
 	closed  bool
 	// shareAll is for tests: no step is too small for all threads.
 	shareAll bool
@@ -65,9 +68,6 @@ func New(o Options) (*Backend, error) {
 		if b.cache, err = openCache(o.Cache); err != nil {
 			return nil, err
 		}
-		if b.cache.file != nil {
-			b.weights.file = b.cache
-		}
 	}
 	b.team = newTeam(threads, o.CPUs)
 	return b, nil
@@ -77,18 +77,33 @@ func New(o Options) (*Backend, error) {
 // need not be read.
 func (b *Backend) Cached() bool { return b.cache != nil && b.cache.mapping != nil }
 
-// Loaded is to be called once all weights are there: it finishes the cache
-// file, if one is being made. Weights that are added later are not in it. An
-// error means that the next start has to pack again, no more.
-func (b *Backend) Loaded() error {
-	if b.cache == nil || b.cache.file == nil {
+// Kept implements kernels.Keeper: it finds weights in the cache file.
+func (b *Backend) Kept(src kernels.Source, format kernels.Format) kernels.Weight {
+	if b.cache == nil {
 		return nil
 	}
-	b.weights.file, b.weights.free = nil, nil
-	if b.cache.failed != nil {
-		return b.cache.abandon(b.cache.failed)
+	if w := b.cache.find(src, format); w != nil {
+		return w
 	}
-	return b.cache.finish()
+	return nil
+}
+
+// Loaded is to be called once all weights are there. If there is a cache file
+// to be made, that is done beside everything else, and finished is told how it
+// ended, from another goroutine; an error means that the next start has to pack
+// again, no more. Weights that are added later are not in the file.
+func (b *Backend) Loaded(finished func(error)) {
+	if b.cache == nil || b.cache.mapping != nil || b.writing != nil || b.closed {
+		return
+	}
+	b.writing, b.stop = make(chan error, 1), make(chan struct{})
+	go func() {
+		err := b.cache.write(b.stop)
+		if !errors.Is(err, errStopped) {
+			finished(err)
+		}
+		b.writing <- err
+	}()
 }
 
 // Levels is the levels that this machine has, the best first.
@@ -128,6 +143,10 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	b.closed = true
+	if b.writing != nil {
+		close(b.stop)
+		<-b.writing // it reads the weights
+	}
 	b.team.close()
 	err := b.weights.close()
 	if b.cache != nil {

@@ -3,7 +3,6 @@
 package cpu
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,9 +35,9 @@ type Cache struct {
 }
 
 // layoutVersion is to be raised with every change of a packed layout.
-const layoutVersion = 1
+const layoutVersion = 2
 
-// A cache file is sections at multiples of a page, the index as JSON, and a
+// A cache file is sections at multiples of 64 bytes, the index as JSON, and a
 // tail of 32 bytes: offset, length and CRC32C of the index, and the magic.
 const (
 	cacheMagic = "rhouse-w"
@@ -51,7 +54,7 @@ type cacheIndex struct {
 }
 
 // cacheEntry is one weight; the parts are its slices, as offset and length in
-// bytes.
+// bytes. Sum is the CRC32C of all of them, one after the other.
 type cacheEntry struct {
 	Name                              string
 	Format                            kernels.Format
@@ -59,39 +62,46 @@ type cacheEntry struct {
 	Groups, Group                     int
 	Vector, Data, Rows, Halves, Zeros [2]int64
 	Order                             []int32 `json:",omitempty"`
+	Sum                               uint32
 }
 
-// cache is an open cache file: one that is read, or one that is being made.
+// parts is where the slices of a weight lie.
+func (e *cacheEntry) parts() [5][2]int64 {
+	return [...][2]int64{e.Vector, e.Data, e.Rows, e.Halves, e.Zeros}
+}
+
+// sum is the CRC32C of an entry's parts within a file.
+func (e *cacheEntry) sum(m []byte) (sum uint32) {
+	for _, p := range e.parts() {
+		sum = crc32.Update(sum, castagnoli, m[p[0]:p[0]+p[1]])
+	}
+	return sum
+}
+
+// cache is a cache file that is read, or what one is to be made of.
 type cache struct {
 	Cache
 	index   cacheIndex
-	mapping []byte            // of a file that is read
-	byName  map[string]int    // into index.Weights
-	file    *os.File          // of a file that is made, under another name
-	size    int64             // of it
-	maps    map[uintptr]int64 // where each of its mappings lies in it
-	failed  error             // why a file that is made could not grow
+	mapping []byte         // of a file that is read
+	byName  map[string]int // into index.Weights
+	packed  []packed       // of a file that is to be made
 }
 
-// openCache maps the file if it is of this key, and begins a new one if not.
+// packed is a weight for the file.
+type packed struct {
+	name string
+	*weight
+}
+
+// openCache maps the file if it is of this key.
 func openCache(c Cache) (*cache, error) {
-	k := &cache{Cache: c, byName: map[string]int{}, maps: map[uintptr]int64{}}
+	k := &cache{Cache: c, byName: map[string]int{}}
 	err := k.read()
-	if err == nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errStale) {
+		k.index = cacheIndex{Version: layoutVersion, Key: c.Key}
 		return k, nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errStale) {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(c.Path), 0o755); err != nil {
-		return nil, fmt.Errorf("cache of packed weights: %w", err)
-	}
-	k.file, err = os.CreateTemp(filepath.Dir(c.Path), filepath.Base(c.Path)+".*.tmp")
-	if err != nil {
-		return nil, fmt.Errorf("cache of packed weights: %w", err)
-	}
-	k.index = cacheIndex{Version: layoutVersion, Key: c.Key}
-	return k, nil
+	return k, err
 }
 
 // errStale is returned for a file that is not what is wanted: it is replaced.
@@ -116,11 +126,40 @@ func (k *cache) read() error {
 	if err != nil {
 		return fmt.Errorf("cannot map %s: %w", k.Path, err)
 	}
-	if err := k.parse(m); err != nil {
+	err = k.parse(m)
+	if err == nil && !k.whole(m) {
+		err = errStale
+	}
+	if err != nil {
 		return errors.Join(err, unix.Munmap(m))
 	}
 	k.mapping = m
 	return nil
+}
+
+// whole says whether the bytes of all weights are those that were written. It
+// reads the whole file, on as many threads as there are, which also brings it
+// into memory before the first step needs it.
+func (k *cache) whole(m []byte) bool {
+	populate(m)
+	var next atomic.Int64
+	var damaged atomic.Bool
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(k.index.Weights) {
+					return
+				}
+				if e := &k.index.Weights[i]; e.sum(m) != e.Sum {
+					damaged.Store(true)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return !damaged.Load()
 }
 
 // parse checks the tail, the index and that every part lies within the file.
@@ -142,7 +181,7 @@ func (k *cache) parse(m []byte) error {
 		if e.Kind < 0 || e.Kind >= kinds || e.Tiles < 0 || e.Blocks < 0 || e.Data[1] != int64(e.Tiles*e.Blocks*blockBytes[e.Kind]) || 16*e.Tiles < e.Out && e.Data[1] > 0 {
 			return errStale
 		}
-		for _, part := range [][2]int64{e.Vector, e.Data, e.Rows, e.Halves, e.Zeros} {
+		for _, part := range e.parts() {
 			if part[0] < 0 || part[1] < 0 || part[0] > int64(at) || part[1] > int64(at)-part[0] || part[0]%64 != 0 {
 				return errStale
 			}
@@ -177,32 +216,6 @@ func (k *cache) find(src kernels.Source, format kernels.Format) *weight {
 		halves: part(e.Halves), zeros: part(e.Zeros), order: e.Order}
 }
 
-// grow adds n bytes to a file that is made, and maps them.
-func (k *cache) grow(n int) ([]byte, error) {
-	if err := k.file.Truncate(k.size + int64(n)); err != nil {
-		return nil, fmt.Errorf("cache of packed weights: %w", err)
-	}
-	// Sparse blocks that cannot be had later would be a SIGBUS.
-	if err := reserve(k.file, k.size, int64(n)); err != nil {
-		return nil, fmt.Errorf("cache of packed weights: %w", err)
-	}
-	m, err := unix.Mmap(int(k.file.Fd()), k.size, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("cannot map the cache of packed weights: %w", err)
-	}
-	k.maps[uintptr(unsafe.Pointer(&m[0]))] = k.size
-	k.size += int64(n)
-	return m, nil
-}
-
-// add notes a weight that was packed into a file that is made.
-func (k *cache) add(a *arena, name string, w *weight) {
-	k.index.Weights = append(k.index.Weights, cacheEntry{Name: name, Format: w.format, Out: w.out, In: w.in,
-		Kind: w.kind, Tiles: w.tiles, Blocks: w.blocks, Groups: w.groups, Group: w.group, Order: w.order,
-		Vector: k.part(a, raw(w.vector)), Data: k.part(a, w.data), Rows: k.part(a, raw(w.rows)),
-		Halves: k.part(a, w.halves), Zeros: k.part(a, w.zeros)})
-}
-
 // raw sees float32 as bytes.
 func raw(x []float32) []byte {
 	if len(x) == 0 {
@@ -211,67 +224,129 @@ func raw(x []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x))
 }
 
-// part is where a slice of the arena lies in the file.
-func (k *cache) part(a *arena, b []byte) [2]int64 {
-	if len(b) == 0 {
-		return [2]int64{}
-	}
-	at := uintptr(unsafe.Pointer(&b[0]))
-	for _, m := range a.maps {
-		start := uintptr(unsafe.Pointer(&m[0]))
-		if at >= start && at < start+uintptr(len(m)) {
-			return [2]int64{k.maps[start] + int64(at-start), int64(len(b))}
+// write makes the file under another name, and renames it when it is whole and
+// on the disk. It stops when stop is closed.
+func (k *cache) write(stop <-chan struct{}) error {
+	f, err := k.begin()
+	if err == nil {
+		if err = k.fill(f, stop); err == nil {
+			err = os.Rename(f.Name(), k.Path)
+		}
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}
-	panic("BUG: a weight that is not in the cache file's memory")
-}
-
-// finish writes the index and gives the file its name. What was mapped stays.
-func (k *cache) finish() error {
-	text, err := json.Marshal(&k.index)
-	if err != nil {
-		return fmt.Errorf("cache of packed weights: %w", err)
-	}
-	var b bytes.Buffer
-	b.Write(text)
-	tail := make([]byte, 24, cacheTail)
-	binary.LittleEndian.PutUint64(tail, uint64(k.size))
-	binary.LittleEndian.PutUint64(tail[8:], uint64(len(text)))
-	binary.LittleEndian.PutUint32(tail[16:], crc32.Checksum(text, castagnoli))
-	b.Write(append(tail, cacheMagic...))
-	if _, err := k.file.WriteAt(b.Bytes(), k.size); err != nil {
-		return k.abandon(err)
-	}
-	if err := k.file.Sync(); err != nil {
-		return k.abandon(err)
-	}
-	if err := os.Rename(k.file.Name(), k.Path); err != nil {
-		return k.abandon(err)
-	}
-	err = k.file.Close()
-	k.file = nil
-	return err
-}
-
-// abandon removes a file that could not be finished.
-func (k *cache) abandon(err error) error {
-	err = errors.Join(err, k.file.Close(), os.Remove(k.file.Name()))
-	k.file = nil
 	if err != nil {
 		return fmt.Errorf("cache of packed weights: %w", err)
 	}
 	return nil
 }
 
-// close unmaps a file that was read, and removes one that was not finished.
+// begin makes a new file, and locks it for as long as it is made. What starts
+// that were killed have left, nobody has locked: it goes.
+func (k *cache) begin() (*os.File, error) {
+	dir, base := filepath.Split(k.Path)
+	dir = filepath.Clean(dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		if !strings.HasPrefix(e.Name(), base+".") || !strings.HasSuffix(e.Name(), ".tmp") {
+			continue
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			continue // another start has removed it
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			err = os.Remove(name)
+		}
+		if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	f, err := os.CreateTemp(dir, base+".*.tmp")
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return f, nil
+}
+
+// errStopped is why a file is not finished when the backend is closed.
+var errStopped = errors.New("the backend was closed before the file was whole")
+
+// fill writes all weights, the index and the tail.
+func (k *cache) fill(f *os.File, stop <-chan struct{}) error {
+	w := &sections{f: f}
+	for _, p := range k.packed {
+		select {
+		case <-stop:
+			return errStopped
+		default:
+		}
+		e := cacheEntry{Name: p.name, Format: p.format, Out: p.out, In: p.in, Kind: p.kind, Tiles: p.tiles, Blocks: p.blocks,
+			Groups: p.groups, Group: p.group, Order: p.order}
+		for _, part := range []struct {
+			at   *[2]int64
+			data []byte
+		}{{&e.Vector, raw(p.vector)}, {&e.Data, p.data}, {&e.Rows, raw(p.rows)}, {&e.Halves, p.halves}, {&e.Zeros, p.zeros}} {
+			*part.at = w.put(part.data)
+			e.Sum = crc32.Update(e.Sum, castagnoli, part.data)
+		}
+		k.index.Weights = append(k.index.Weights, e)
+	}
+	text, err := json.Marshal(&k.index)
+	if err != nil {
+		return err
+	}
+	at := w.put(text)
+	tail := make([]byte, 24, cacheTail)
+	binary.LittleEndian.PutUint64(tail, uint64(at[0]))
+	binary.LittleEndian.PutUint64(tail[8:], uint64(at[1]))
+	binary.LittleEndian.PutUint32(tail[16:], crc32.Checksum(text, castagnoli))
+	w.put(append(tail, cacheMagic...))
+	if w.err != nil {
+		return w.err
+	}
+	if err := f.Truncate(w.size); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// sections writes stretches of a file at multiples of 64 bytes.
+type sections struct {
+	f    *os.File
+	size int64 // where the last one ended
+	err  error
+}
+
+// put writes one and returns where it lies.
+func (s *sections) put(b []byte) [2]int64 {
+	if len(b) == 0 || s.err != nil {
+		return [2]int64{}
+	}
+	at := (s.size + 63) &^ 63
+	_, s.err = s.f.WriteAt(b, at)
+	s.size = at + int64(len(b))
+	return [2]int64{at, int64(len(b))}
+}
+
+// close unmaps a file that was read.
 func (k *cache) close() error {
-	var err error
-	if k.mapping != nil {
-		err = unix.Munmap(k.mapping)
-		k.mapping = nil
+	if k.mapping == nil {
+		return nil
 	}
-	if k.file != nil {
-		err = errors.Join(err, k.abandon(nil))
-	}
+	err := unix.Munmap(k.mapping)
+	k.mapping = nil
 	return err
 }

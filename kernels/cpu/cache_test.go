@@ -1,6 +1,7 @@
 package cpu_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/cpu"
@@ -51,8 +54,12 @@ func TestCache(t *testing.T) {
 				Biases: []kernels.Weight{add("bias", out, 1, kernels.FormatVector)}})
 			p.Do(&kernels.Output{In: y})
 		}
-		if err := b.Loaded(); err != nil {
-			t.Fatal(err)
+		finished := make(chan error, 1)
+		b.Loaded(func(err error) { finished <- err })
+		if !cached {
+			if err := <-finished; err != nil {
+				t.Fatal(err)
+			}
 		}
 		e, err := b.Compile(p, kernels.Limits{Tokens: 1, Seqs: 1})
 		if err != nil {
@@ -90,6 +97,8 @@ func TestCache(t *testing.T) {
 		func(b []byte) []byte { return b[:3] },
 		func(b []byte) []byte { b[len(b)-200] ^= 1; return b },
 		func(b []byte) []byte { b[len(b)-25] ^= 1; return b },
+		func(b []byte) []byte { b[1000] ^= 1; return b },
+		func(b []byte) []byte { return bytes.Repeat([]byte("another file"), 1000) },
 	} {
 		if err := os.WriteFile(path, damage(slices.Clone(whole)), 0o644); err != nil {
 			t.Fatal(err)
@@ -102,20 +111,58 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// A start that ends before all weights are there leaves no file.
+// A start that ends before all weights are there leaves no file, and a start
+// removes what one that was killed has left, but not what another is making.
 func TestCacheUnfinished(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "weights")
-	b, err := cpu.New(cpu.Options{Threads: 1, Cache: cpu.Cache{Path: path, Key: "a"}})
+	dir := t.TempDir()
+	path := filepath.Join(dir, "weights")
+	left := func(want ...string) {
+		t.Helper()
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Name())
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("the folder has %q; want %q", got, want)
+		}
+	}
+	start := func(loaded bool) {
+		t.Helper()
+		b, err := cpu.New(cpu.Options{Threads: 1, Cache: cpu.Cache{Path: path, Key: "a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Weight(kernels.Source{Name: "w", Out: 2, In: 2, Type: kernels.F32, Data: make([]byte, 16)}, kernels.FormatF32); err != nil {
+			t.Fatal(err)
+		}
+		if loaded {
+			finished := make(chan error, 1)
+			b.Loaded(func(err error) { finished <- err })
+			if err := <-finished; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(false)
+	left()
+	making, err := os.Create(path + ".1.tmp")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Weight(kernels.Source{Name: "w", Out: 2, In: 2, Type: kernels.F32, Data: make([]byte, 16)}, kernels.FormatF32); err != nil {
+	defer making.Close()
+	if err := unix.Flock(int(making.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Close(); err != nil {
+	if err := os.WriteFile(path+".2.tmp", []byte("half"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) > 0 {
-		t.Fatalf("left behind: %v", left)
-	}
+	start(true)
+	left("weights", "weights.1.tmp")
 }

@@ -16,18 +16,10 @@ type arena struct {
 	maps [][]byte
 	free []byte // of the last map
 	size int64
-	file *cache // memory comes from this file; nil: from nowhere
 }
 
 // more maps n bytes.
 func (a *arena) more(n int) ([]byte, error) {
-	if a.file != nil {
-		m, err := a.file.grow(n)
-		if err == nil {
-			return m, nil
-		}
-		a.file.failed, a.file = err, nil // go on without
-	}
 	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("cannot map %d bytes of memory: %w", n, err)
@@ -36,21 +28,14 @@ func (a *arena) more(n int) ([]byte, error) {
 	return m, nil
 }
 
-// How much is mapped at once for what is smaller: memory is only taken as it is
-// touched, but a file has its whole size.
-const (
-	memoryChunk = 64 << 20
-	fileChunk   = 4 << 20
-)
+// memoryChunk is how much is mapped at once for what is smaller; memory is only
+// taken as it is touched.
+const memoryChunk = 64 << 20
 
 func (a *arena) bytes(n int) ([]byte, error) {
 	size := (n + 63) &^ 63
 	if size > len(a.free) {
-		chunk := memoryChunk
-		if a.file != nil {
-			chunk = fileChunk
-		}
-		want := (size + chunk - 1) / chunk * chunk
+		want := (size + memoryChunk - 1) / memoryChunk * memoryChunk
 		m, err := a.more(want)
 		if err != nil {
 			return nil, err

@@ -2,10 +2,8 @@
 
 package cpu
 
-import "os"
-
-// reserve does nothing: only Linux can set disk blocks aside.
-func reserve(*os.File, int64, int64) error { return nil }
-
 // huge does nothing: only Linux takes advice on the size of pages.
 func huge([]byte) {}
+
+// populate does nothing: only Linux maps the pages of a file at once.
+func populate([]byte) {}

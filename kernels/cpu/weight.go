@@ -44,17 +44,15 @@ var kindOf = map[kernels.Format]int{kernels.FormatF32: kindF32, kernels.FormatBF
 // Weight implements kernels.Backend. The threads of the backend pack it, unless
 // the cache file has it.
 func (b *Backend) Weight(src kernels.Source, format kernels.Format) (kernels.Weight, error) {
-	if b.cache != nil {
-		if w := b.cache.find(src, format); w != nil {
-			return w, nil
-		}
+	if w := b.Kept(src, format); w != nil {
+		return w, nil
 	}
 	w, err := b.pack(src, format)
 	if err != nil {
 		return nil, err
 	}
-	if b.weights.file != nil {
-		b.cache.add(&b.weights, src.Name, w)
+	if b.cache != nil && b.cache.mapping == nil && b.writing == nil {
+		b.cache.packed = append(b.cache.packed, packed{src.Name, w})
 	}
 	return w, nil
 }

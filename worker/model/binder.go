@@ -15,6 +15,7 @@ type binder struct {
 	set      *weights.Set
 	be       kernels.Backend // nil: check and count
 	format   kernels.Format
+	wideHead bool      // the head keeps 16 bits whatever the format
 	quant    *quant    // nil: the checkpoint holds floats
 	gguf     *ggufFile // nil: the checkpoint is a folder
 	progress func(done, total int64)
@@ -59,10 +60,29 @@ func (b *binder) stack(upper, lower string, out, in int) kernels.Weight {
 	return b.bind(wanted{format: b.linearFormat(in), out: 2 * out, in: in, pieces: []piece{whole(upper, out, in), whole(lower, out, in)}})
 }
 
-// table binds an embedding or an output head. These keep at least 16 bits,
-// since they are most of what a small model knows of rare tokens.
+// table binds an embedding or a small head. These keep at least 16 bits, since
+// they are most of what a small model knows of rare tokens.
 func (b *binder) table(name string, out, in int) kernels.Weight {
 	return b.bind(wanted{format: wideFormat(b.format), out: out, in: in, pieces: []piece{whole(name, out, in)}})
+}
+
+// vocabulary binds the matrix that scores all tokens, which may be the embedding
+// as well.
+func (b *binder) vocabulary(name string, out, in int) kernels.Weight {
+	return b.bind(wanted{format: headFormat(b.format, b.wideHead), out: out, in: in, pieces: []piece{whole(name, out, in)}})
+}
+
+// headFormat is the format of that matrix. Every token reads all of it, and of a
+// small model it is most of what there is to read: where the linears are
+// quantised it has eight bits, whose loss does not show beside theirs.
+func headFormat(linears kernels.Format, wide bool) kernels.Format {
+	switch linears {
+	case kernels.FormatInt4, kernels.FormatInt8, kernels.FormatFP8:
+		if !wide {
+			return kernels.FormatInt8
+		}
+	}
+	return wideFormat(linears)
 }
 
 // router binds the matrix that scores experts, which stays float32: a near tie
@@ -257,10 +277,22 @@ func (b *binder) find(p piece) *weights.Tensor {
 var floats = []weights.DType{weights.F32, weights.F16, weights.BF16}
 
 func (b *binder) load(w wanted, tensors []*weights.Tensor) (kernels.Weight, error) {
-	names, data := make([]string, len(w.pieces)), make([][]byte, len(w.pieces))
-	stored := kernels.F32
+	names, parts, data := make([]string, len(w.pieces)), make([]string, len(w.pieces)), make([][]byte, len(w.pieces))
 	for i, p := range w.pieces {
 		names[i] = b.stored(p.name)
+		parts[i] = names[i]
+		if len(p.shape) > 0 && p.count != p.shape[0] {
+			parts[i] += fmt.Sprintf("[%d:%d]", p.first, p.first+p.count)
+		}
+	}
+	name := strings.Join(parts, " + ")
+	if k, ok := b.be.(kernels.Keeper); ok {
+		if kept := k.Kept(kernels.Source{Name: name, Out: w.out, In: w.in}, w.format); kept != nil {
+			return kept, nil
+		}
+	}
+	stored := kernels.F32
+	for i, p := range w.pieces {
 		if slices.Contains(floats, tensors[i].Type) || slices.Contains(blockTypes, tensors[i].Type) {
 			stored = storedType(tensors[i].Type)
 		}
@@ -289,7 +321,7 @@ func (b *binder) load(w wanted, tensors []*weights.Tensor) (kernels.Weight, erro
 	default:
 		src.Data = slices.Concat(data...)
 	}
-	src.Name, src.Out, src.In = strings.Join(names, " + "), w.out, w.in
+	src.Name, src.Out, src.In = name, w.out, w.in
 	return b.be.Weight(src, w.format)
 }
 

@@ -1,6 +1,9 @@
 package model
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,6 +23,7 @@ type Model struct {
 	groups   []group
 	values   []kernels.Value // of the program
 	read     int64           // bytes of files that Build reads
+	wideHead bool            // see WideHead
 }
 
 // Open reads a model's folder, and maps its weight files. It fails if the
@@ -127,6 +131,31 @@ func (m *Model) KVGroups(blockTokens int, t kernels.DType) []kernels.KVSpec {
 	return specs
 }
 
+// WideHead has the head keep 16 bits in every format. It is to be called before
+// anything that takes a format.
+func (m *Model) WideHead() { m.wideHead = true }
+
+// HeadFormat is how the head is kept, which is the embedding as well where the
+// two are tied: int8 where the linears are quantised.
+func (m *Model) HeadFormat(format kernels.Format) kernels.Format {
+	return headFormat(m.count(format).format, m.wideHead)
+}
+
+// Stamp says what the weights of a format are made of: the files and their
+// headers, the settings, and this format. ok is false where there are no files.
+func (m *Model) Stamp(format kernels.Format) (stamp string, ok bool) {
+	files, ok := m.set.Stamp()
+	if !ok {
+		return "", false
+	}
+	settings, err := json.Marshal(m.settings)
+	if err != nil {
+		return "", false
+	}
+	h := sha256.Sum256(fmt.Appendf(settings, "%s %s %v", files, format, m.wideHead))
+	return hex.EncodeToString(h[:]), true
+}
+
 // WeightBytes is the memory that the weights take in a format.
 func (m *Model) WeightBytes(format kernels.Format) int64 {
 	b := m.count(format)
@@ -139,12 +168,12 @@ func (m *Model) count(format kernels.Format) *binder {
 	if format == kernels.FormatGPTQ || format == kernels.FormatAWQ || format == kernels.FormatMXFP4 {
 		format = kernels.FormatBF16 // of what the checkpoint does not have in its own format
 	}
-	return &binder{set: m.set, format: format, quant: m.settings.quant, gguf: m.settings.gguf, bound: map[string]kernels.Weight{}}
+	return &binder{set: m.set, format: format, wideHead: m.wideHead, quant: m.settings.quant, gguf: m.settings.gguf, bound: map[string]kernels.Weight{}}
 }
 
 // BuildOptions say how a model is to be loaded.
 type BuildOptions struct {
-	Format kernels.Format   // of the linears; embeddings and head keep 16 bits, norms and routers 32
+	Format kernels.Format   // of the linears; embeddings keep 16 bits, norms and routers 32, the head see HeadFormat
 	KV     []kernels.KVSpec // KVGroups with Blocks filled in
 
 	// Progress, unless nil, is told of every weight: bytes of the files read

@@ -106,7 +106,7 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{
 		"Qwen3ForCausalLM: 2 layers of 256, vocabulary 72, 256 positions",
 		"float32     no    2.40 MiB",
-		"sym_int4    yes   0.37 MiB",
+		"sym_int4    yes   0.35 MiB",
 		"float32: No available memory for the cache blocks",
 	} {
 		if !strings.Contains(out.String(), want) {

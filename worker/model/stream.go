@@ -18,8 +18,13 @@ func (g *graph) begin(scale, normOffset float32) *stream {
 	return &stream{g: g, x: x, pending: kernels.None, offset: normOffset}
 }
 
+// embedding is what the head's matrix is, too, where it has none of its own.
 func (g *graph) embedding() kernels.Weight {
-	return g.table(g.root()+"embed_tokens.weight", g.Vocab, g.Hidden)
+	name := g.root() + "embed_tokens.weight"
+	if g.Tied && g.ownHead() == "" && g.pooling == nil && !g.scoring {
+		return g.vocabulary(name, g.Vocab, g.Hidden)
+	}
+	return g.table(name, g.Vocab, g.Hidden)
 }
 
 // branch is x += post(f(pre(x))), where pre and post are RMS norms named by
@@ -100,14 +105,22 @@ func (g *graph) score(in kernels.Tensor) {
 }
 
 func (g *graph) head() kernels.Weight {
-	for _, name := range []string{"lm_head.weight", "language_model.lm_head.weight"} {
-		// As in transformers, a head of its own beats the flag.
-		if g.has(name) {
-			return g.table(name, g.Vocab, g.Hidden)
-		}
+	// As in transformers, a head of its own beats the flag.
+	if name := g.ownHead(); name != "" {
+		return g.vocabulary(name, g.Vocab, g.Hidden)
 	}
 	if g.Tied {
 		return g.embedding()
 	}
-	return g.table("lm_head.weight", g.Vocab, g.Hidden)
+	return g.vocabulary("lm_head.weight", g.Vocab, g.Hidden)
+}
+
+// ownHead is the name of a head that is stored apart; empty if there is none.
+func (g *graph) ownHead() string {
+	for _, name := range []string{"lm_head.weight", "language_model.lm_head.weight"} {
+		if g.has(name) {
+			return name
+		}
+	}
+	return ""
 }
