@@ -1,5 +1,5 @@
 // Package tokenizer turns text into token ids and back, as the file
-// tokenizer.json of a model says.
+// tokenizer.json of a model says, or the header of its GGUF file.
 //
 // A text passes five stages. Added tokens (the special ones, such as
 // <|im_start|>, and others) are cut out first, because nothing may change

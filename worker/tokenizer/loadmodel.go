@@ -109,33 +109,38 @@ func loadBPE(raw json.RawMessage, byteLevel bool) (*bpe, map[string]int32, error
 	if err := decodeField(raw, "model", &f); err != nil {
 		return nil, nil, err
 	}
+	b, err := newBPE(f, byteLevel)
+	return b, f.Vocab, err
+}
+
+func newBPE(f bpeFile, byteLevel bool) (*bpe, error) {
 	if len(f.Vocab) == 0 || len(f.Vocab) > maxTokens {
-		return nil, nil, fmt.Errorf("tokenizer.json: model.vocab has %d tokens; 1 to %d are allowed", len(f.Vocab), maxTokens)
+		return nil, fmt.Errorf("tokenizer.json: model.vocab has %d tokens; 1 to %d are allowed", len(f.Vocab), maxTokens)
 	}
 	if len(f.Merges) > maxMerges {
-		return nil, nil, fmt.Errorf("tokenizer.json: model.merges has %d entries; at most %d are allowed", len(f.Merges), maxMerges)
+		return nil, fmt.Errorf("tokenizer.json: model.merges has %d entries; at most %d are allowed", len(f.Merges), maxMerges)
 	}
 	if f.Dropout != nil && *f.Dropout != 0 {
-		return nil, nil, fmt.Errorf("tokenizer.json: model.dropout is %g; a tokenizer that draws lots cannot serve, set it to null", *f.Dropout)
+		return nil, fmt.Errorf("tokenizer.json: model.dropout is %g; a tokenizer that draws lots cannot serve, set it to null", *f.Dropout)
 	}
 	b := &bpe{
 		byteLevel: byteLevel, byteFallback: f.ByteFallback, whole: f.IgnoreMerges,
 		fuseUnknown: f.FuseUnk, prefix: deref(f.Prefix), suffix: deref(f.Suffix), cache: newWordCache(),
 	}
 	if byteLevel && (b.prefix != "" || b.suffix != "") {
-		return nil, nil, fmt.Errorf("tokenizer.json: model has continuing_subword_prefix or end_of_word_suffix, which does not go with ByteLevel")
+		return nil, fmt.Errorf("tokenizer.json: model has continuing_subword_prefix or end_of_word_suffix, which does not go with ByteLevel")
 	}
 	if f.UnkToken != nil && *f.UnkToken != "" {
 		id, ok := f.Vocab[*f.UnkToken]
 		if !ok {
-			return nil, nil, fmt.Errorf("tokenizer.json: model.unk_token %q is not in model.vocab", clip(*f.UnkToken))
+			return nil, fmt.Errorf("tokenizer.json: model.unk_token %q is not in model.vocab", clip(*f.UnkToken))
 		}
 		b.unknown, b.hasUnknown = id, true
 	}
 	if err := b.readVocab(f.Vocab); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return b, f.Vocab, b.readMerges(f.Vocab, f.Merges)
+	return b, b.readMerges(f.Vocab, f.Merges)
 }
 
 func deref(s *string) string {
