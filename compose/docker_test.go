@@ -16,53 +16,165 @@ import (
 	"time"
 )
 
-// TestImage packs the images, runs the whole of Roundhouse in one container as
-// compose.yaml does (read-only, no capability, not root), rotates its workers
-// while requests run, and stops it. Run by `go test -tags docker ./compose`
-// where a Docker engine answers.
-func TestImage(t *testing.T) {
+// composition is compose.yaml under a name of the test's own.
+type composition struct {
+	t       *testing.T
+	program []string
+	env     []string
+	name    string // of project, instance, network and pool
+	door    string
+}
+
+// compositionFor makes one of compose.yaml and the shipped configuration.
+func compositionFor(t *testing.T, files ...string) *composition {
+	t.Helper()
 	if out, err := exec.Command("docker", "version").CombinedOutput(); err != nil {
 		t.Skipf("no Docker engine answers (Debian: docker.io): %s", out)
 	}
-	dir := t.TempDir()
-	run(t, ".", "./images")
-
-	door, admin := freeAddress(t), freeAddress(t)
-	text, err := os.ReadFile("roundhouse.hcl")
+	c := &composition{t: t, name: fmt.Sprintf("rhtest%d", os.Getpid()), door: freeAddress(t)}
+	switch {
+	case exec.Command("docker", "compose", "version").Run() == nil:
+		c.program = []string{"docker", "compose"}
+	case exec.Command("docker-compose", "version").Run() == nil:
+		c.program = []string{"docker-compose"}
+	default:
+		t.Skip("compose is missing (Debian: docker-compose)")
+	}
+	c.program = append(c.program, "--project-name", c.name)
+	for _, file := range append([]string{"compose.yaml"}, files...) {
+		c.program = append(c.program, "--file", file)
+	}
+	text, err := os.ReadFile("etc/roundhouse.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := strings.NewReplacer(`":8000"`, fmt.Sprintf("%q", door), `"127.0.0.1:8001"`, fmt.Sprintf("%q", admin)).Replace(string(text))
-	file := filepath.Join(dir, "roundhouse.hcl")
-	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
+	dir := t.TempDir()
+	config := strings.NewReplacer(`["roundhouse"]`, fmt.Sprintf("[%q]", c.name), `pool "chat"`, fmt.Sprintf("pool %q", c.name)).Replace(string(text))
+	if err := os.WriteFile(filepath.Join(dir, "roundhouse.hcl"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	name := fmt.Sprintf("roundhouse-test-%d", os.Getpid())
-	run(t, dir, "docker", "run", "--detach", "--name", name, "--network", "host", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL",
-		"--security-opt", "no-new-privileges:true", "--volume", file+":/etc/roundhouse/roundhouse.hcl:ro", "roundhouse/worker-cpu:latest")
-	t.Cleanup(func() { _ = exec.Command("docker", "rm", "--force", "--volumes", name).Run() })
-	inside := func(args ...string) string {
-		args = append([]string{"exec", name, "roundhouse"}, append(args, "-c", "/etc/roundhouse/roundhouse.hcl")...)
-		return run(t, dir, "docker", args...)
+	for parent := dir; parent != os.TempDir() && parent != "/"; parent = filepath.Dir(parent) {
+		if err := os.Chmod(parent, 0o755); err != nil { // its containers are not root
+			t.Fatal(err)
+		}
 	}
-	waitFor(t, func() error {
-		out, err := exec.Command("docker", "exec", name, "roundhouse", "ps", "-c", "/etc/roundhouse/roundhouse.hcl").CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "chat  2/2") {
-			logs, _ := exec.Command("docker", "logs", name).CombinedOutput()
+	c.env = append(os.Environ(), "ROUNDHOUSE_CONFIG="+dir, "ROUNDHOUSE_INSTANCE="+c.name, "ROUNDHOUSE_NETWORK="+c.name, "ROUNDHOUSE_LISTEN="+c.door)
+	if socket, ok := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "unix://"); ok {
+		c.env = append(c.env, "DOCKER_SOCKET="+socket)
+	}
+	return c
+}
+
+// try runs compose with arguments.
+func (c *composition) try(args ...string) (string, error) {
+	args = append(append([]string(nil), c.program...), args...)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = c.env
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (c *composition) run(args ...string) string {
+	c.t.Helper()
+	out, err := c.try(args...)
+	if err != nil {
+		logs, _ := c.try("logs")
+		c.t.Fatalf("compose %s: %v\n%s\n%s", strings.Join(args, " "), err, out, logs)
+	}
+	return out
+}
+
+// roundhouse runs an operator command where an operator would.
+func (c *composition) roundhouse(args ...string) string {
+	c.t.Helper()
+	return c.run(append([]string{"exec", "-T", "supervisor", "roundhouse"}, args...)...)
+}
+
+// up starts it and waits until both workers serve.
+func (c *composition) up() {
+	c.t.Helper()
+	c.t.Cleanup(func() {
+		_, _ = c.try("down", "--volumes", "--timeout", "10") // done already where the test got so far
+		for id := range strings.FieldsSeq(c.containers()) {
+			_ = exec.Command("docker", "rm", "--force", "--volumes", id).Run()
+		}
+	})
+	c.run("up", "--detach")
+	waitFor(c.t, func() error {
+		out, err := c.try("exec", "-T", "supervisor", "roundhouse", "ps")
+		if err != nil || !strings.Contains(out, c.name+"  2/2") {
+			logs, _ := c.try("logs")
 			return fmt.Errorf("%w\n%s\n%s", err, out, logs)
 		}
-		return nil
+		return requests(c.door)
 	})
+}
 
-	sent := underLoad(t, door, func() { inside("rotate", "chat") })
+// containers are the identities of the workers' containers.
+func (c *composition) containers() string {
+	out, err := exec.Command("docker", "ps", "--all", "--quiet", "--no-trunc", "--filter", "label=roundhouse.instance="+c.name).CombinedOutput()
+	if err != nil {
+		c.t.Errorf("docker ps: %v %s", err, out)
+	}
+	return string(out)
+}
+
+// TestCompose packs the images and lives through compose.yaml's life: up, a chat
+// through the door, logs, the workers' containers rotated and the supervisor
+// restarted while requests run, down. Run by `go test -tags docker ./compose`
+// where a Docker engine answers.
+func TestCompose(t *testing.T) {
+	c := compositionFor(t)
+	run(t, ".", "./images", "roundhouse", "worker-cpu")
+	c.up()
+
+	before := c.containers()
+	sent := underLoad(t, c.door, func() { c.roundhouse("rotate", c.name) })
+	after := c.containers()
+	for id := range strings.FieldsSeq(before) {
+		if strings.Contains(after, id) {
+			t.Errorf("container %s was there before the rotation and still is", id)
+		}
+	}
 	if sent < 4 {
 		t.Errorf("only %d requests during the rotation", sent)
 	}
-	t.Logf("%d requests while both workers were rotated, 0 lost", sent)
+	t.Logf("%d requests while both containers were replaced, 0 lost", sent)
 
-	run(t, dir, "docker", "stop", "--time", "60", name)
-	if code := strings.TrimSpace(run(t, dir, "docker", "inspect", "--format", "{{.State.ExitCode}}", name)); code != "0" {
-		t.Errorf("the container ended with %s; %s", code, run(t, dir, "docker", "logs", name))
+	sent = underLoad(t, c.door, func() {
+		c.run("restart", "--timeout", "30", "supervisor")
+		waitFor(t, func() error {
+			out, err := c.try("exec", "-T", "supervisor", "roundhouse", "ps")
+			if err == nil && !strings.Contains(out, c.name+"  2/2") {
+				err = errors.New(out)
+			}
+			return err
+		})
+	})
+	if now := c.containers(); now != after {
+		t.Errorf("the supervisor's restart changed the workers' containers from\n%s to\n%s", after, now)
+	}
+	t.Logf("%d requests while the supervisor was restarted, 0 lost", sent)
+
+	if out := c.run("logs", "door"); !strings.Contains(out, "/v1/chat/completions") {
+		t.Errorf("the door's log has no requests:\n%s", out)
+	}
+	if out := c.roundhouse("logs", c.name+"/1"); !strings.Contains(out, "model loaded") {
+		t.Errorf("the worker's log:\n%s", out)
+	}
+
+	c.run("down", "--volumes")
+	if left := c.containers(); left != "" {
+		t.Errorf("down leaves the workers %s", left)
+	}
+	for _, kind := range []string{"container", "network", "volume"} {
+		list := []string{kind, "ls", "--quiet", "--filter", "name=" + c.name}
+		if kind == "container" {
+			list = append(list, "--all")
+		}
+		if left := run(t, ".", "docker", list...); left != "" {
+			t.Errorf("down leaves the %s %s", kind, left)
+		}
 	}
 }
 

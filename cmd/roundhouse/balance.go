@@ -77,6 +77,11 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 			return err
 		}
 	}
+	if f.stateDir != "" {
+		if err := os.MkdirAll(f.stateDir, 0o700); err != nil {
+			return err
+		}
+	}
 	d, err := balancer.New(o)
 	if err != nil {
 		return err

@@ -4,6 +4,10 @@
 
 state_dir = "/var/lib/roundhouse"
 
+log {
+  access = true # one line a request in `docker compose logs door`, without its prompt
+}
+
 # The door is a service of its own: compose.yaml publishes its port.
 door {
   listen = ":8000"
