@@ -1,84 +1,21 @@
 package launch
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"io/fs"
 	"math"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"roundhouse/worker/demo"
+	"roundhouse/worker/workertest"
 )
 
-// pooledFolder writes a model of one of worker/model's golden files with random
-// weights, and with the demonstration model's tokenizer.
+// pooledFolder writes a model of one of worker/model's golden files.
 func pooledFolder(t *testing.T, fixture string, vocab int) string {
 	t.Helper()
-	data, err := os.ReadFile("../model/testdata/" + fixture + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f struct {
-		Config  map[string]any    `json:"config"`
-		Files   map[string]string `json:"files"`
-		Tensors [][]any           `json:"tensors"`
-	}
-	if err := json.Unmarshal(data, &f); err != nil {
-		t.Fatal(err)
-	}
-	old := f.Config["vocab_size"].(float64)
-	f.Config["vocab_size"] = vocab
-	rng := rand.New(rand.NewPCG(1, 2))
-	header, body := map[string]any{}, []byte{}
-	for _, x := range f.Tensors {
-		shape, n := []int{}, 1
-		for _, d := range x[1].([]any) {
-			size := int(d.(float64))
-			if d.(float64) == old && len(shape) == 0 && len(x[1].([]any)) == 2 {
-				size = vocab
-			}
-			shape, n = append(shape, size), n*size
-		}
-		from := len(body)
-		for range n {
-			v := x[2].(float64) + x[3].(float64)*rng.NormFloat64()
-			body = binary.LittleEndian.AppendUint32(body, math.Float32bits(float32(v)))
-		}
-		header[x[0].(string)] = map[string]any{"dtype": "F32", "shape": shape, "data_offsets": []int{from, len(body)}}
-	}
-	head, err := json.Marshal(header)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := json.Marshal(f.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	words, err := fs.ReadFile(demo.FS, "tokenizer.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	files := map[string][]byte{
-		"config.json": config, "tokenizer.json": words,
-		"model.safetensors": append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...), body...),
-	}
-	for name, text := range f.Files {
-		files[name] = []byte(text)
-	}
-	for name, data := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := workertest.WriteFolder(dir, "../model/testdata/"+fixture+".json", vocab); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
