@@ -29,6 +29,7 @@ type Options struct {
 	Log      *slog.Logger // nil: slog.Default
 	// DrainTimeout bounds how long streams may go on after Run's context ends.
 	DrainTimeout time.Duration
+	PeerToken    string // shown to the doors that the configuration names
 	// PluginDeadline bounds one call of a filter or policy plugin; 0: the host's default.
 	PluginDeadline time.Duration
 }
@@ -55,7 +56,7 @@ type Door struct {
 	view     atomic.Pointer[view]
 
 	mu    sync.Mutex // held while a worker set is applied
-	lease time.Time  // until then no other epoch than the current one is obeyed
+	lease lease      // no other supervisor than the present one is obeyed while it runs
 
 	connMu sync.Mutex
 	conns  map[*guard]struct{}
@@ -63,8 +64,9 @@ type Door struct {
 	liveMu sync.Mutex
 	live   map[string]*exchange
 
-	why  decisions
-	held held
+	why   decisions
+	held  held
+	peers peers
 }
 
 // New makes a door. Run starts it.
@@ -91,6 +93,7 @@ func New(o Options) (*Door, error) {
 	d := &Door{
 		id: o.ID, opts: o, log: o.Log, epoch: time.Now().Add(-time.Second), ledger: ledger.New(), watcher: w,
 		shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
+		peers:   peers{heard: map[string]*heard{}, ways: map[string]*way{}},
 		errands: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: idleFor, DisableCompression: true}},
 	}
 	d.ctx, d.end = context.WithCancel(context.Background())
@@ -147,9 +150,11 @@ func (d *Door) Run(ctx, hard context.Context) error {
 		d.stopAll()
 		return err
 	}
-	d.wg.Add(2)
+	d.takeOver()
+	d.wg.Add(3)
 	go d.accept()
 	go d.keepHouse()
+	go d.tellPeers()
 	select {
 	case <-ctx.Done():
 	case <-d.shutdown:
@@ -159,6 +164,7 @@ func (d *Door) Run(ctx, hard context.Context) error {
 	d.drain(hard)
 	d.opts.Listener.Close()
 	d.cutAll()
+	d.tellAll(true)
 	if private != nil {
 		private.Close()
 	}
@@ -219,7 +225,9 @@ const quietFor = 10
 
 // drain stops accepting, which leaves new connections to the next door on the
 // same listener, and waits until the last request has ended. Every answer
-// meanwhile ends its connection.
+// meanwhile ends its connection. Where another door goes on, clients that are
+// idle have a while to send their next request, for one that is on its way
+// when its connection is closed would be lost.
 func (d *Door) drain(hard context.Context) {
 	deadline := time.NewTimer(d.opts.DrainTimeout)
 	defer deadline.Stop()
@@ -228,8 +236,9 @@ func (d *Door) drain(hard context.Context) {
 	if l, ok := d.opts.Listener.(interface{ SetDeadline(time.Time) error }); ok {
 		l.SetDeadline(time.Now())
 	}
+	began := time.Now()
 	for quiet := 0; quiet < quietFor; quiet++ {
-		if d.inFlight() > 0 {
+		if d.inFlight() > 0 || time.Since(began) < lingerFor && d.peers.successor() && d.connected() > 0 {
 			quiet = 0
 		}
 		select {
@@ -241,6 +250,12 @@ func (d *Door) drain(hard context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+func (d *Door) connected() int {
+	d.connMu.Lock()
+	defer d.connMu.Unlock()
+	return len(d.conns)
 }
 
 // cutAll tells what is left that the door ends, and closes the connections.
@@ -292,6 +307,7 @@ func (d *Door) stopAll() {
 	d.wg.Wait()
 	d.current().ext.Close()
 	d.errands.CloseIdleConnections()
+	d.peers.closeWays()
 }
 
 // keepHouse does what is due by time alone.

@@ -73,7 +73,7 @@ func (r *keyring) named(name string) *key {
 			return k
 		}
 	}
-	return &key{name: name, cfg: configs.Key{Name: name, Models: []string{"*"}, Weight: 1}}
+	return &key{name: name, use: &use{}, cfg: configs.Key{Name: name, Models: []string{"*"}, Weight: 1}}
 }
 
 // filterFields appends the fields that filters set on the way to the worker.

@@ -19,16 +19,23 @@ type keyring struct {
 	keys []*key
 }
 
-// key is one client's key with what it has used. It outlives a reload.
+// key is one client's key, as configured, with what it has used.
 type key struct {
 	name   string
 	cfg    configs.Key
 	hashes [][sha256.Size]byte
+	*use
+}
 
-	mu       sync.Mutex
-	requests bucket
-	tokens   bucket
-	live     int
+// use is what a key has used. It outlives a reload.
+type use struct {
+	mu        sync.Mutex
+	requests  bucket
+	tokens    bucket
+	live      int
+	elsewhere int    // live at other doors
+	entered   uint64 // requests that this door has counted
+	spent     int64  // tokens that this door has counted
 }
 
 // bucket fills by the minute's limit over a minute, and holds as much at most.
@@ -57,7 +64,7 @@ func (b *bucket) wait(limit float64) int {
 func newKeyring(cfgs []configs.Key, old *view) (*keyring, error) {
 	r := &keyring{}
 	for _, c := range cfgs {
-		k := &key{name: c.Name, cfg: c}
+		k := &key{name: c.Name, cfg: c, use: &use{}}
 		for _, h := range c.SHA256 {
 			raw, err := hex.DecodeString(h)
 			if err != nil || len(raw) != sha256.Size {
@@ -68,15 +75,23 @@ func newKeyring(cfgs []configs.Key, old *view) (*keyring, error) {
 		if old.keys != nil {
 			for _, o := range old.keys.keys {
 				if o.name == c.Name {
-					o.mu.Lock()
-					k.requests, k.tokens, k.live = o.requests, o.tokens, o.live
-					o.mu.Unlock()
+					k.use = o.use
 				}
 			}
 		}
 		r.keys = append(r.keys, k)
 	}
 	return r, nil
+}
+
+// configured is the key of that name, nil if there is none.
+func (r *keyring) configured(name string) *key {
+	for _, k := range r.keys {
+		if k.name == name {
+			return k
+		}
+	}
+	return nil
 }
 
 // find returns the key that a client shows. All are compared, each in constant
@@ -121,7 +136,7 @@ func (k *key) enter(now time.Time) *failure {
 		return &failure{status: 429, typ: "rate_limit_error", code: "rate_limit_exceeded", reason: "key_limit", retryAfter: after,
 			message: fmt.Sprintf("key %q has used up its %s (%d)", k.name, what, limit)}
 	}
-	if limit := k.cfg.MaxConcurrent; limit > 0 && k.live >= limit {
+	if limit := k.cfg.MaxConcurrent; limit > 0 && k.live+k.elsewhere >= limit {
 		return over("concurrent requests", limit, 1)
 	}
 	if limit := k.cfg.TokensPerMinute; limit > 0 {
@@ -136,6 +151,7 @@ func (k *key) enter(now time.Time) *failure {
 		k.requests.level--
 	}
 	k.live++
+	k.entered++
 	return nil
 }
 
@@ -143,13 +159,60 @@ func (k *key) enter(now time.Time) *failure {
 // zero. The level may sink far below zero; it saturates long before it could
 // wrap.
 func (k *key) charge(tokens int64) {
-	if k.cfg.TokensPerMinute == 0 {
-		return
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	limit := float64(k.cfg.TokensPerMinute)
-	k.tokens.level = math.Max(-1e15, math.Min(limit, k.tokens.level-float64(tokens)))
+	k.spent += tokens
+	k.take(tokens)
+}
+
+// take takes tokens out of the bucket. k.mu is held.
+func (k *key) take(tokens int64) {
+	if limit := float64(k.cfg.TokensPerMinute); limit > 0 {
+		k.tokens.level = math.Max(-1e15, math.Min(limit, k.tokens.level-float64(tokens)))
+	}
+}
+
+// usedElsewhere counts what other doors have let through since they last said,
+// and how many of the key's requests run there.
+func (k *key) usedElsewhere(requests uint64, tokens int64, live int, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if limit := float64(k.cfg.RequestsPerMinute); limit > 0 {
+		k.requests.fill(limit, now)
+		k.requests.level = math.Max(-limit, k.requests.level-float64(requests))
+	}
+	if limit := float64(k.cfg.TokensPerMinute); limit > 0 {
+		k.tokens.fill(limit, now)
+		k.take(tokens)
+	}
+	k.elsewhere = live
+}
+
+// levels are what is left in the buckets; nil for one that was never used.
+func (k *key) levels(now time.Time) (requests, tokens *float64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	level := func(b *bucket, limit int) *float64 {
+		if limit == 0 || b.at.IsZero() {
+			return nil
+		}
+		b.fill(float64(limit), now)
+		v := b.level
+		return &v
+	}
+	return level(&k.requests, k.cfg.RequestsPerMinute), level(&k.tokens, k.cfg.TokensPerMinute)
+}
+
+// takeLevels takes over what another door has left in the buckets.
+func (k *key) takeLevels(requests, tokens *float64, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if requests != nil {
+		k.requests = bucket{level: *requests, at: now}
+	}
+	if tokens != nil {
+		k.tokens = bucket{level: *tokens, at: now}
+	}
 }
 
 // leave ends a request.

@@ -314,8 +314,9 @@ func TestSets(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}
+	holder := "a"
 	put := func(epoch, version uint64, name string) int {
-		b, _ := json.Marshal(control.WorkerSet{Schema: 1, Epoch: epoch, Version: version, Pools: []control.Pool{{Name: name, Models: []string{"sim"}, Workers: []control.Worker{{Name: "1", URL: w.URL, Kind: "roundhouse", State: "ready", Generation: 1}}}}})
+		b, _ := json.Marshal(control.WorkerSet{Schema: 1, Holder: holder, Epoch: epoch, Version: version, Pools: []control.Pool{{Name: name, Models: []string{"sim"}, Workers: []control.Worker{{Name: "1", URL: w.URL, Kind: "roundhouse", State: "ready", Generation: 1}}}}})
 		req, _ := http.NewRequest("PUT", "http://door/worker-set", bytes.NewReader(b))
 		resp, err := client.Do(req)
 		if err != nil {
@@ -360,6 +361,14 @@ func TestSets(t *testing.T) {
 	run(func(d *balancer.Door) {
 		if s := d.State(); s.Epoch != 3 || len(s.Workers) != 1 || s.Workers[0].ID != "r/1" {
 			t.Errorf("after a restart in force is %+v", s)
+		}
+		holder = "b"
+		if got := put(9, 1, "q"); got != 409 {
+			t.Errorf("a stranger within the lease, which a restart must not end: got %d; want 409", got)
+		}
+		holder = "a"
+		if got := put(4, 1, "s"); got != 200 {
+			t.Errorf("the holder started again: got %d; want 200", got)
 		}
 	})
 }

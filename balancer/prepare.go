@@ -1,11 +1,15 @@
 package balancer
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"strconv"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
 	"roundhouse/balancer/ledger"
+	"roundhouse/worker/api"
 )
 
 // prepare computes what the exchange asks of the ledger: its size, what of its
@@ -29,7 +33,7 @@ func (x *exchange) prepare() {
 
 // digest hashes the prompt's chunks, before any lock.
 func (x *exchange) digest() {
-	if !x.peek.Prompt.Set() || x.peek.PromptBytes < ledger.ChunkBytes || len(*x.pool.workers.Load()) < 2 {
+	if !x.peek.Prompt.Set() || x.peek.PromptBytes < ledger.ChunkBytes {
 		return
 	}
 	salt := xxhash.Sum64String(x.model)
@@ -50,27 +54,69 @@ func (x *exchange) match() {
 		return
 	}
 	workers := *x.pool.workers.Load()
-	var bySlot [64]int32
-	t.Match(x.chunks, bySlot[:])
+	lent := slotHits.Get().(*[]int32)
+	defer slotHits.Put(lent)
+	slots := 0
+	for _, w := range workers {
+		slots = max(slots, w.slot+1)
+	}
+	if cap(*lent) < slots {
+		*lent = make([]int32, slots)
+	}
+	bySlot := (*lent)[:slots]
+	t.Match(x.chunks, bySlot)
 	if cap(x.hits) < len(workers) {
 		x.hits = make([]int32, len(workers))
 	}
 	x.hits = x.hits[:len(workers)]
 	per := float64(x.ask.Prompt) / float64(max(1, x.peek.PromptBytes)) * ledger.ChunkBytes
 	for i, w := range workers {
-		x.hits[i] = 0
-		if w.slot < len(bySlot) {
-			x.hits[i] = int32(float64(bySlot[w.slot]) * per)
-		}
+		x.hits[i] = int32(float64(bySlot[w.slot]) * per)
 	}
 	x.ask.Hits = x.hits
+	x.ask.Chunks, x.ask.ChunkTokens = x.chunks, per
 }
 
 // remember notes that the worker now has the prompt in its cache.
 func (x *exchange) remember() {
-	if t := x.pool.prefix.Load(); t != nil && len(x.chunks) > 0 {
-		t.Add(x.worker.Load().slot, x.chunks)
+	t := x.pool.prefix.Load()
+	if t == nil || len(x.chunks) == 0 {
+		return
 	}
+	w := x.worker.Load()
+	// A worker can cache what its KV holds and no more.
+	if per := x.ask.ChunkTokens; per > 0 {
+		most, now := int64(float64(w.capacity.Load())/per), w.believes.Load()
+		if d := most - now; d*8 > now || d*8 < -now {
+			w.believes.Store(most)
+			t.Limit(w.slot, int(most))
+		}
+	}
+	t.Add(w.slot, x.chunks)
+}
+
+// slotHits are lent for looking prompts up.
+var slotHits = sync.Pool{New: func() any { return new([]int32) }}
+
+// mostChunks is how many digests a request carries to its worker.
+const mostChunks = 1024
+
+// chunkField appends the digests of the prompt's chunks, by which a worker of
+// ours names what leaves its cache.
+func (x *exchange) chunkField(b []byte) []byte {
+	if len(x.chunks) == 0 {
+		return b
+	}
+	b = append(b, "\r\n"+api.HeaderChunks+": "...)
+	for i, d := range x.chunks[:min(len(x.chunks), mostChunks)] {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var raw [8]byte
+		binary.BigEndian.PutUint64(raw[:], d)
+		b = hex.AppendEncode(b, raw[:])
+	}
+	return b
 }
 
 // preferCanary gives a worker under trial its exact share.

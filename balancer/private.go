@@ -8,17 +8,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
+	"reflect"
 	"time"
 
 	"roundhouse/balancer/control"
 )
-
-// leaseFor is how long a door obeys no other epoch after a PUT.
-const leaseFor = 30 * time.Second
-
-// errEpoch refuses a set of a supervisor that another has replaced.
-var errEpoch = errors.New("another supervisor has taken over, or holds the lease")
 
 // openPrivate serves the private socket; nil where the door has none.
 func (d *Door) openPrivate() (*http.Server, error) {
@@ -69,6 +63,11 @@ func (d *Door) Private() http.Handler {
 		http.Error(w, "no decision is kept for this request", http.StatusNotFound)
 	})
 	m.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.current().ext.Stats()) })
+	m.HandleFunc("PUT /totals", d.putTotals)
+	m.HandleFunc("GET /handover", func(w http.ResponseWriter, _ *http.Request) {
+		d.findPeers(time.Now(), true) // whoever asks is one
+		answer(w, d.handOver())
+	})
 	m.HandleFunc("POST /shutdown", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		d.once.Do(func() { close(d.shutdown) })
@@ -98,53 +97,45 @@ func (d *Door) putSet(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// putTotals takes another door's totals.
+func (d *Door) putTotals(w http.ResponseWriter, r *http.Request) {
+	var t control.Totals
+	if err := json.NewDecoder(io.LimitReader(r.Body, 16<<20)).Decode(&t); err != nil {
+		http.Error(w, "the body is not a door's totals: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	d.hear(t)
+	answer(w, control.TotalsAck{Door: d.id})
+}
+
 // Apply puts a worker set in force, keeps it on disk, and grants a lease.
 func (d *Door) Apply(set control.WorkerSet) (control.Ack, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	at := time.Now()
 	now := &d.current().set
-	if set.Epoch < now.Epoch || set.Epoch == now.Epoch && set.Version < now.Version {
-		return control.Ack{}, fmt.Errorf("%w: this door obeys epoch %d, version %d", errEpoch, now.Epoch, now.Version)
-	}
-	set.Door = filled(set.Door)
-	if err := d.apply(set); err != nil {
+	if err := d.lease.admits(&set, now, at); err != nil {
 		return control.Ack{}, err
 	}
-	d.lease = time.Now().Add(leaseFor)
-	if err := d.keepSet(&set); err != nil {
-		d.log.Error("cannot keep the worker set; a restart of this door would forget it", "error", err.Error())
+	set.Door = filled(set.Door)
+	renewed := set.Epoch == now.Epoch && set.Version == now.Version && reflect.DeepEqual(set, *now)
+	if !renewed {
+		if err := d.apply(set); err != nil {
+			return control.Ack{}, err
+		}
+	}
+	d.lease.until = at.Add(leaseFor)
+	if !renewed || d.lease.kept.Before(d.lease.until) {
+		d.lease.kept = at.Add(keptFor)
+		if err := d.keepSet(&set, d.lease.kept); err != nil {
+			d.log.Error("cannot keep the worker set; a restart of this door would forget it", "error", err.Error())
+		}
 	}
 	return control.Ack{Door: d.id, Epoch: set.Epoch, Version: set.Version, LeaseSeconds: leaseFor.Seconds()}, nil
 }
 
-const setFile = "worker-set.json"
-
-// keepSet writes the set beside the old one and renames it, so that a cut file
-// is never read.
-func (d *Door) keepSet(set *control.WorkerSet) error {
-	if d.opts.StateDir == "" {
-		return nil
-	}
-	b, err := json.Marshal(set)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(d.opts.StateDir, setFile)
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // it holds the workers' API keys
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
-}
-
 // firstSet puts the set in force that the door starts with: the one it was
-// given, else the last one it has kept.
+// given, else the last one it has kept, under the lease that it had granted.
 func (d *Door) firstSet() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,20 +147,18 @@ func (d *Door) firstSet() error {
 	if d.opts.StateDir == "" {
 		return nil
 	}
-	b, err := os.ReadFile(filepath.Join(d.opts.StateDir, setFile))
-	if errors.Is(err, os.ErrNotExist) {
+	k, err := d.readSet()
+	if err == nil && k.Schema == 0 {
 		return nil
 	}
-	var set control.WorkerSet
 	if err == nil {
-		err = json.Unmarshal(b, &set)
-	}
-	if err == nil {
-		err = d.apply(set)
+		err = d.apply(k.WorkerSet)
 	}
 	if err != nil {
 		d.log.Error("the kept worker set cannot be used; waiting for the supervisor", "error", err.Error())
+		return nil
 	}
+	d.lease = lease{until: k.LeaseUntil, kept: k.LeaseUntil}
 	return nil
 }
 

@@ -98,6 +98,7 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 		b = append(b, x.d.id...)
 		b = append(b, "\r\n"+api.HeaderSeq+": "...)
 		b = strconv.AppendUint(b, x.charge.Seq, 10)
+		b = x.chunkField(b)
 	}
 	b = x.filterFields(b)
 	return append(b, "\r\n\r\n"...)

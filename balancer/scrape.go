@@ -110,10 +110,11 @@ func (w *worker) scrapeOnce(ctx context.Context, d *Door) error {
 	w.mu.Lock()
 	generation, known := w.generation(), w.cfg.KVTokens
 	w.mu.Unlock()
-	r := ledger.Report{At: began, Capacity: g.capacity, MaxLen: w.maxLen.Load(), Used: -1, Own: -1, Running: whole(g.running), Waiting: whole(g.waiting), Progress: -1}
+	r := ledger.Report{At: began, Capacity: g.capacity, MaxLen: w.maxLen.Load(), Used: -1, Own: -1, Others: -1, Running: whole(g.running), Waiting: whole(g.waiting), Progress: -1}
 	if known > 0 {
 		r.Capacity = known
 	}
+	w.capacity.Store(r.Capacity)
 	if c := r.Capacity; c > 0 && g.usage >= 0 && g.usage <= 1.001 {
 		r.Used = int64(g.usage * float64(c))
 	}

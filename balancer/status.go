@@ -79,17 +79,22 @@ func (w *worker) readStatus(ctx context.Context, d *Door) error {
 func (w *worker) takeStatus(d *Door, s *api.Status) {
 	w.setModels(d, s.Models)
 	w.reachedNow(d, s.Generation)
+	w.capacity.Store(s.CapacityTokens)
 	mine := s.Doors[d.id]
 	w.mu.Lock()
 	generation := w.generation()
 	w.mu.Unlock()
 	d.ledger.Report(w.acct, generation, ledger.Report{
-		At: d.now(), Capacity: s.CapacityTokens, MaxLen: int64(s.MaxModelLen), Used: s.UsedTokens, Own: mine.ResidentTokens,
+		At: d.now(), Capacity: s.CapacityTokens, MaxLen: int64(s.MaxModelLen), Used: s.UsedTokens, Own: mine.ResidentTokens, Others: d.peers.resident(s.Doors),
 		Running: s.Running, Waiting: s.Waiting, PrefillTokens: s.PrefillTokens, HasPrefill: true,
 		Progress: s.PromptTokens + s.GeneratedTokens, Draining: s.Draining,
 	})
-	if t := w.pool.prefix.Load(); t != nil && len(mine.Evicted) > 0 {
-		t.Drop(w.slot, parseDigests(mine.Evicted))
+	if t := w.pool.prefix.Load(); t != nil {
+		for _, door := range s.Doors { // equal prompts have equal digests, whichever door sent them
+			if len(door.Evicted) > 0 {
+				t.Drop(w.slot, parseDigests(door.Evicted))
+			}
+		}
 	}
 	w.pool.pump(d)
 }

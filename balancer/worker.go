@@ -24,6 +24,9 @@ type worker struct {
 	models atomic.Pointer[[]string]
 	maxLen atomic.Int64 // of a scraped worker: the longest context it serves
 
+	capacity atomic.Int64 // of its KV, in tokens; 0: unknown
+	believes atomic.Int64 // the chunks that the prefix table believes of it at most
+
 	mu       sync.Mutex
 	cfg      control.Worker
 	reached  bool   // it has answered in this generation
@@ -178,10 +181,10 @@ func (w *worker) view(d *Door) control.WorkerState {
 	if s.Models == nil {
 		s.Models = []string{}
 	}
-	s.KV = control.KV{ChargedTokens: v.KV, ForeignTokens: v.Foreign}
+	s.KV = control.KV{ChargedTokens: v.KV, ForeignTokens: v.Foreign, ElsewhereTokens: v.Elsewhere.KV}
 	if v.Capacity > 0 {
 		s.KV.CapacityTokens = &v.Capacity
-		usage := float64(v.KV+v.Foreign) / float64(v.Capacity)
+		usage := float64(v.KV+v.Elsewhere.KV+v.Foreign) / float64(v.Capacity)
 		s.KV.Usage = &usage
 	}
 	if v.Reported >= 0 {
@@ -191,7 +194,7 @@ func (w *worker) view(d *Door) control.WorkerState {
 		age := float64(v.ReportAge) / 1e9
 		s.KV.ReportAgeSeconds = &age
 	}
-	s.Requests.InFlight = v.InFlight
+	s.Requests.InFlight, s.Requests.Elsewhere = v.InFlight, v.Elsewhere.InFlight
 	if v.Running >= 0 {
 		s.Requests.Running = &v.Running
 	}

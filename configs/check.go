@@ -61,6 +61,11 @@ func (d *decoder) checkDoor(c *Config) {
 			d.failf("door/cors/origins", `%q is not an origin; write one such as "https://app.example", without a path, or "*"`, origin)
 		}
 	}
+	for _, peer := range c.Door.Peers {
+		if _, _, err := net.SplitHostPort(strings.TrimPrefix(peer, "http://")); err != nil {
+			d.failf("door/peers", `%q is not the admin API of a door; write host:port`, peer)
+		}
+	}
 	owner := map[string]string{}
 	for _, k := range c.Door.Keys {
 		path := sub("door", labelled("key", k.Name))

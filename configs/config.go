@@ -49,6 +49,10 @@ type Door struct {
 	SlowStart Duration `json:"slow_start"` // how long a worker that joins takes to full share
 	CORS      CORS     `json:"cors"`
 	Keys      []Key    `json:"keys"` // none: no key is asked for
+	// Peers are the admin APIs of doors on other hosts that serve the same
+	// workers: host:port, or a name that stands for several. Totals are exchanged
+	// with them under admin.token.
+	Peers []string `json:"peers,omitempty"`
 }
 
 // TLS names the door's certificate.

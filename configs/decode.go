@@ -94,6 +94,7 @@ func (d *decoder) door(b *body, c *Door) {
 		b.end()
 	})
 	b.duration("slow_start", &c.SlowStart, 0)
+	b.list("peers", &c.Peers)
 	b.block("cors", func(b *body) {
 		b.list("origins", &c.CORS.Origins)
 		b.end()

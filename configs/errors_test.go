@@ -126,6 +126,7 @@ func TestValues(t *testing.T) {
 		t.Helper()
 		refuse(t, "pool \"a\" {}\n"+line, want)
 	}
+	f(`door { peers = ["elsewhere"] }`, `"elsewhere" is not the admin API of a door`)
 	f(`door { slow_start = "-1s" }`, `"-1s" is negative`)
 	f(`door { slow_start = "99999h" }`, "longer than ten years")
 	f(`door { slow_start = "99999999999999h" }`, "is not a time")

@@ -16,6 +16,9 @@ door {
   metrics    = "listen"   # listen | admin | off
   slow_start = "30s"      # a worker that joins reaches its full share after this
 
+  # admin APIs of doors elsewhere that serve the same workers (roundhouse balance)
+  peers = ["door-2.example:8001"]
+
   tls {
     cert = "/etc/roundhouse/cert.pem"
     key  = "/etc/roundhouse/key.pem"

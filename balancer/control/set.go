@@ -11,6 +11,9 @@ type WorkerSet struct {
 	Schema  int    `json:"schema"`  // 1
 	Epoch   uint64 `json:"epoch"`   // rises with each supervisor that takes over
 	Version uint64 `json:"version"` // rises with each change within an epoch
+	// Holder tells the supervisor by its journal: the same one started again takes
+	// over at once, any other waits until the lease of the last one has ended.
+	Holder string `json:"holder,omitempty"`
 
 	Door    configs.Door     `json:"door"`
 	Log     configs.Log      `json:"log"`

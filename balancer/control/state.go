@@ -45,14 +45,16 @@ type KV struct {
 	CapacityTokens   *int64   `json:"capacity_tokens"`
 	ChargedTokens    int64    `json:"charged_tokens"`
 	ForeignTokens    int64    `json:"foreign_tokens"`
+	ElsewhereTokens  int64    `json:"elsewhere_tokens,omitempty"` // charged by other doors
 	ReportedTokens   *int64   `json:"reported_tokens"`
 	ReportAgeSeconds *float64 `json:"report_age_seconds"`
-	Usage            *float64 `json:"usage"` // (charged + foreign) / capacity
+	Usage            *float64 `json:"usage"` // (charged + elsewhere + foreign) / capacity
 }
 
 // Requests counts what this door has at a worker, and what the worker says.
 type Requests struct {
 	InFlight      int      `json:"in_flight"` // of this door; a drain is done when the sum over all doors is 0
+	Elsewhere     int      `json:"elsewhere,omitempty"` // in flight of other doors, as they say
 	Running       *int     `json:"running"`
 	Waiting       *int     `json:"waiting"`
 	PrefillTokens *int64   `json:"prefill_tokens"`

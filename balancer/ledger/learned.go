@@ -39,6 +39,28 @@ func (l *Learned) Estimate(promptBytes int, maxTokens int64) (prompt, expect int
 	return prompt, max(expect, 1)
 }
 
+// Learned returns the averages, 0 where nothing was learned.
+func (l *Learned) Learned() (bytes, output float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes.v, l.output.v
+}
+
+// Take takes over what another door has learned, where this one has learned
+// nothing yet.
+func (l *Learned) Take(bytes, output float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bytes.n == 0 && bytes > 0 {
+		l.bytes.add(bytes)
+		l.bytes.n = 20
+	}
+	if l.output.n == 0 && output > 0 {
+		l.output.add(output)
+		l.output.n = 20
+	}
+}
+
 // Learn takes what one answer said.
 func (l *Learned) Learn(promptBytes int, prompt, output int64) {
 	l.mu.Lock()

@@ -1,0 +1,99 @@
+package control
+
+// Totals is what a door tells the others every 100 ms: what it has at each
+// worker, and what its keys have used. The figures replace those it told
+// before.
+type Totals struct {
+	Door    string        `json:"door"`
+	Serial  uint64        `json:"serial"`            // rises; an older one that comes late is dropped
+	Gone    bool          `json:"gone,omitempty"`    // this door ends; its totals are 0
+	Leaving bool          `json:"leaving,omitempty"` // it drains: new connections are not its own any more
+	Workers []WorkerTotal `json:"workers"`
+	Keys    []KeyUse      `json:"keys,omitempty"`
+}
+
+// WorkerTotal is what a door has at one worker. Generation and Identity tell
+// the worker's process: totals of another one are not counted.
+type WorkerTotal struct {
+	ID             string `json:"id"` // pool/name
+	Generation     uint64 `json:"generation"`
+	Identity       string `json:"identity,omitempty"` // what the process calls itself; empty: unknown
+	ChargedTokens  int64  `json:"charged_tokens"`
+	PrefillTokens  int64  `json:"prefill_tokens"`
+	ResidentTokens int64  `json:"resident_tokens"`
+	InFlight       int    `json:"in_flight"`
+}
+
+// KeyUse is what a key has used at a door since that door began.
+type KeyUse struct {
+	Name     string `json:"name"`
+	Requests uint64 `json:"requests"`
+	Tokens   int64  `json:"tokens"`
+	Live     int    `json:"live"`
+}
+
+// TotalsAck answers totals with the name of the door that took them.
+type TotalsAck struct {
+	Door string `json:"door"`
+}
+
+// Handover is what a new door takes over from one that it is to replace, before
+// it accepts the first connection.
+type Handover struct {
+	Schema  int           `json:"schema"` // 1
+	Totals  Totals        `json:"totals"`
+	Workers []WorkerFacts `json:"workers"`
+	Levels  []KeyLevel    `json:"levels"` // of the keys' buckets
+	Routes  []RouteTurns  `json:"routes"`
+	Models  []ModelFacts  `json:"models"`
+	Stored  []Stored      `json:"stored"` // which worker has which response
+	Prefix  []PrefixFacts `json:"prefix"`
+}
+
+// WorkerFacts is what a door has learned of a worker.
+type WorkerFacts struct {
+	ID         string  `json:"id"`
+	Generation uint64  `json:"generation"`
+	Identity   string  `json:"identity,omitempty"`
+	Prefill    float64 `json:"prefill_tokens_per_second"`
+	Decode     float64 `json:"decode_tokens_per_second"`
+	TTFT       float64 `json:"ttft_seconds"`
+	Limit      int     `json:"limit"`
+}
+
+// KeyLevel is what is left in a key's buckets.
+type KeyLevel struct {
+	Name     string   `json:"name"`
+	Requests *float64 `json:"requests"` // nil: never used
+	Tokens   *float64 `json:"tokens"`
+}
+
+// RouteTurns is where a route stands in its turns.
+type RouteTurns struct {
+	Name string    `json:"name"`
+	Debt []float64 `json:"debt"`
+}
+
+// ModelFacts is what a door has learned of a model's sizes.
+type ModelFacts struct {
+	Pool   string  `json:"pool"`
+	Model  string  `json:"model"`
+	Bytes  float64 `json:"bytes_per_token"` // 0: not learned
+	Output float64 `json:"output_tokens"`
+}
+
+// Stored is one response that a worker holds.
+type Stored struct {
+	ID         string `json:"id"`
+	Worker     string `json:"worker"`
+	Generation uint64 `json:"generation"`
+	Identity   string `json:"identity,omitempty"`
+}
+
+// PrefixFacts is what a pool's prefix table knows, the oldest chunk first.
+type PrefixFacts struct {
+	Pool    string   `json:"pool"`
+	Workers []string `json:"workers"` // by bit; empty: no worker
+	Words   int      `json:"words"`   // of 64 bits, in each chunk's set
+	Chunks  []byte   `json:"chunks"`  // digest and set of each, little-endian
+}

@@ -1,0 +1,90 @@
+package balancer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"roundhouse/balancer/control"
+)
+
+// leaseFor is how long a door obeys no other supervisor after a PUT.
+const leaseFor = 30 * time.Second
+
+// keptFor is how far ahead a lease is written down. It is written again when
+// less than the lease itself is left, so that a supervisor that renews it every
+// second costs a write every ten.
+const keptFor = leaseFor + 10*time.Second
+
+// errEpoch refuses a set of a supervisor that another has replaced, or that
+// another one's lease keeps out.
+var errEpoch = errors.New("another supervisor has taken over, or holds the lease")
+
+// lease says whom a door obeys: the supervisor that it obeyed last, until its
+// time is over. A supervisor that has been started again on the same journal
+// is the same holder and need not wait: the journal's lock shows that its
+// predecessor is dead. Any other one waits, however high its epoch.
+type lease struct {
+	until time.Time
+	kept  time.Time // as it is written down
+}
+
+// admits says whether a set may be put in force now, in place of the present
+// one.
+func (l *lease) admits(next, now *control.WorkerSet, at time.Time) error {
+	switch {
+	case next.Epoch < now.Epoch || next.Epoch == now.Epoch && next.Version < now.Version:
+		return fmt.Errorf("%w: this door obeys epoch %d, version %d", errEpoch, now.Epoch, now.Version)
+	case next.Epoch > now.Epoch && at.Before(l.until) && (next.Holder == "" || next.Holder != now.Holder):
+		return fmt.Errorf("%w: the lease of epoch %d runs for another %v", errEpoch, now.Epoch, l.until.Sub(at).Round(time.Second))
+	}
+	return nil
+}
+
+// keptSet is the file that a door starts from.
+type keptSet struct {
+	control.WorkerSet
+	LeaseUntil time.Time `json:"lease_until"`
+}
+
+const setFile = "worker-set.json"
+
+// keepSet writes the set beside the old one and renames it, so that a cut file
+// is never read.
+func (d *Door) keepSet(set *control.WorkerSet, until time.Time) error {
+	if d.opts.StateDir == "" {
+		return nil
+	}
+	b, err := json.Marshal(keptSet{*set, until})
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(d.opts.StateDir, setFile)
+	f, err := os.CreateTemp(d.opts.StateDir, setFile+".*") // 0600: it holds the workers' API keys
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// readSet reads what was kept; a set without an epoch was never kept.
+func (d *Door) readSet() (k keptSet, err error) {
+	b, err := os.ReadFile(filepath.Join(d.opts.StateDir, setFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return k, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &k)
+	}
+	return k, err
+}

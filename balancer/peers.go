@@ -1,0 +1,386 @@
+package balancer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/ledger"
+	"roundhouse/worker/api"
+)
+
+// How doors exchange their totals.
+const (
+	tellEvery  = 100 * time.Millisecond
+	lookEvery  = time.Second      // for doors that have come or gone
+	tellWithin = time.Second      // one door may take so long to listen
+	silentFor  = 2 * time.Second  // a door that says nothing for so long is not counted any more
+	lingerFor  = 15 * time.Second // idle clients have so long to come to the next door by themselves
+)
+
+// peers is the other doors: what they say, and the ways to them. Doors of one
+// supervisor find each other by their private sockets, which lie in one folder;
+// doors on other hosts by the configuration's list of admin APIs.
+type peers struct {
+	mu     sync.Mutex
+	heard  map[string]*heard // by door
+	ways   map[string]*way   // by address
+	serial uint64
+	looked time.Time
+}
+
+// heard is what one door has said last.
+type heard struct {
+	totals control.Totals
+	at     time.Time
+}
+
+// way is how one door is told.
+type way struct {
+	url    string
+	token  string
+	client *http.Client
+	busy   bool
+	self   bool // it is this door, under another name
+}
+
+func newWay(base, socket, token string) *way {
+	t := &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: 10 * time.Second, DisableCompression: true}
+	if socket != "" {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}
+	}
+	return &way{url: base, token: token, client: &http.Client{Transport: t, Timeout: tellWithin}}
+}
+
+// ask sends one request to the other door and reads its JSON.
+func (w *way) ask(ctx context.Context, method, path string, body, into any) error {
+	var send io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		send = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, w.url+path, send)
+	if err != nil {
+		return err
+	}
+	if w.token != "" {
+		req.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s%s answered %s", w.url, path, resp.Status)
+	}
+	return json.NewDecoder(io.LimitReader(resp.Body, 256<<20)).Decode(into)
+}
+
+// tellPeers tells the other doors until the door ends.
+func (d *Door) tellPeers() {
+	defer d.wg.Done()
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		d.findPeers(now, false)
+		d.tellAll(false)
+		d.countElsewhere(now)
+	}
+}
+
+// findPeers looks where other doors may be, once in a while.
+func (d *Door) findPeers(now time.Time, atOnce bool) {
+	p := &d.peers
+	p.mu.Lock()
+	due := atOnce || now.Sub(p.looked) >= lookEvery
+	if due {
+		p.looked = now
+	}
+	p.mu.Unlock()
+	if !due {
+		return
+	}
+	found := map[string]func() *way{}
+	if d.opts.Socket != "" {
+		all, err := filepath.Glob(filepath.Join(filepath.Dir(d.opts.Socket), "*.sock"))
+		if err != nil {
+			d.log.Debug("cannot look for other doors", "error", err.Error())
+		}
+		for _, socket := range all {
+			if socket != d.opts.Socket {
+				found["unix:"+socket] = func() *way { return newWay("http://door", socket, "") }
+			}
+		}
+	}
+	for _, address := range d.current().set.Door.Peers {
+		for _, base := range d.hostsOf(address) {
+			found[base] = func() *way { return newWay(base+"/api", "", d.opts.PeerToken) }
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, w := range p.ways {
+		if found[key] == nil {
+			w.client.CloseIdleConnections()
+			delete(p.ways, key)
+		}
+	}
+	for key, make := range found {
+		if p.ways[key] == nil {
+			p.ways[key] = make()
+		}
+	}
+}
+
+// hostsOf resolves a peer's address: a name may stand for many doors.
+func (d *Door) hostsOf(address string) []string {
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, tellWithin)
+	defer cancel()
+	ips, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
+	if err != nil {
+		d.log.Debug("another door's name cannot be resolved", "peer", address, "error", err.Error())
+		return nil
+	}
+	var out []string
+	for _, ip := range ips {
+		host := ip
+		if port := u.Port(); port != "" {
+			host = net.JoinHostPort(ip, port)
+		} else if strings.Contains(ip, ":") {
+			host = "[" + ip + "]"
+		}
+		out = append(out, u.Scheme+"://"+host)
+	}
+	return out
+}
+
+// tellAll sends this door's totals to every other. It does not wait for any of
+// them, unless these are the last.
+func (d *Door) tellAll(last bool) {
+	p := &d.peers
+	p.mu.Lock()
+	var idle []*way
+	for _, w := range p.ways {
+		if (!w.busy || last) && !w.self {
+			w.busy = true
+			idle = append(idle, w)
+		}
+	}
+	p.mu.Unlock()
+	if len(idle) == 0 {
+		return
+	}
+	t := d.totals()
+	t.Gone = last
+	var told sync.WaitGroup
+	for _, w := range idle {
+		told.Go(func() {
+			var ack control.TotalsAck
+			err := w.ask(context.Background(), http.MethodPut, "/totals", &t, &ack)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			w.busy = false
+			w.self = err == nil && ack.Door == d.id
+		})
+	}
+	if last {
+		told.Wait()
+	}
+	d.wg.Go(told.Wait)
+}
+
+// totals is what this door tells the others.
+func (d *Door) totals() control.Totals {
+	v := d.current()
+	d.peers.mu.Lock()
+	d.peers.serial++
+	t := control.Totals{Door: d.id, Serial: d.peers.serial, Leaving: d.draining.Load()}
+	d.peers.mu.Unlock()
+	now := d.now()
+	for _, w := range v.workers {
+		w.mu.Lock()
+		known, generation, identity := w.generation(), w.cfg.Generation, w.identity
+		w.mu.Unlock()
+		booked, e := d.ledger.Totals(w.acct, now)
+		if booked != known {
+			continue // it has just turned; the next totals have it
+		}
+		t.Workers = append(t.Workers, control.WorkerTotal{
+			ID: w.id, Generation: generation, Identity: identity,
+			ChargedTokens: e.KV, PrefillTokens: e.Prefill, ResidentTokens: e.Resident, InFlight: e.InFlight,
+		})
+	}
+	for _, k := range v.keys.keys {
+		k.mu.Lock()
+		t.Keys = append(t.Keys, control.KeyUse{Name: k.name, Requests: k.entered, Tokens: k.spent, Live: k.live})
+		k.mu.Unlock()
+	}
+	return t
+}
+
+// hear takes another door's totals.
+func (d *Door) hear(t control.Totals) {
+	if t.Door == d.id || !validID(t.Door) {
+		return
+	}
+	now := time.Now()
+	p := &d.peers
+	p.mu.Lock()
+	old := p.heard[t.Door]
+	if old != nil && t.Serial <= old.totals.Serial && t.Serial > 1 {
+		p.mu.Unlock()
+		return
+	}
+	p.heard[t.Door] = &heard{t, now}
+	p.mu.Unlock()
+	d.countKeys(old, &t, now)
+	d.countElsewhere(now)
+}
+
+// countKeys takes what another door's clients have used since it last said out
+// of the same keys' buckets here. Of a door that is new nothing is known to
+// have been used since.
+func (d *Door) countKeys(old *heard, t *control.Totals, now time.Time) {
+	before := map[string]control.KeyUse{}
+	if old != nil {
+		for _, u := range old.totals.Keys {
+			before[u.Name] = u
+		}
+	}
+	keys := d.current().keys
+	for _, u := range t.Keys {
+		k := keys.configured(u.Name)
+		if k == nil {
+			continue
+		}
+		was, known := before[u.Name]
+		if !known || was.Requests > u.Requests {
+			was = u
+		}
+		k.usedElsewhere(u.Requests-was.Requests, u.Tokens-was.Tokens, d.peers.liveOf(u.Name), now)
+	}
+}
+
+// liveOf counts a key's requests at all other doors.
+func (p *peers) liveOf(key string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.heard {
+		if h.totals.Gone {
+			continue
+		}
+		for _, u := range h.totals.Keys {
+			if u.Name == key {
+				n += max(u.Live, 0)
+			}
+		}
+	}
+	return n
+}
+
+// countElsewhere enters into the ledger what the other doors have at each
+// worker. A door that is gone, or silent for long, has nothing there.
+func (d *Door) countElsewhere(now time.Time) {
+	p := &d.peers
+	p.mu.Lock()
+	silent := false
+	sums := map[string][]control.WorkerTotal{}
+	for id, h := range p.heard {
+		if h.totals.Gone || now.Sub(h.at) > silentFor {
+			delete(p.heard, id)
+			silent = true
+			continue
+		}
+		for _, t := range h.totals.Workers {
+			sums[t.ID] = append(sums[t.ID], t)
+		}
+	}
+	none := len(p.heard) == 0 && !silent
+	p.mu.Unlock()
+	if none {
+		return
+	}
+	v := d.current()
+	for _, w := range v.workers {
+		w.mu.Lock()
+		generation, identity, known := w.cfg.Generation, w.identity, w.generation()
+		w.mu.Unlock()
+		var e ledger.Elsewhere
+		for _, t := range sums[w.id] {
+			if t.Generation == generation && (t.Identity == identity || t.Identity == "" || identity == "") {
+				e.Add(ledger.Elsewhere{KV: t.ChargedTokens, Prefill: t.PrefillTokens, Resident: t.ResidentTokens, InFlight: t.InFlight})
+			}
+		}
+		d.ledger.SetElsewhere(w.acct, known, e)
+	}
+	if silent {
+		for _, k := range v.keys.keys {
+			k.usedElsewhere(0, 0, p.liveOf(k.name), now)
+		}
+	}
+	for _, pool := range v.pools {
+		pool.pump(d) // what another door has released may be room here
+	}
+}
+
+// resident is what a worker holds of the other doors that this one hears of.
+func (p *peers) resident(doors map[string]api.DoorStatus) (tokens int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, s := range doors {
+		if h := p.heard[id]; h != nil && !h.totals.Gone {
+			tokens += max(s.ResidentTokens, 0)
+		}
+	}
+	return tokens
+}
+
+// successor reports whether another door takes the connections from now on.
+func (p *peers) successor() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.heard {
+		if !h.totals.Leaving && !h.totals.Gone && time.Since(h.at) < silentFor {
+			return true
+		}
+	}
+	return false
+}
+
+// closeWays ends the connections to the other doors.
+func (p *peers) closeWays() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.ways {
+		w.client.CloseIdleConnections()
+	}
+}
