@@ -24,7 +24,7 @@ const help = `roundhouse-worker serves one model over vLLM's HTTP API.
   roundhouse-worker health [URL]            whether a worker answers; for health checks of containers
   roundhouse-worker version                 what this build is
 
-Of its own: --device cpu, --cpus LIST, --mems LIST, --legacy-metrics, and --pace DURATION (for tests: the least time of a step).
+Of its own: --device cpu, --cpus LIST, --mems LIST, --weights-cache DIR|off, --head-dtype bfloat16, --legacy-metrics, and --pace DURATION (for tests: the least time of a step).
 `
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -64,6 +64,9 @@ func serve(args []string, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintln(stderr, "roundhouse-worker:", err)
 		return 2
+	}
+	if f, ok := stderr.(*os.File); ok && launch.IsTerminal(f) {
+		o.Terminal = f
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

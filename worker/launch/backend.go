@@ -13,7 +13,7 @@ import (
 
 // openBackend opens what --device names, and leaves the rest of the process a
 // thread of its own beside those that compute.
-func openBackend(o *Options) (kernels.Backend, error) {
+func openBackend(o *Options, packed cpu.Cache) (kernels.Backend, error) {
 	if name, ok := strings.CutPrefix(o.Device, "xpu"); ok {
 		return openXPU(o, strings.TrimPrefix(name, ":"))
 	}
@@ -28,7 +28,7 @@ func openBackend(o *Options) (kernels.Backend, error) {
 	if runtime.GOMAXPROCS(0) < threads+1 {
 		runtime.GOMAXPROCS(threads + 1)
 	}
-	be, err := cpu.New(cpu.Options{Threads: threads, CPUs: cpus, Level: o.Level})
+	be, err := cpu.New(cpu.Options{Threads: threads, CPUs: cpus, Level: o.Level, Cache: packed})
 	if err != nil {
 		return nil, fmt.Errorf("--device cpu: %w", err) // a processor or a level that is not there
 	}

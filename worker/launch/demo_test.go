@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,7 +25,13 @@ func demoServer(t *testing.T, args ...string) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Open(o, quiet)
+	return serveOpen(t, o, quiet)
+}
+
+// serveOpen serves what options name by HTTP, until the test ends.
+func serveOpen(t *testing.T, o Options, log *slog.Logger) *httptest.Server {
+	t.Helper()
+	w, err := Open(o, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package launch
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"roundhouse/worker/parser"
 	"slices"
 	"strconv"
@@ -20,6 +21,9 @@ type Options struct {
 	CPUs             string
 	Level            string // of the CPU kernels; "": the best that the machine has
 	Mems             string
+	PackedDir        string    // of packed weights; "off": none are kept
+	HeadDType        string    // of the head in quantised modes
+	Terminal         io.Writer // where a bar shows how far a load is; nil: there is none
 	Pace             time.Duration
 	DType            string
 	Quantization     string
@@ -96,6 +100,9 @@ func ParseServe(args []string, getenv func(string) string) (Options, error) {
 	o.DevMode = getenv("VLLM_SERVER_DEV_MODE") == "1"
 	o.GPUMask, o.GPUSelector = getenv("ZE_AFFINITY_MASK"), getenv("ONEAPI_DEVICE_SELECTOR")
 	o.Caches = caches(getenv)
+	if o.PackedDir == "" {
+		o.PackedDir = packedDir(getenv)
+	}
 	return o, o.check()
 }
 
@@ -211,6 +218,8 @@ func serveFlags() []flagSpec {
 		{"device", flagValue, text(func(o *Options) *string { return &o.Device })},
 		{"cpus", flagValue, text(func(o *Options) *string { return &o.CPUs })},
 		{"mems", flagValue, text(func(o *Options) *string { return &o.Mems })},
+		{"weights-cache", flagValue, text(func(o *Options) *string { return &o.PackedDir })},
+		{"head-dtype", flagValue, oneOf(func(o *Options) *string { return &o.HeadDType }, "auto", "bfloat16")},
 		{"cpu-level", flagValue, text(func(o *Options) *string { return &o.Level })},
 		{"pace", flagValue, func(o *Options, v string) (err error) { o.Pace, err = time.ParseDuration(v); return err }},
 		{"dtype", flagValue, oneOf(func(o *Options) *string { return &o.DType }, "auto", "bfloat16", "half", "float16", "float", "float32")},

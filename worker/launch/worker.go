@@ -40,7 +40,12 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }() // Build has what it needs
-	w, err := loadWords(folder, name, o.ChatTemplate)
+	var w words
+	if f := m.GGUF(); f != nil {
+		w, err = loadGGUFWords(f, name, o.ChatTemplate)
+	} else {
+		w, err = loadWords(folder, name, o.ChatTemplate)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +53,11 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err := checkTask(&o, name, cfg.Kind); err != nil {
 		return nil, err
 	}
-	be, err := openBackend(&o)
+	if o.HeadDType == "bfloat16" {
+		m.WideHead()
+	}
+	packed := packedCache(&o, m)
+	be, err := openBackend(&o, packed)
 	if err != nil {
 		return nil, err
 	}
@@ -61,15 +70,16 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	built, err := m.Build(be, model.BuildOptions{Format: format(&o), KV: p.specs})
+	built, err := m.Build(be, model.BuildOptions{Format: format(&o), KV: p.specs, Progress: newProgress(o.Terminal, log, time.Now).step})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	keepPacked(be, packed, log)
 	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	log.Info("model loaded", "model", name, "architecture", cfg.Architecture, "backend", be.Name(), "weights", format(&o).String(), "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
+	log.Info("model loaded", "model", name, "architecture", cfg.Architecture, "backend", be.Name(), "weights", format(&o).String(), "head", m.HeadFormat(format(&o)).String(), "packed", cached(be), "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
 	log.Info(fmt.Sprintf("GPU KV cache size: %s tokens, Maximum concurrency for %s tokens per request: %.2fx", commas(p.tokens), commas(p.maxModelLen), float64(p.tokens)/float64(p.maxModelLen)))
 	return assemble(&o, name, cfg, p, w, exec, be, log), nil
 }
