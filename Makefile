@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl lint fuzz bench bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
+.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl lint fuzz soak bench bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -51,6 +51,9 @@ lint: ## gofmt, go vet, and the repository's own rules
 
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	@test/fuzz $(or $(FUZZTIME),20s)
+
+soak: ## what takes long: the engine under load for thirty minutes (TRACE=FILE replays the lengths of a recorded trace)
+	$(GO) test ./worker/soak -timeout 60m -v -args -for 30m $(if $(TRACE),-trace $(abspath $(TRACE)))
 
 images: ## container images from our own binaries, with no registry
 	@compose/images
