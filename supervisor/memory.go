@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -14,7 +15,7 @@ import (
 func (s *Supervisor) recall() error {
 	s.intent = core.Intent{Workers: map[string]core.Worker{}, Rotations: map[string]core.Rotation{}, Pools: map[string]core.Course{}}
 	s.specs = map[string]driver.Spec{}
-	meta := map[string]any{"clock": &s.clock, "epoch": &s.epoch, "counter": &s.intent.Counter, "door": &s.doorSerial}
+	meta := map[string]any{"clock": &s.clock, "epoch": &s.epoch, "counter": &s.intent.Counter, "door": &s.doorSerial, "holder": &s.holder}
 	err := s.journal.Read(journal.Meta, func(key string, data []byte) error {
 		if into, ok := meta[key]; ok {
 			return json.Unmarshal(data, into)
@@ -42,7 +43,11 @@ func (s *Supervisor) recall() error {
 	}
 	s.clock = s.clock.resume()
 	s.epoch++
+	if s.holder == "" {
+		s.holder = rand.Text()
+	}
 	if err := s.journal.Write([]journal.Change{
+		{Bucket: journal.Meta, Key: "holder", Value: s.holder},
 		{Bucket: journal.Meta, Key: "clock", Value: s.clock}, {Bucket: journal.Meta, Key: "epoch", Value: s.epoch},
 	}); err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)

@@ -87,6 +87,7 @@ type Supervisor struct {
 	intent       core.Intent
 	specs        map[string]driver.Spec // every hash that a worker may need
 	epoch        uint64
+	holder       string // tells this journal's supervisor to the doors, through all its lives
 	doors        map[string]*door
 	doorSerial   uint64
 	doorTry      time.Time // no door is started before

@@ -55,7 +55,7 @@ func (s *Supervisor) allListed() bool {
 // workerSet is what every door is to serve now.
 func (s *Supervisor) workerSet() control.WorkerSet {
 	cfg := s.plan.config
-	set := control.WorkerSet{Schema: 1, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes}
+	set := control.WorkerSet{Schema: 1, Holder: s.holder, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes}
 	set.Door.TLS = s.tls
 	for _, p := range cfg.Plugins {
 		if p.Kind == "policy" || p.Kind == "filter" {
