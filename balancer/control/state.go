@@ -53,7 +53,7 @@ type KV struct {
 
 // Requests counts what this door has at a worker, and what the worker says.
 type Requests struct {
-	InFlight      int      `json:"in_flight"` // of this door; a drain is done when the sum over all doors is 0
+	InFlight      int      `json:"in_flight"`           // of this door; a drain is done when the sum over all doors is 0
 	Elsewhere     int      `json:"elsewhere,omitempty"` // in flight of other doors, as they say
 	Running       *int     `json:"running"`
 	Waiting       *int     `json:"waiting"`
