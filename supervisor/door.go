@@ -18,6 +18,9 @@ import (
 // errFenced is returned by Run when the doors obey a newer supervisor.
 var errFenced = errors.New("another supervisor has taken over the doors; this one ends and leaves everything running")
 
+// errTurnedAway is returned by Run when the doors go on obeying another one.
+var errTurnedAway = errors.New("the doors obey another supervisor, which renews its lease; end that one first")
+
 // How often a door is asked, and how long it may take.
 const (
 	doorPoll    = 200 * time.Millisecond
@@ -39,7 +42,7 @@ type door struct {
 	heard    time.Time
 	ack      control.Ack
 	lease    time.Time
-	refused  uint64 // the epoch that it obeys instead of ours
+	refused  time.Time // since when it obeys another epoch; zero: it does not
 	lastErr  string
 	leaving  bool // told to drain and end
 	attempts int
@@ -61,8 +64,8 @@ type news struct {
 	door    *door
 	state   *control.State
 	ack     *control.Ack
-	sent    time.Time // when the acknowledged set was sent, by the steady clock
-	refused uint64
+	sent    time.Time      // when the acknowledged set was sent, by the steady clock
+	refused *control.State // of a door that obeys another epoch
 	err     error
 }
 
@@ -102,26 +105,23 @@ func (d *door) follow(ctx context.Context, set *atomic.Pointer[control.WorkerSet
 }
 
 // put sends a worker set. A door that obeys a newer supervisor answers 409.
-func (d *door) put(ctx context.Context, set *control.WorkerSet) (ack *control.Ack, refused uint64, err error) {
+func (d *door) put(ctx context.Context, set *control.WorkerSet) (ack *control.Ack, refused *control.State, err error) {
 	body, err := json.Marshal(set)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	status, data, err := d.ask(ctx, http.MethodPut, "/worker-set", body)
 	switch {
 	case err != nil:
-		return nil, 0, err
+		return nil, nil, err
 	case status == http.StatusConflict:
-		var st control.State
-		if err := d.get(ctx, "/state", &st); err != nil {
-			return nil, 0, err
-		}
-		return nil, max(st.Epoch, set.Epoch+1), nil
+		refused = new(control.State)
+		return nil, refused, d.get(ctx, "/state", refused)
 	case status >= 300:
-		return nil, 0, fmt.Errorf("door %s refuses the worker set: %d %s", d.id, status, bytes.TrimSpace(data))
+		return nil, nil, fmt.Errorf("door %s refuses the worker set: %d %s", d.id, status, bytes.TrimSpace(data))
 	}
 	ack = new(control.Ack)
-	return ack, 0, json.Unmarshal(data, ack)
+	return ack, nil, json.Unmarshal(data, ack)
 }
 
 func (d *door) get(ctx context.Context, path string, into any) error {

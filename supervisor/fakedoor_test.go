@@ -29,6 +29,9 @@ type fakeDoor struct {
 	served   map[string]int64
 	turn     int
 	known    chan struct{} // closed at the first worker set
+	lease    time.Duration // 0: ten seconds, and no other holder is kept out
+	until    time.Time     // it runs
+	log      []control.WorkerSet
 	first    sync.Once
 }
 
@@ -56,15 +59,11 @@ func balanceFake(args []string) error {
 	if err != nil {
 		return err
 	}
-	d := &fakeDoor{id: *id, inFlight: map[string]int{}, reached: map[string]bool{}, served: map[string]int64{}, known: make(chan struct{})}
+	d := newFakeDoor(*id)
 	asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	public := &http.Server{Handler: http.HandlerFunc(d.pass)}
-	control := http.NewServeMux()
-	control.HandleFunc("PUT /worker-set", d.put)
-	control.HandleFunc("GET /state", d.state)
-	control.HandleFunc("POST /shutdown", func(http.ResponseWriter, *http.Request) { stop() })
-	go func() { _ = http.Serve(private, control) }()
+	go func() { _ = http.Serve(private, d.control(stop)) }()
 	go d.reach(asked)
 	go func() {
 		<-d.known // a door accepts nobody before it knows its workers
@@ -72,6 +71,19 @@ func balanceFake(args []string) error {
 	}()
 	<-asked.Done()
 	return public.Shutdown(context.Background())
+}
+
+func newFakeDoor(id string) *fakeDoor {
+	return &fakeDoor{id: id, inFlight: map[string]int{}, reached: map[string]bool{}, served: map[string]int64{}, known: make(chan struct{})}
+}
+
+// control is the private socket.
+func (d *fakeDoor) control(stop func()) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /worker-set", d.put)
+	mux.HandleFunc("GET /state", d.state)
+	mux.HandleFunc("POST /shutdown", func(http.ResponseWriter, *http.Request) { stop() })
+	return mux
 }
 
 func (d *fakeDoor) put(w http.ResponseWriter, r *http.Request) {
@@ -82,13 +94,21 @@ func (d *fakeDoor) put(w http.ResponseWriter, r *http.Request) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if set.Epoch < d.set.Epoch {
+	if set.Epoch < d.set.Epoch || d.lease > 0 && set.Holder != d.set.Holder && time.Now().Before(d.until) {
 		w.WriteHeader(http.StatusConflict)
 		return
 	}
+	if d.set.Holder != set.Holder {
+		d.log = append(d.log, set)
+	}
 	d.set = set
+	lease := d.lease
+	if lease == 0 {
+		lease = 10 * time.Second
+	}
+	d.until = time.Now().Add(lease)
 	d.first.Do(func() { close(d.known) })
-	_ = json.NewEncoder(w).Encode(control.Ack{Door: d.id, Epoch: set.Epoch, Version: set.Version, LeaseSeconds: 10})
+	_ = json.NewEncoder(w).Encode(control.Ack{Door: d.id, Epoch: set.Epoch, Version: set.Version, LeaseSeconds: lease.Seconds()})
 }
 
 // reach asks every worker of the set for its health.

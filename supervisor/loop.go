@@ -70,10 +70,24 @@ func (s *Supervisor) step() {
 	if len(s.end) > 0 {
 		return // nothing is begun that would have to be ended at once
 	}
-	for _, a := range decision.Actions {
-		s.act(a)
+	if s.heeded() {
+		for _, a := range decision.Actions {
+			s.act(a)
+		}
 	}
 	s.announce()
+}
+
+// heeded says whether given doors take our word, or do not answer at all.
+// While they obey another supervisor nothing is begun; what is to be begun is
+// decided again in the next step.
+func (s *Supervisor) heeded() bool {
+	for _, d := range s.doors {
+		if !d.child && (!d.refused.IsZero() || d.ack.Epoch == 0 && d.lastErr == "") {
+			return false
+		}
+	}
+	return true
 }
 
 // timeTurns takes the parts of turns that have just ended into the metrics.

@@ -114,7 +114,7 @@ func (s *Supervisor) byDoors(id string, seen *core.Seen) {
 		seen.Speed = max(seen.Speed, w.TokensPerSecond)
 		seen.TTFT = max(seen.TTFT, w.TTFTSeconds)
 		if c := w.KV.CapacityTokens; c != nil {
-			seen.Free = *c - w.KV.ChargedTokens - w.KV.ForeignTokens
+			seen.Free = *c - w.KV.ChargedTokens - w.KV.ElsewhereTokens - w.KV.ForeignTokens
 		}
 	}
 }

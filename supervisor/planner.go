@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"roundhouse/configs"
+	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 	"roundhouse/worker/device"
 )
@@ -42,6 +43,11 @@ func place(cfg *configs.Config, sysfs, proc string, kept map[string][]string) (p
 			needs = append(needs, n)
 			plan[id] = driver.Place{GPUs: byUUID(w.GPUs)}
 		}
+		// Which cards NVIDIA's names stand for sysfs does not say, so none of them is known to be free.
+		if p.Rotation.Strategy == "surge" && !slices.ContainsFunc(p.Workers, func(w configs.Worker) bool { return len(byUUID(w.GPUs)) > 0 }) {
+			id := p.Name + "/" + core.Relief
+			needs = append(needs, device.Need{ID: id, Count: spare(p, machine), Keep: kept[id], Spare: true})
+		}
 	}
 	places, err := machine.Plan(needs)
 	if err != nil {
@@ -56,6 +62,16 @@ func place(cfg *configs.Config, sysfs, proc string, kept map[string][]string) (p
 		plan[id] = out
 	}
 	return plan, nil
+}
+
+// spare is how many GPUs a pool's relief gets: as many as the others have.
+func spare(p configs.Pool, m device.Machine) int {
+	for _, w := range p.Workers {
+		if len(w.GPUs) > 0 {
+			return len(w.GPUs)
+		}
+	}
+	return wanted(p, m)
 }
 
 // wanted is how many GPUs a worker of a pool gets by devices = "auto". The

@@ -299,6 +299,72 @@ func (b *bench) count(n int) error {
 	return nil
 }
 
+// rotationWaits says how the rotation stands and why its next turn cannot begin.
+func (b *bench) rotationWaits() (state, why string) {
+	var v struct {
+		Rotations []struct{ State, Waiting string }
+	}
+	res, err := http.Get(b.api + "/api/rotations")
+	if err != nil {
+		return "", ""
+	}
+	defer res.Body.Close()
+	if json.NewDecoder(res.Body).Decode(&v) != nil || len(v.Rotations) == 0 {
+		return "", ""
+	}
+	return v.Rotations[0].State, v.Rotations[0].Waiting
+}
+
+// clear ends the children that a supervisor left running on purpose.
+func (b *bench) clear() {
+	b.t.Helper()
+	n, err := process.NewNursery(b.cfg.StateDir, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer n.Close()
+	found, err := n.Find()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, f := range found {
+		if err := n.Stop(context.Background(), f.ID, 0); err != nil {
+			b.t.Error(err)
+		}
+	}
+}
+
+// load keeps n streams of checkable answers going until the function that it
+// returns is called, which fails the test for every answer that was not whole.
+func (b *bench) load(n int) (stop func()) {
+	ending, failures := make(chan struct{}), make(chan error, n)
+	for range n {
+		go func() {
+			for {
+				select {
+				case <-ending:
+					failures <- nil
+					return
+				default:
+				}
+				if err := b.count(40); err != nil {
+					failures <- err
+					return
+				}
+			}
+		}()
+	}
+	return func() {
+		b.t.Helper()
+		close(ending)
+		for range n {
+			if err := <-failures; err != nil {
+				b.t.Error(err)
+			}
+		}
+	}
+}
+
 func (b *bench) rotation() (state, reason string) {
 	var v struct {
 		Rotations []struct{ State, Reason string }

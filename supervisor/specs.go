@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"roundhouse/configs"
@@ -72,11 +72,8 @@ func (b *blueprint) pool(p *configs.Pool, plan planner) error {
 	if err != nil {
 		return err
 	}
-	if r.Strategy == "surge" {
-		return errors.New("rotation.strategy = \"surge\" is not in this version; in_place turns one worker after the other")
-	}
 	pool := core.Pool{
-		Name: p.Name, MinReady: min(r.MinReady, max(0, len(p.Workers)-1)), Plan: parsed,
+		Name: p.Name, MinReady: min(r.MinReady, max(0, len(p.Workers)-1)), Plan: parsed, Surge: r.Strategy == "surge" && p.Driver != "static",
 		Drain: r.DrainTimeout.Std(), Ready: r.ReadyTimeout.Std(), Grace: r.StopGrace.Std(),
 		AfterRequests: r.AfterRequests, AfterTokens: r.AfterTokens, MemoryGrowth: r.MemoryGrowth, Slowdown: r.Slowdown,
 	}
@@ -84,22 +81,50 @@ func (b *blueprint) pool(p *configs.Pool, plan planner) error {
 		pool.Canary = &core.Canary{Share: p.Canary.Share, MinRequests: int64(p.Canary.MinRequests)}
 	}
 	for _, w := range p.Workers {
-		id := p.Name + "/" + w.Name
-		spec := driver.Spec{
-			Pool: p.Name, Name: w.Name, Engine: p.Engine, Container: p.Container, Port: w.Port, Takeover: w.Takeover,
-			Place: plan[id], Grace: r.StopGrace.Std(),
-		}
-		if spec.Hash, err = fingerprint(spec); err != nil {
+		spec, err := b.worker(p, w, plan)
+		if err != nil {
 			return err
 		}
-		b.specs[spec.Hash] = spec
-		b.kinds[id] = worker{pool: p.Name, driver: p.Driver, config: w, models: p.Engine.ServedModelName}
-		pool.Workers = append(pool.Workers, core.Spec{
-			Name: w.Name, Hash: spec.Hash, Static: p.Driver == "static", Device: len(spec.Place.GPUs) > 0,
-		})
+		pool.Workers = append(pool.Workers, spec)
+	}
+	if pool.Surge {
+		if err := b.relief(p, &pool, plan); err != nil {
+			return err
+		}
 	}
 	b.pools = append(b.pools, pool)
 	return nil
+}
+
+// worker draws one worker of a pool.
+func (b *blueprint) worker(p *configs.Pool, w configs.Worker, plan planner) (core.Spec, error) {
+	id := p.Name + "/" + w.Name
+	spec := driver.Spec{
+		Pool: p.Name, Name: w.Name, Engine: p.Engine, Container: p.Container, Port: w.Port, Takeover: w.Takeover,
+		Place: plan[id], Grace: p.Rotation.StopGrace.Std(),
+	}
+	var err error
+	if spec.Hash, err = fingerprint(spec); err != nil {
+		return core.Spec{}, err
+	}
+	b.specs[spec.Hash] = spec
+	b.kinds[id] = worker{pool: p.Name, driver: p.Driver, config: w, models: p.Engine.ServedModelName}
+	return core.Spec{Name: w.Name, Hash: spec.Hash, Static: p.Driver == "static", Device: len(spec.Place.GPUs) > 0}, nil
+}
+
+// relief draws the further worker of a surge, where there is a place for it.
+func (b *blueprint) relief(p *configs.Pool, pool *core.Pool, plan planner) error {
+	if slices.ContainsFunc(p.Workers, func(w configs.Worker) bool { return w.Name == core.Relief }) {
+		return fmt.Errorf("a worker is named %q, as is the one that strategy = \"surge\" starts for a while; give it another name", core.Relief)
+	}
+	pool.MinReady = p.Rotation.MinReady
+	if _, placed := plan[p.Name+"/"+core.Relief]; !placed && (p.Driver == "process" || p.Driver == "docker") {
+		pool.NoRelief = "no device is free"
+		return nil
+	}
+	spec, err := b.worker(p, configs.Worker{Name: core.Relief}, plan)
+	pool.Relief = &spec
+	return err
 }
 
 // fingerprint names a Spec by all that makes a restart worth while. Cores are

@@ -49,7 +49,10 @@ type Options struct {
 	Plugins func() []any
 	// Notify is told every event; it must not wait. Nil: nobody is.
 	Notify func(journal.Event)
-	Inside bool // the door stands in a container on the workers' network
+	// LeaseWait is how long a door may obey another supervisor before this one
+	// ends. Zero: a minute, which is longer than any lease.
+	LeaseWait time.Duration
+	Inside    bool // the door stands in a container on the workers' network
 	// Instance is what this supervisor's containers are labelled with. Empty: a name
 	// made of the state folder and the machine.
 	Instance string
@@ -125,6 +128,9 @@ type failure struct {
 // starts: the journal's lock, the admin address, and the door's.
 func New(o Options) (*Supervisor, error) {
 	dir := o.Config.StateDir
+	if o.LeaseWait == 0 {
+		o.LeaseWait = time.Minute
+	}
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fmt.Errorf("state_dir: %w", err)
 	}
@@ -263,7 +269,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 	})
 	err := s.loop(ctx)
-	if err != nil && !s.serving && !errors.Is(err, errFenced) && !errors.Is(err, ErrUpgrade) {
+	if err != nil && !s.serving && !errors.Is(err, errFenced) && !errors.Is(err, errTurnedAway) && !errors.Is(err, ErrUpgrade) {
 		s.endAll(5*time.Second, false) // nothing half-started is left
 	}
 	s.cancel()

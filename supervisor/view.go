@@ -75,8 +75,8 @@ func (s *Supervisor) shown(t time.Time) *time.Time {
 func (s *Supervisor) workers() workersView {
 	v := workersView{Schema: 1, At: time.Now().UTC(), Workers: []workerView{}}
 	for _, p := range s.plan.pools {
-		for _, spec := range p.Workers {
-			v.Workers = append(v.Workers, s.view(p.Name, spec.Name))
+		for _, name := range s.workerNames(p) {
+			v.Workers = append(v.Workers, s.view(p.Name, name))
 		}
 	}
 	return v

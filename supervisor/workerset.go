@@ -75,8 +75,8 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 	if r := s.intent.Rotations[p.Name]; r.State == core.Running && r.Canary != "" && p.Canary != nil {
 		out.Canary = &control.Canary{Worker: r.Canary, Share: p.Canary.Share}
 	}
-	for _, spec := range p.Workers {
-		id := p.Name + "/" + spec.Name
+	for _, name := range s.workerNames(p) {
+		id := p.Name + "/" + name
 		url, _, alive := s.probed(id)
 		w, known := s.intent.Workers[id]
 		if !alive || !known {
@@ -84,7 +84,7 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 		}
 		kind := s.plan.kinds[id]
 		worker := control.Worker{
-			Name: spec.Name, URL: url, APIKey: kind.config.APIKey.Reveal(), Generation: w.Generation,
+			Name: name, URL: url, APIKey: kind.config.APIKey.Reveal(), Generation: w.Generation,
 			Kind: s.kind(id), KVTokens: kind.config.KVTokens, Reason: w.Reason,
 		}
 		switch w.Phase {
@@ -105,6 +105,18 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 			continue
 		}
 		out.Workers = append(out.Workers, worker)
+	}
+	return out
+}
+
+// workerNames are a pool's workers, with its relief while there is one.
+func (s *Supervisor) workerNames(p core.Pool) []string {
+	var out []string
+	for _, spec := range p.Workers {
+		out = append(out, spec.Name)
+	}
+	if _, there := s.intent.Workers[p.Name+"/"+core.Relief]; there && p.Relief != nil {
+		out = append(out, core.Relief)
 	}
 	return out
 }
@@ -156,18 +168,33 @@ func (s *Supervisor) heard(n news) {
 		d.ack = *n.ack
 		d.lease = n.sent.Add(time.Duration(n.ack.LeaseSeconds * float64(time.Second)))
 	}
-	if n.refused == 0 {
-		return
+	if n.refused != nil {
+		s.refused(d, n.refused.Epoch)
+	} else if n.ack != nil {
+		d.refused = time.Time{}
 	}
-	// Whoever came last holds the doors. Before our first word to this door
-	// the newer epoch can only be that of a predecessor whose journal is lost.
+}
+
+// refused takes a door's word that it obeys another epoch. One that obeyed us
+// before has another supervisor now, and we end. One that never did may have
+// an epoch from before our journal was lost, which we go past; or its lease is
+// another supervisor's, who dies within two leases or lives.
+func (s *Supervisor) refused(d *door, epoch uint64) {
+	now := s.clock.Now()
 	if d.ack.Epoch == s.epoch {
 		s.stop(errFenced)
 		return
 	}
-	if n.refused >= s.epoch {
-		s.epoch = n.refused + 1
+	if epoch >= s.epoch {
+		s.epoch = epoch + 1
 		s.write([]journal.Change{{Bucket: journal.Meta, Key: "epoch", Value: s.epoch}})
+	}
+	if d.refused.IsZero() {
+		d.refused = now
+		s.event("", "", "door", d.id+" obeys another supervisor until its lease ends")
+	}
+	if now.Sub(d.refused) > s.options.LeaseWait {
+		s.stop(errTurnedAway)
 	}
 }
 

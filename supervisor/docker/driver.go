@@ -52,6 +52,9 @@ type Driver struct {
 
 	mu        sync.Mutex
 	takeovers map[string]driver.Spec // by the name of the container that is taken over
+	memories  map[string]memory      // by container
+
+	nodes string // where the nodes of Intel's GPUs are
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -68,7 +71,7 @@ func New(host Host, instance string, inside bool) (*Driver, error) {
 
 func newDriver(e engine, instance string, inside bool) *Driver {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &Driver{engine: e, instance: instance, inside: inside, changed: make(chan struct{}, 1), cancel: cancel, takeovers: map[string]driver.Spec{}}
+	d := &Driver{engine: e, instance: instance, inside: inside, changed: make(chan struct{}, 1), cancel: cancel, takeovers: map[string]driver.Spec{}, memories: map[string]memory{}, nodes: "/dev/dri"}
 	d.group.Go(func() { d.watch(ctx) })
 	return d
 }

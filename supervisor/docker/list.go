@@ -37,6 +37,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Instance, error) {
 			newest[i.ID] = i
 		}
 	}
+	d.forget(list)
 	if err := d.foreign(ctx, newest); err != nil {
 		return nil, err
 	}
@@ -66,6 +67,9 @@ func (d *Driver) instanceOf(ctx context.Context, c container.Summary) (driver.In
 	}
 	if i.URL == "" && i.Running {
 		i.URL = publishedURL(full)
+	}
+	if i.Running {
+		i.Memory = d.memory(ctx, c.ID)
 	}
 	return i, nil
 }
@@ -135,6 +139,7 @@ func (d *Driver) foreign(ctx context.Context, have map[string]driver.Instance) e
 		if !i.Running {
 			continue // it is not there to be taken over
 		}
+		i.Memory = d.memory(ctx, c.ID)
 		if i.URL = publishedURL(c); i.URL == "" {
 			i.URL = "http://127.0.0.1:" + strconv.Itoa(spec.Port)
 		}

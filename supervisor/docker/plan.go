@@ -51,12 +51,15 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 	if c.Init {
 		p.host.Init = &c.Init
 	}
+	if p.host.NetworkMode.IsHost() { // an image's own check asks the port that it expects, which may be a neighbour's
+		p.config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
+	}
 	for name, limit := range c.Ulimits {
 		p.host.Ulimits = append(p.host.Ulimits, &units.Ulimit{Name: name, Soft: limit, Hard: limit})
 	}
 	sort.Slice(p.host.Ulimits, func(i, j int) bool { return p.host.Ulimits[i].Name < p.host.Ulimits[j].Name })
 	p.host.CpusetCpus, p.host.CpusetMems = spec.Place.CPUs, device.FormatList(spec.Place.NUMA)
-	if err := devices(p.host, spec.Place.GPUs); err != nil {
+	if err := devices(p.host, d.nodes, spec.Place.GPUs); err != nil {
 		return plan{}, err
 	}
 	port, err := d.connect(ctx, &p, spec)
@@ -155,7 +158,7 @@ func arguments(spec driver.Spec, onHost bool, port int) []string {
 // devices gives a container its GPUs and no other: an Intel one's render node
 // and card with their by-path names and the groups that may use them, an
 // NVIDIA one by its UUID.
-func devices(h *container.HostConfig, gpus []driver.GPU) error {
+func devices(h *container.HostConfig, nodes string, gpus []driver.GPU) error {
 	var nvidia []string
 	for _, g := range gpus {
 		if g.Vendor == "nvidia" {
@@ -176,7 +179,7 @@ func devices(h *container.HostConfig, gpus []driver.GPU) error {
 			}
 		}
 		for _, kind := range []string{"card", "render"} {
-			path := filepath.Join("/dev/dri/by-path", "pci-"+g.ID+"-"+kind)
+			path := filepath.Join(nodes, "by-path", "pci-"+g.ID+"-"+kind)
 			if _, err := os.Lstat(path); err == nil {
 				h.Binds = append(slices.Clone(h.Binds), path+":"+path)
 			}

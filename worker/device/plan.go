@@ -12,6 +12,8 @@ type Need struct {
 	GPUs  []string // by PCI address: these and no others
 	Count int      // of GPUs, any free ones; 0: the CPU alone
 	Keep  []string // what it had before and gets again if it is there
+	// Spare workers get what the others leave, or no place at all.
+	Spare bool
 }
 
 // Place is what a worker gets.
@@ -36,8 +38,9 @@ func Read(sysfs string, allowed []int) Machine {
 }
 
 // Plan gives every worker its GPUs, and cores and memory beside them. The
-// door gets a core first, where there are more than two CPUs. Its error names
-// the worker, and what is missing.
+// door gets a core first, where there are more than two CPUs. A spare worker for
+// which no GPU is left has no place. The error names the worker, and what is
+// missing.
 func (m Machine) Plan(needs []Need) (map[string]Place, error) {
 	places := make(map[string]Place, len(needs))
 	owner := map[string]string{}
@@ -62,8 +65,12 @@ func (m Machine) Plan(needs []Need) (map[string]Place, error) {
 			}
 		}
 	}
-	for _, pass := range []func(Need) []string{func(n Need) []string { return n.Keep }, func(Need) []string { return m.free() }} {
+	keep, free := func(n Need) []string { return n.Keep }, func(Need) []string { return m.free() }
+	for i, pass := range []func(Need) []string{keep, free, keep, free} {
 		for _, n := range needs {
+			if n.Spare != (i > 1) {
+				continue
+			}
 			for _, pci := range pass(n) {
 				g, err := m.find(pci)
 				if _, taken := owner[pci]; len(n.GPUs) > 0 || len(places[n.ID].GPUs) >= n.Count || taken || err != nil {
@@ -75,12 +82,18 @@ func (m Machine) Plan(needs []Need) (map[string]Place, error) {
 			}
 		}
 	}
+	var placed []Need
 	for _, n := range needs {
-		if len(n.GPUs) == 0 && len(places[n.ID].GPUs) < n.Count {
+		switch missing := len(n.GPUs) == 0 && len(places[n.ID].GPUs) < n.Count; {
+		case !missing:
+			placed = append(placed, n)
+		case n.Spare:
+			delete(places, n.ID)
+		default:
 			return nil, fmt.Errorf("worker %s: %d GPUs wanted, %d free of the %d on this machine; devices = \"cpu\" runs it on the CPU", n.ID, n.Count, len(places[n.ID].GPUs), len(m.GPUs))
 		}
 	}
-	m.cores(needs, places)
+	m.cores(placed, places)
 	return places, nil
 }
 

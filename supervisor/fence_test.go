@@ -1,0 +1,136 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// given runs a door of somebody else's, with leases of the given length, and
+// returns its private socket.
+func given(t *testing.T, lease time.Duration) (d *fakeDoor, socket string) {
+	t.Helper()
+	d = newFakeDoor("given")
+	d.lease = lease
+	socket = filepath.Join(t.TempDir(), "door.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: d.control(func() {})}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
+	ctx, cancel := context.WithCancel(context.Background())
+	reached := make(chan struct{})
+	go func() {
+		defer close(reached)
+		d.reach(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		server.Close()
+		<-done
+		<-reached
+	})
+	return d, socket
+}
+
+// over starts a supervisor over a given door.
+func (b *bench) over(ctx context.Context, socket string, wait time.Duration) chan error {
+	b.t.Helper()
+	b.write()
+	cfg, err := readConfig(b.path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	options := optionsFor(cfg, b.path, slog.New(slog.NewTextHandler(b.t.Output(), nil)))
+	options.Doors, options.LeaseWait = []string{socket}, wait
+	if b.s, err = New(options); err != nil {
+		b.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- b.s.Run(ctx) }()
+	return ended
+}
+
+// §6.15, over doors that others run: the second supervisor is kept out by the
+// lease of the first, starts nothing, and ends.
+func TestSecondSupervisorStartsNothing(t *testing.T) {
+	_, socket := given(t, 2*time.Second)
+	first := newBench(t, 1, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := first.over(ctx, socket, time.Minute)
+	first.until("the first one's worker is ready", func() bool {
+		w := first.workers()
+		return len(w) == 1 && w[0].State == "ready"
+	})
+	second := newBench(t, 1, nil)
+	if err := <-second.over(t.Context(), socket, 3*time.Second); !errors.Is(err, errTurnedAway) {
+		t.Errorf("the second one ended with %v", err)
+	}
+	if pids := second.pids(); len(pids) > 0 {
+		t.Errorf("it left %v running", pids)
+	}
+	if w := first.workers(); len(w) != 1 || w[0].State != "ready" {
+		t.Errorf("the first one's: %+v", w)
+	}
+	if err := first.s.Shutdown(ctx, false); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// §6.16 and §6.15: one that is cut off from its door stops nothing; the one that
+// takes over, once the lease has ended, is obeyed; and when the first is heard
+// again, it ends and leaves its workers running.
+func TestCutOffSupervisorIsFenced(t *testing.T) {
+	d, socket := given(t, time.Second)
+	first := newBench(t, 2, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := first.over(ctx, socket, time.Minute)
+	first.until("the first one's workers are ready", func() bool {
+		w := first.workers()
+		return len(w) == 2 && w[0].State == "ready" && w[1].State == "ready"
+	})
+	before := first.pids()
+	d.mu.Lock() // the door hears nobody
+	if status, text := first.post("/api/pools/chat/rotate", ""); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	first.until("the lease has ended", func() bool { return time.Now().After(d.until.Add(100 * time.Millisecond)) })
+	first.until("it waits for the doors", func() bool {
+		for _, w := range first.workers() {
+			if w.State == "draining" {
+				return true // begun while the lease still ran; it is never stopped without the door's word
+			}
+		}
+		_, why := first.rotationWaits()
+		return strings.Contains(why, "do not obey")
+	})
+	if after := first.pids(); len(after) != 2 || after[0] != before[0] || after[1] != before[1] {
+		t.Errorf("cut off, it stopped something: %v became %v", before, after)
+	}
+	// The lease has ended, and somebody else is heard first.
+	d.set.Holder, d.set.Epoch, d.until = "another", d.set.Epoch+1, time.Now().Add(time.Hour)
+	d.mu.Unlock()
+	if err := <-ended; !errors.Is(err, errFenced) {
+		t.Errorf("it ended with %v", err)
+	}
+	if after := first.pids(); len(after) != 2 || after[0] != before[0] || after[1] != before[1] {
+		t.Errorf("fenced, it stopped something: %v became %v", before, after)
+	}
+	first.clear()
+}
