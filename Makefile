@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl lint fuzz soak bench bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
+.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -61,7 +61,16 @@ images: ## container images from our own binaries, with no registry
 deb: ## a Debian package
 	@compose/deb
 
-bench: bench-door bench-routing bench-rotation bench-models bench-tokenizers bench-plugins ## every benchmark, one after the other
+bench: bench-door bench-routing bench-rotation bench-engine bench-models bench-tokenizers bench-plugins ## every benchmark, one after the other
+
+bench-engine: build ## our worker beside llama.cpp, which it builds first (half an hour of one core; JOBS=N)
+	-worker/bench/llama
+	$(GO) build -o bin/bench-engine ./worker/bench/engine
+	bin/bench-engine
+
+bench-engine-short: build
+	$(GO) build -o bin/bench-engine ./worker/bench/engine
+	bin/bench-engine -short
 
 bench-models: ## load, prompt and token of every family at one shape
 	$(GO) test ./worker/model -run '^$$' -bench Models -benchtime 3x

@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"strconv"
 	"time"
 
@@ -22,6 +25,13 @@ func (m *measured) alone() error {
 		return err
 	}
 	defer o.backend.Close()
+	if m.profile != "" {
+		end, err := profile(m.profile + "-" + m.shape.Name + "-" + m.name)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	var prompt, decode, theirPrompt, theirDecode []float64
 	for range m.rounds {
 		p, d, err := o.measure(m.prompt, m.generate)
@@ -48,6 +58,21 @@ func (m *measured) alone() error {
 	m.table.add(line{name: fmt.Sprintf("%s pp%d", m.name, m.prompt), unit: "t/s", ours: pp, theirs: median(theirPrompt), ratio: over(pp, median(theirPrompt)), goal: map[bool]string{true: "1.5", false: "5 (with AMX)"}[m.four],
 		beside: fmt.Sprintf("%.0f %% of the kernel's peak (goal 35 %%)", 100*pp*o.operations/peak)})
 	return nil
+}
+
+// profile writes down where the time goes until end is called.
+func profile(path string) (end func(), err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}, nil
 }
 
 // ours is our engine with a model loaded.

@@ -44,6 +44,7 @@ func main() {
 	flag.IntVar(&c.streams, "streams", 16, "concurrent streams")
 	flag.IntVar(&c.rounds, "rounds", 5, "turns; the median counts")
 	flag.IntVar(&c.pairs, "pairs", 9, "turns of two workers against one")
+	flag.StringVar(&c.profile, "profile", "", "write CPU profiles of ours alone to this name plus the form, for go tool pprof -top")
 	flag.StringVar(&c.only, "only", "", "parts: alone,streams,pair,start; empty: all")
 	flag.Parse()
 	if *short {
@@ -55,7 +56,7 @@ func main() {
 }
 
 type config struct {
-	llama, worker, dir, level, only            string
+	llama, worker, dir, level, only, profile            string
 	threads, prompt, generate, streams, rounds int
 	pairs                                      int
 	read                                       float64 // bytes a second of a bare loop on all threads

@@ -10,7 +10,7 @@ import (
 // together compares concurrent streams through both HTTP servers.
 func (m *measured) together() error {
 	cache := filepath.Join(m.dir, "cache")
-	o, err := m.ourServer(m.dir, cache)
+	o, err := m.ourServer(m.dir, m.flag, cache)
 	if err != nil {
 		return err
 	}
@@ -53,14 +53,14 @@ func (m *measured) starts() error {
 	var packed, cached, file, theirs []float64
 	why := error(nil) // our worker did not take the GGUF file
 	for range m.rounds {
-		s, err := m.ourServer(m.dir, "off")
+		s, err := m.ourServer(m.dir, m.flag, "off")
 		if err != nil {
 			return err
 		}
 		s.stop()
 		packed = append(packed, s.ready.Seconds())
 		for i := range 2 { // the first makes the file
-			if s, err = m.ourServer(m.dir, cache); err != nil {
+			if s, err = m.ourServer(m.dir, m.flag, cache); err != nil {
 				return err
 			}
 			s.stop()
@@ -69,7 +69,7 @@ func (m *measured) starts() error {
 			}
 		}
 		if why == nil {
-			if s, err = m.ourServer(m.gguf, "off"); err == nil {
+			if s, err = m.ourServer(m.gguf, "auto", "off"); err == nil {
 				s.stop()
 				file = append(file, s.ready.Seconds())
 			}
