@@ -18,6 +18,7 @@ import (
 	"github.com/docker/docker/client"
 	"github.com/docker/docker/pkg/stdcopy"
 
+	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 )
 
@@ -158,7 +159,7 @@ func (d *Driver) agree(ctx context.Context) error {
 
 // Name is what a worker's container is called.
 func Name(spec driver.Spec) string {
-	if _, err := strconv.Atoi(spec.Name); err == nil {
+	if _, err := strconv.Atoi(spec.Name); err == nil || spec.Name == core.Relief {
 		return "roundhouse-" + spec.Pool + "-" + spec.Name
 	}
 	return spec.Name
