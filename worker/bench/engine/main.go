@@ -56,7 +56,7 @@ func main() {
 }
 
 type config struct {
-	llama, worker, dir, level, only, profile            string
+	llama, worker, dir, level, only, profile   string
 	threads, prompt, generate, streams, rounds int
 	pairs                                      int
 	read                                       float64 // bytes a second of a bare loop on all threads
