@@ -21,11 +21,12 @@ func caches(getenv func(string) string) []string {
 	return nil
 }
 
-// findModel resolves --model: a folder, or a name in the local cache.
+// findModel resolves --model: a folder, a GGUF file, or a name in the local
+// cache.
 func findModel(name string, caches []string) (string, error) {
 	if st, err := os.Stat(name); err == nil {
-		if !st.IsDir() {
-			return "", fmt.Errorf("--model %s is a file; want the model's folder", name)
+		if !st.IsDir() && filepath.Ext(name) != ".gguf" {
+			return "", fmt.Errorf("--model %s is a file; want the model's folder, or a file *.gguf", name)
 		}
 		return name, nil
 	}

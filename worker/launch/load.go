@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"time"
 
+	"roundhouse/worker/gguf"
 	"roundhouse/worker/template"
 	"roundhouse/worker/tokenizer"
 )
@@ -69,17 +71,47 @@ func loadWords(fsys fs.FS, name, override string) (words, error) {
 	if w.source, err = templateSource(fsys, c.Template, override); err != nil {
 		return w, fmt.Errorf("%s: %w", name, err)
 	}
+	return w, w.parse(name)
+}
+
+// parse makes the template ready, if there is one.
+func (w *words) parse(name string) error {
 	if w.source == "" {
-		return w, nil
+		return nil
 	}
 	t, err := template.Parse(w.source)
 	if err != nil {
-		return w, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	w.template = func(vars map[string]any) ([]tokenizer.Segment, error) {
 		return t.Render(vars, template.Limits{Now: time.Now()})
 	}
-	return w, nil
+	return nil
+}
+
+// loadGGUFWords reads the tokenizer and the chat template of a GGUF file.
+func loadGGUFWords(f *gguf.File, name, override string) (w words, err error) {
+	if w.tokenizer, err = tokenizer.LoadGGUF(f); err != nil {
+		return w, fmt.Errorf("%s: %w", name, err)
+	}
+	for key, at := range map[string]*string{"bos": &w.bos, "eos": &w.eos} {
+		id, err := f.Int("tokenizer.ggml."+key+"_token_id", -1)
+		if err != nil {
+			return w, fmt.Errorf("%s: %w", name, err)
+		}
+		if id >= 0 {
+			*at = w.tokenizer.Token(int32(min(id, math.MaxInt32)))
+		}
+	}
+	if override != "" {
+		w.source, err = templateSource(nil, nil, override)
+	} else {
+		w.source, err = f.String("tokenizer.chat_template")
+	}
+	if err != nil {
+		return w, fmt.Errorf("%s: %w", name, err)
+	}
+	return w, w.parse(name)
 }
 
 // templateSource finds the chat template: --chat-template, a file of its own,

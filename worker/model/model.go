@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,9 +27,15 @@ type Model struct {
 	wideHead bool            // see WideHead
 }
 
-// Open reads a model's folder, and maps its weight files. It fails if the
-// architecture is not in the table, or a weight is missing or misshaped.
+// Open reads a model's folder, or one GGUF file, and maps the weight files. It
+// fails if the architecture is not in the table, or a weight is missing or
+// misshaped.
 func Open(dir string) (*Model, error) {
+	if filepath.Ext(dir) == ".gguf" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return OpenGGUF(dir)
+		}
+	}
 	m, err := open(os.DirFS(dir), func() (*weights.Set, error) { return weights.Open(dir) })
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", dir, err)
