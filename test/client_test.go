@@ -3,49 +3,80 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"roundhouse/worker/workertest"
 )
 
-// client runs a client program against two workers of the demonstration model;
-// it ends with "ok" when every one of its assertions held. installed is what
-// `make test` brings in for it.
-func client(t *testing.T, installed string, argv ...string) {
-	t.Helper()
-	if _, err := os.Stat(installed); err != nil {
-		t.Skipf("%s is not there; `make test` installs it", installed)
+// embedder is a pool of one worker with a model that embeds. %q is its folder.
+const embedder = `
+pool "embed" {
+  driver  = "process"
+  devices = "cpu"
+  workers = 1
+  engine {
+    model             = %q
+    served_model_name = ["embedder"]
+  }
+}
+`
+
+// demoTokens is the size of the demonstration model's vocabulary.
+const demoTokens = 1536
+
+// TestClients drives a door, two workers of the demonstration model and one
+// that embeds with the clients that users have. Each is a program that ends
+// with "ok" when every one of its assertions held.
+func TestClients(t *testing.T) {
+	folder := t.TempDir()
+	if err := workertest.WriteFolder(folder, "../worker/model/testdata/qwen3_embed.json", demoTokens); err != nil {
+		t.Fatal(err)
 	}
-	s := start(t, strings.Replace(twoWorkers, "%s", "", 1))
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "BASE_URL="+s.Door+"/v1", "MODEL=roundhouse-demo")
+	s := start(t, strings.Replace(twoWorkers, "%s", `"--enable-auto-tool-choice", "--tool-call-parser", "hermes"`, 1)+fmt.Sprintf(embedder, folder))
+	for _, program := range []string{"openai_client.py", "langchain_client.py", "anthropic_client.py", "openai_client.mjs", "aisdk_client.mjs"} {
+		t.Run(program, func(t *testing.T) { client(t, s, program) })
+	}
+}
+
+// client runs one program.
+func client(t *testing.T, s *system, program string) {
+	var cmd *exec.Cmd
+	if strings.HasSuffix(program, ".py") {
+		python := "../build/clients/python/bin/python"
+		installed(t, python)
+		cmd = exec.Command(python, "clients/python/"+program)
+	} else {
+		// Node finds its packages beside the program that it runs, so the program
+		// is run as a copy in the folder where they were installed.
+		home := "../build/clients/node"
+		installed(t, filepath.Join(home, "node_modules"))
+		text, err := os.ReadFile("clients/node/" + program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := filepath.Join(home, program)
+		if err := os.WriteFile(copied, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd = exec.Command("node", copied)
+	}
+	cmd.Env = append(os.Environ(), "BASE_URL="+s.Door+"/v1", "MODEL=roundhouse-demo", "EMBEDDER=embedder")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "ok") {
-		t.Fatalf("%v: %v", argv, err)
+		t.Fatalf("%v: %v", cmd.Args, err)
 	}
 }
 
-func TestClientOpenAIPython(t *testing.T) {
-	python := "../build/clients/python/bin/python"
-	client(t, python, python, "clients/python/openai_client.py")
-}
-
-// Node finds its packages beside the program that it runs, so the program is
-// run as a copy in the folder where they were installed.
-func TestClientOpenAINode(t *testing.T) {
-	home := "../build/clients/node"
-	program, err := os.ReadFile("clients/node/openai_client.mjs")
-	if err != nil {
-		t.Fatal(err)
+// installed skips a test whose client is not there.
+func installed(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("%s is not there; `make test` installs it", path)
 	}
-	copied := filepath.Join(home, "openai_client.mjs")
-	if _, err := os.Stat(home); err == nil {
-		if err := os.WriteFile(copied, program, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	client(t, filepath.Join(home, "node_modules", "openai"), "node", copied)
 }

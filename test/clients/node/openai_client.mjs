@@ -1,6 +1,6 @@
 // Drives a door with openai-node, as its users would.
 //
-//   BASE_URL=http://127.0.0.1:8000/v1 MODEL=roundhouse-demo node openai_client.mjs
+//   BASE_URL=http://127.0.0.1:8000/v1 MODEL=roundhouse-demo EMBEDDER=embedder node openai_client.mjs
 //
 // Ends with "ok" and status 0, or with the assertion that did not hold.
 
@@ -63,6 +63,52 @@ async function completion() {
   assert.ok(answer.usage.completion_tokens <= 4);
 }
 
+const number = { type: "integer", minimum: 0, maximum: 99 };
+const schema = { type: "object", properties: { a: number, b: number }, required: ["a", "b"], additionalProperties: false };
+
+async function tools() {
+  const asked = {
+    model,
+    temperature: 0,
+    max_tokens: 100,
+    messages: [{ role: "user", content: "What is 23 + 45?" }],
+    tools: [{ type: "function", function: { name: "add", parameters: schema } }],
+    tool_choice: { type: "function", function: { name: "add" } },
+  };
+  const whole = await client.chat.completions.create(asked);
+  const call = whole.choices[0].message.tool_calls[0];
+  assert.deepEqual(Object.keys(JSON.parse(call.function.arguments)).sort(), ["a", "b"]);
+  const streamed = await client.chat.completions.stream(asked).finalChatCompletion();
+  assert.equal(streamed.choices[0].message.tool_calls[0].function.arguments, call.function.arguments);
+}
+
+async function structured() {
+  const answer = await client.chat.completions.create({
+    model,
+    temperature: 0,
+    max_tokens: 100,
+    messages: [{ role: "user", content: "Which numbers?" }],
+    response_format: { type: "json_schema", json_schema: { name: "pair", strict: true, schema } },
+  });
+  assert.deepEqual(Object.keys(JSON.parse(answer.choices[0].message.content)).sort(), ["a", "b"]);
+}
+
+async function responses() {
+  const answer = await client.responses.create({ model, temperature: 0, input: "Count from 2 to 9 by 1." });
+  assert.deepEqual(numbers(answer.output_text), range(2, 9));
+  let text = "";
+  for await (const event of await client.responses.create({ model, temperature: 0, stream: true, input: "Count from 2 to 9 by 1." })) {
+    if (event.type === "response.output_text.delta") text += event.delta;
+  }
+  assert.equal(text, answer.output_text);
+}
+
+async function embeddings() {
+  const { data } = await client.embeddings.create({ model: process.env.EMBEDDER, input: ["one", "two three", "one"] });
+  assert.deepEqual(data[0].embedding, data[2].embedding);
+  assert.notDeepEqual(data[0].embedding, data[1].embedding);
+}
+
 async function models() {
   const ids = [];
   for await (const m of client.models.list()) ids.push(m.id);
@@ -80,7 +126,7 @@ async function errors() {
   );
 }
 
-for (const step of [chat, stream, leave, completion, models, errors]) {
+for (const step of [chat, stream, leave, completion, tools, structured, responses, embeddings, models, errors]) {
   await step();
   console.log("passed:", step.name);
 }

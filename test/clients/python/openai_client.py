@@ -1,13 +1,15 @@
 """Drives a door with openai-python, as its users would.
 
-    BASE_URL=http://127.0.0.1:8000/v1 MODEL=roundhouse-demo python openai_client.py
+    BASE_URL=http://127.0.0.1:8000/v1 MODEL=roundhouse-demo EMBEDDER=embedder python openai_client.py
 
 Ends with "ok" and status 0, or with the assertion that did not hold.
 """
 
+import json
 import os
 
 import openai
+from pydantic import BaseModel
 
 client = openai.OpenAI(base_url=os.environ["BASE_URL"], api_key="none", max_retries=0, timeout=60)
 model = os.environ["MODEL"]
@@ -102,6 +104,71 @@ def models() -> None:
     assert client.models.retrieve(model).id == model
 
 
+class Person(BaseModel):
+    name: str
+    age: int
+    cat: bool
+
+
+number = {"type": "integer", "minimum": 0, "maximum": 99}
+schema = {"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"], "additionalProperties": False}
+question = {"role": "user", "content": "What is 23 + 45?"}
+
+
+def tools() -> None:
+    add = {"type": "function", "function": {"name": "add", "parameters": schema}}
+    asked = {"model": model, "temperature": 0, "max_tokens": 100, "messages": [question], "tools": [add], "tool_choice": "required"}
+    answer = client.chat.completions.create(**asked).choices[0]
+    assert answer.finish_reason == "tool_calls" and answer.message.tool_calls[0].function.name == "add", answer
+    call = answer.message.tool_calls[0]
+    assert sorted(json.loads(call.function.arguments)) == ["a", "b"], call
+    events = list(client.chat.completions.create(stream=True, **asked))
+    pieces = [t for e in events for c in e.choices for t in c.delta.tool_calls or [] if t.index == 0]
+    assert "".join(p.function.arguments or "" for p in pieces) == call.function.arguments, pieces
+    assert [p.function.name for p in pieces if p.function.name] == ["add"], pieces
+    turns = [question, answer.message, {"role": "tool", "tool_call_id": call.id, "content": "68"}]
+    after = client.chat.completions.create(model=model, temperature=0, messages=turns, tools=[add], max_tokens=20)
+    assert after.choices[0].message.role == "assistant", after
+
+
+def structured() -> None:
+    answer = client.chat.completions.parse(
+        model=model, temperature=0, max_tokens=200, messages=[{"role": "user", "content": "Who is it?"}], response_format=Person
+    )
+    assert isinstance(answer.choices[0].message.parsed, Person), answer
+    with client.chat.completions.stream(
+        model=model, temperature=0, max_tokens=200, messages=[{"role": "user", "content": "Who is it?"}], response_format=Person
+    ) as stream:
+        final = stream.get_final_completion()
+    assert final.choices[0].message.parsed == answer.choices[0].message.parsed, final
+
+
+def responses() -> None:
+    add = {"type": "function", "name": "add", "parameters": schema, "strict": True}
+    plain = client.responses.create(model=model, temperature=0, input=count(2, 9))
+    assert numbers(plain.output_text) == list(range(2, 10)) and plain.status == "completed", plain
+    with client.responses.stream(model=model, temperature=0, input=count(2, 9)) as stream:
+        assert stream.get_final_response().output_text == plain.output_text
+    asked = {"model": model, "temperature": 0, "max_output_tokens": 100, "tools": [add], "tool_choice": "required"}
+    calls = [i for i in client.responses.create(input=[question], **asked).output if i.type == "function_call"]
+    assert calls and calls[0].name == "add" and sorted(json.loads(calls[0].arguments)) == ["a", "b"], calls
+    with client.responses.stream(input=[question], **asked) as stream:
+        streamed = [i for i in stream.get_final_response().output if i.type == "function_call"]
+    assert [c.arguments for c in streamed] == [c.arguments for c in calls], streamed
+    output = {"type": "function_call_output", "call_id": calls[0].call_id, "output": "68"}
+    after = client.responses.create(model=model, temperature=0, max_output_tokens=20, input=[question, calls[0], output])
+    assert after.output[0].type == "message", after
+    parsed = client.responses.parse(model=model, temperature=0, max_output_tokens=200, input="Who is it?", text_format=Person)
+    assert isinstance(parsed.output_parsed, Person), parsed
+
+
+def embeddings() -> None:
+    for form in ("float", "base64"):
+        rows = client.embeddings.create(model=os.environ["EMBEDDER"], input=["one", "two three", "one"], encoding_format=form).data
+        assert [r.index for r in rows] == [0, 1, 2], rows
+        assert rows[0].embedding == rows[2].embedding != rows[1].embedding, rows
+
+
 def errors() -> None:
     try:
         client.chat.completions.create(model="no-such-model", messages=[{"role": "user", "content": "x"}])
@@ -122,7 +189,7 @@ def errors() -> None:
 
 
 if __name__ == "__main__":
-    for step in (chat, stream, stream_without_usage, completion, seeds, stop_string, several, models, errors):
+    for step in (chat, stream, stream_without_usage, completion, seeds, stop_string, several, tools, structured, responses, embeddings, models, errors):
         step()
         print("passed:", step.__name__)
     print("ok")
