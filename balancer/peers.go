@@ -51,7 +51,8 @@ type way struct {
 	token  string
 	client *http.Client
 	busy   bool
-	self   bool // it is this door, under another name
+	self   bool      // it is this door, under another name
+	rest   time.Time // it did not take what it was told; nothing is tried until then
 }
 
 func newWay(base, socket, token string) *way {
@@ -190,7 +191,7 @@ func (d *Door) tellAll(last bool) {
 	p.mu.Lock()
 	var idle []*way
 	for _, w := range p.ways {
-		if (!w.busy || last) && !w.self {
+		if (!w.busy || last) && !w.self && time.Now().After(w.rest) {
 			w.busy = true
 			idle = append(idle, w)
 		}
@@ -209,7 +210,9 @@ func (d *Door) tellAll(last bool) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			w.busy = false
-			w.self = err == nil && ack.Door == d.id
+			if w.self = err == nil && ack.Door == d.id; err != nil {
+				w.rest = time.Now().Add(lookEvery)
+			}
 		})
 	}
 	if last {

@@ -1,63 +1,18 @@
 package supervisor
 
 import (
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"os"
-	"strings"
 
+	"roundhouse/balancer/control"
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
 )
 
-// listenAdmin takes the admin API's address. Off the loopback and without a
-// token it is refused: whoever reaches it can stop everything.
-func listenAdmin(cfg configs.Admin) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(cfg.Listen, "unix://"); ok {
-		return listenUnix(path)
-	}
-	l, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("admin.listen: %w", err)
-	}
-	if addr := l.Addr().(*net.TCPAddr); !addr.IP.IsLoopback() && cfg.Token == "" {
-		l.Close()
-		return nil, fmt.Errorf("admin.listen: %s can be reached from other machines; set admin.token, or listen on 127.0.0.1", cfg.Listen)
-	}
-	return l, nil
-}
-
-// listenUnix listens on a socket that its owner alone may use. One that a dead
-// supervisor left behind is taken away first.
-func listenUnix(path string) (net.Listener, error) {
-	if c, err := net.Dial("unix", path); err == nil {
-		c.Close()
-		return nil, fmt.Errorf("admin.listen: another program answers on %s", path)
-	}
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode().Type() != os.ModeSocket {
-			return nil, fmt.Errorf("admin.listen: %s exists and is no socket", path)
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("admin.listen: %w", err)
-		}
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("admin.listen: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("admin.listen: %w", err)
-	}
-	return l, nil
-}
+func listenAdmin(cfg configs.Admin) (net.Listener, error) { return control.ListenAdmin(cfg) }
 
 // handler is the admin API.
 func (s *Supervisor) handler() http.Handler {
@@ -81,64 +36,11 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("POST /api/pools/{pool}/{verb}", s.answer(s.commandPool))
 	mux.HandleFunc("POST /api/upgrade", s.upgrade)
 	mux.HandleFunc("POST /api/schedule", s.answer(s.commandSchedule))
-	return s.guard(mux)
-}
-
-// guard turns away whoever may not ask: without the token, from a page of
-// another origin, or by a name that somebody has pointed at this address.
-func (s *Supervisor) guard(next http.Handler) http.Handler {
-	cfg := s.options.Config.Admin
-	unix := strings.HasPrefix(cfg.Listen, "unix://")
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !unix && !hostAllowed(r.Host, cfg.Listen):
-			fail(w, http.StatusForbidden, "the Host header names neither this machine nor admin.listen")
-		case !unix && !originAllowed(r.Header.Get("Origin"), r.Host):
-			fail(w, http.StatusForbidden, "requests from pages of another origin are refused")
-		case cfg.Token != "" && !tokenRight(r.Header.Get("Authorization"), cfg.Token.Reveal()):
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			fail(w, http.StatusUnauthorized, "the admin API asks for admin.token as a bearer token")
-		default:
-			r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
-			next.ServeHTTP(w, r)
-		}
-	})
-}
-
-// hostAllowed takes addresses, localhost and the configured name; any other
-// name may be one that an attacker's DNS points here.
-func hostAllowed(host, listen string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	name = strings.Trim(name, "[]")
-	if _, err := netip.ParseAddr(name); err == nil || strings.EqualFold(name, "localhost") {
-		return true
-	}
-	configured, _, err := net.SplitHostPort(listen)
-	return err == nil && configured != "" && strings.EqualFold(name, configured)
-}
-
-func originAllowed(origin, host string) bool {
-	if origin == "" {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
-}
-
-func tokenRight(header, token string) bool {
-	got, ok := strings.CutPrefix(header, "Bearer ")
-	return ok && subtle.ConstantTimeCompare([]byte(got), []byte(token)) == 1
+	return control.Guard(s.options.Config.Admin, mux)
 }
 
 // fail answers with an error in words.
-func fail(w http.ResponseWriter, status int, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": message, "code": status}}) // the asker may be gone
-}
+func fail(w http.ResponseWriter, status int, message string) { control.Fail(w, status, message) }
 
 // answer has the loop make an answer, and sends it as JSON.
 func (s *Supervisor) answer(f func(*http.Request) (any, error)) http.HandlerFunc {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,7 @@ import (
 	"roundhouse/balancer"
 	"roundhouse/balancer/control"
 	"roundhouse/configs"
+	"roundhouse/supervisor"
 	"roundhouse/worker/api"
 )
 
@@ -34,7 +37,10 @@ func balanceCommand(c *console) *cobra.Command {
 		Use:   "balance",
 		Short: "Run the door alone, in front of workers that run elsewhere",
 		Long: `Run the door alone, in front of the static workers of a configuration, or of
-what a supervisor (roundhouse supervise) says over the private socket.`,
+what a supervisor (roundhouse supervise) says over the private socket.
+
+With a configuration it has an admin API of its own: ps, explain, drain,
+undrain, reload and the list of what is in flight work against it.`,
 		GroupID: groupRun,
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.balance(cmd.Context(), f) },
@@ -64,6 +70,7 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		}
 		set := staticSet(cfg)
 		o.Set = &set
+		o.PeerToken = cfg.Admin.Token.Reveal()
 	} else if f.socket == "" {
 		return usageError("-c FILE is missing: which configuration? Or --socket PATH, for a supervisor")
 	}
@@ -86,10 +93,70 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.file != "" {
-		fmt.Fprintf(c.out, "The door listens at http://%s\n", d.Listen())
+	if f.file != "" && f.socket == "" {
+		where, err := c.serveAdmin(d, f, cfg)
+		if err != nil {
+			return errors.Join(err, o.Listener.Close())
+		}
+		fmt.Fprintf(c.out, "The door listens at http://%s; admin API at %s\n", d.Listen(), where)
 	}
 	return runDoor(ctx, d)
+}
+
+// serveAdmin opens the admin API of a door that runs alone.
+func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Config) (where string, err error) {
+	l, err := control.ListenAdmin(cfg.Admin)
+	if err != nil {
+		return "", err
+	}
+	var mu sync.Mutex
+	d.ServeAdmin(l, balancer.Admin{
+		Config: cfg.Admin,
+		Shown: func() any {
+			mu.Lock()
+			defer mu.Unlock()
+			return cfg.Redacted()
+		},
+		Reload: func() ([]string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			next, err := c.load(f.file)
+			if err != nil {
+				return nil, err
+			}
+			if err := replaceable(cfg, next); err != nil {
+				return nil, err
+			}
+			changes := supervisor.Changes(cfg, next)
+			set := staticSet(next)
+			if err := d.Change(func(now *control.WorkerSet) error {
+				set.Version = now.Version
+				*now = set
+				return nil
+			}); err != nil {
+				return nil, err
+			}
+			cfg = next
+			return changes, nil
+		},
+	})
+	if l.Addr().Network() == "unix" {
+		return cfg.Admin.Listen, nil
+	}
+	return "http://" + l.Addr().String(), nil
+}
+
+// replaceable refuses what a running door cannot take up.
+func replaceable(old, next *configs.Config) error {
+	switch {
+	case old.Door.Listen != next.Door.Listen:
+		return errors.New("door.listen has changed; that needs a restart")
+	case old.Admin != next.Admin:
+		return errors.New("admin has changed; that needs a restart")
+	case old.Log != next.Log:
+		return errors.New("log has changed; that needs a restart")
+	}
+	return nil
 }
 
 func runDoor(ctx context.Context, d *balancer.Door) error {

@@ -64,7 +64,7 @@ func (c *console) printPS(top poolsAnswer, pools []poolAnswer, workers workersAn
 	t := newTable(c.out)
 	t.row("DOOR", "LISTEN", "STREAMS", "QUEUED", "VERSION")
 	t.row(door.State, orDash(door.Listen), door.Streams, door.Queued, orDash(door.Version))
-	if supervisor.State != "ready" {
+	if supervisor.State != "ready" && supervisor.State != "" { // none: the door runs alone
 		t.row("")
 		t.row("the supervisor: " + supervisor.State)
 	}

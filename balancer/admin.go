@@ -1,0 +1,242 @@
+package balancer
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/configs"
+)
+
+// Admin is the admin API of a door that no supervisor speaks for.
+type Admin struct {
+	Config configs.Admin
+	// Reload takes the configuration anew and says what changed. Nil: there is
+	// nothing to take.
+	Reload func() (changes []string, err error)
+	// Shown is the configuration without its secrets.
+	Shown func() any
+}
+
+// ServeAdmin serves the door's own admin API until the door ends. Call it
+// before Run.
+func (d *Door) ServeAdmin(l net.Listener, a Admin) {
+	s := &http.Server{Handler: d.adminHandler(a), ReadHeaderTimeout: 10 * time.Second}
+	d.wg.Add(2)
+	go func() {
+		defer d.wg.Done()
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			d.log.Error("the admin API has ended", "error", err.Error())
+		}
+	}()
+	go func() {
+		defer d.wg.Done()
+		<-d.ctx.Done()
+		s.Close()
+	}()
+}
+
+// adminHandler is the part of the admin API that a door answers by itself.
+func (d *Door) adminHandler(a Admin) http.Handler {
+	m := http.NewServeMux()
+	private := http.StripPrefix("/api", d.Private())
+	for _, same := range []string{"GET /api/requests", "GET /api/queue", "DELETE /api/requests/{id}", "GET /api/decisions/{id}", "GET /api/plugins", "PUT /api/totals"} {
+		m.Handle(same, private)
+	}
+	m.Handle("GET /metrics", d.Private())
+	m.HandleFunc("GET /api/workers", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.workersShown()) })
+	m.HandleFunc("GET /api/pools", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.poolsShown()) })
+	m.HandleFunc("GET /api/version", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"schema": 1, "version": d.opts.Build, "door": d.opts.Build, "pid": os.Getpid()})
+	})
+	m.HandleFunc("GET /api/config", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.Shown()) })
+	m.HandleFunc("POST /api/reload", func(w http.ResponseWriter, _ *http.Request) {
+		if a.Reload == nil {
+			control.Fail(w, http.StatusConflict, "there is no file to reload")
+			return
+		}
+		changes, err := a.Reload()
+		if err != nil {
+			control.Fail(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		answer(w, map[string]any{"schema": 1, "changes": changes})
+	})
+	m.HandleFunc("POST /api/workers/{pool}/{name}/{verb}", d.commandWorker)
+	m.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
+		control.Fail(w, http.StatusNotFound, "this door runs alone: what starts, stops and turns workers is a supervisor's")
+	})
+	return control.Guard(a.Config, m)
+}
+
+// commandWorker drains a worker and puts it back. What else there is to do with
+// one needs a supervisor.
+func (d *Door) commandWorker(w http.ResponseWriter, r *http.Request) {
+	id, verb := r.PathValue("pool")+"/"+r.PathValue("name"), r.PathValue("verb")
+	state := map[string]string{"drain": "draining", "undrain": "ready"}[verb]
+	if state == "" {
+		control.Fail(w, http.StatusNotFound, "this door runs alone: it can drain and undrain a worker; to "+verb+" one takes a supervisor")
+		return
+	}
+	var body struct {
+		Timeout configs.Duration `json:"timeout"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil && r.ContentLength > 0 {
+		control.Fail(w, http.StatusBadRequest, "the body is not JSON: "+err.Error())
+		return
+	}
+	err := d.Change(func(set *control.WorkerSet) error {
+		for i := range set.Pools {
+			for j := range set.Pools[i].Workers {
+				c := &set.Pools[i].Workers[j]
+				if set.Pools[i].Name+"/"+c.Name != id {
+					continue
+				}
+				c.State, c.Reason, c.Deadline = state, "", nil
+				if state == "draining" {
+					c.Reason = "operator"
+					if body.Timeout > 0 {
+						until := time.Now().Add(time.Duration(body.Timeout))
+						c.Deadline = &until
+					}
+				}
+				return nil
+			}
+		}
+		return errNoWorker
+	})
+	switch {
+	case errors.Is(err, errNoWorker):
+		control.Fail(w, http.StatusNotFound, "there is no worker "+id)
+	case err != nil:
+		control.Fail(w, http.StatusConflict, err.Error())
+	default:
+		answer(w, map[string]any{"schema": 1, "worker": id, "state": state})
+	}
+}
+
+var errNoWorker = errors.New("there is no such worker")
+
+// Change puts a changed copy of the worker set in force, for a door that no
+// supervisor speaks for.
+func (d *Door) Change(change func(*control.WorkerSet) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	set := d.current().set
+	if set.Epoch != 0 {
+		return errEpoch
+	}
+	set.Pools = append([]control.Pool(nil), set.Pools...)
+	for i := range set.Pools {
+		set.Pools[i].Workers = append([]control.Worker(nil), set.Pools[i].Workers...)
+	}
+	if err := change(&set); err != nil {
+		return err
+	}
+	set.Version++
+	set.Door = filled(set.Door)
+	return d.apply(set)
+}
+
+// The shapes of GET /api/workers and GET /api/pools, as a supervisor shows
+// them. Unknown is null, never 0 or absent.
+type (
+	workerShown struct {
+		ID         string           `json:"id"`
+		Pool       string           `json:"pool"`
+		Name       string           `json:"name"`
+		Driver     string           `json:"driver"`
+		State      string           `json:"state"`
+		Reason     *string          `json:"reason"`
+		Since      time.Time        `json:"since"`
+		URL        *string          `json:"url"`
+		Models     []string         `json:"models"`
+		KV         control.KV       `json:"kv"`
+		Requests   control.Requests `json:"requests"`
+		Drain      *drainShown      `json:"drain"`
+		NextTry    *time.Time       `json:"next_try"`
+		LastError  *string          `json:"last_error"`
+		Restarts   int              `json:"restarts"`
+		Generation uint64           `json:"generation"`
+		Started    *time.Time       `json:"started"`
+		Version    *string          `json:"version"`
+		Place      placeShown       `json:"place"`
+	}
+
+	drainShown struct {
+		Deadline *time.Time `json:"deadline"`
+	}
+
+	// placeShown is all unknown: a door does not know where a worker runs.
+	placeShown struct {
+		PID       *int     `json:"pid"`
+		Container *string  `json:"container"`
+		Image     *string  `json:"image"`
+		GPUs      []string `json:"gpus"`
+		NUMA      []int    `json:"numa"`
+		CPUs      *string  `json:"cpus"`
+	}
+
+	poolShown struct {
+		Name     string        `json:"name"`
+		Policy   string        `json:"policy"`
+		Desired  int           `json:"desired"`
+		Ready    int           `json:"ready"`
+		Rotation rotationShown `json:"rotation"`
+	}
+
+	rotationShown struct {
+		State      string     `json:"state"`
+		Next       *time.Time `json:"next"`
+		Last       *time.Time `json:"last"`
+		LastResult *string    `json:"last_result"`
+	}
+)
+
+func known(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func (d *Door) workersShown() any {
+	v := d.current()
+	out := []workerShown{}
+	for _, w := range v.workers {
+		s := w.view(d)
+		pool, name, _ := strings.Cut(w.id, "/")
+		shown := workerShown{ID: w.id, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: known(s.Reason), Since: s.Since.UTC(),
+			Models: s.Models, KV: s.KV, Requests: s.Requests, Generation: s.Generation, Place: placeShown{GPUs: []string{}, NUMA: []int{}}}
+		w.mu.Lock()
+		shown.URL = known(w.cfg.URL)
+		if w.cfg.State == "draining" {
+			shown.Drain = &drainShown{Deadline: w.cfg.Deadline}
+		}
+		w.mu.Unlock()
+		out = append(out, shown)
+	}
+	return map[string]any{"schema": 1, "at": time.Now().UTC(), "workers": out}
+}
+
+func (d *Door) poolsShown() any {
+	v, s := d.current(), d.State()
+	ready := map[string]int{}
+	for _, w := range s.Workers {
+		if pool, _, _ := strings.Cut(w.ID, "/"); w.State == "ready" {
+			ready[pool]++
+		}
+	}
+	pools := []poolShown{}
+	for _, p := range v.set.Pools {
+		pools = append(pools, poolShown{Name: p.Name, Policy: p.Policy, Desired: len(p.Workers), Ready: ready[p.Name], Rotation: rotationShown{State: "none"}})
+	}
+	return map[string]any{"schema": 1, "at": time.Now().UTC(), "pools": pools,
+		"door":       map[string]any{"state": s.Phase, "version": known(s.Build), "listen": known(s.Listen), "streams": s.Streams, "queued": s.Queued},
+		"supervisor": nil}
+}

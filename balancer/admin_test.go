@@ -1,0 +1,150 @@
+package balancer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"roundhouse/balancer"
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/sim"
+	"roundhouse/configs"
+)
+
+// TestAdmin asks a door's own admin API what an operator asks.
+func TestAdmin(t *testing.T) {
+	w := sim.New(sim.Options{Own: true})
+	w.Hang.Store(true)
+	r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) { s.Epoch = 0 })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("line 3: what is that?")
+	r.door.ServeAdmin(l, balancer.Admin{
+		Config: configs.Admin{Listen: l.Addr().String(), Token: "right"},
+		Shown:  func() any { return map[string]string{"shown": "yes"} },
+		Reload: func() ([]string, error) { return []string{"door.queue"}, broken },
+	})
+	ask := func(method, path string, header ...string) (int, string) {
+		req, err := http.NewRequest(method, "http://"+l.Addr().String()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer right")
+		for i := 0; i+1 < len(header); i += 2 {
+			if req.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+				req.Host = header[i+1]
+			}
+		}
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	f := func(name string, want int, holds, method, path string, header ...string) {
+		t.Helper()
+		if got, body := ask(method, path, header...); got != want || !strings.Contains(body, holds) {
+			t.Errorf("%s: got %d %s; want %d with %s", name, got, body, want, holds)
+		}
+	}
+	f("without the token", 401, "token", "GET", "/api/workers", "Authorization", "")
+	f("with a wrong one", 401, "token", "GET", "/api/workers", "Authorization", "Bearer wrong")
+	f("by another name", 403, "Host", "GET", "/api/workers", "Host", "evil.example")
+	f("from another page", 403, "origin", "GET", "/api/workers", "Origin", "http://evil.example")
+	f("workers", 200, `"workers":[{"id":"p/1","pool":"p","name":"1","driver":"static","state":"ready","reason":null`, "GET", "/api/workers")
+	f("pools", 200, `"ready":1`, "GET", "/api/pools")
+	f("version", 200, `"schema":1`, "GET", "/api/version")
+	f("configuration", 200, `"shown":"yes"`, "GET", "/api/config")
+	f("metrics", 200, "roundhouse_worker_state", "GET", "/metrics")
+	f("a reload that fails", 400, "line 3", "POST", "/api/reload")
+	broken = nil
+	f("a reload", 200, "door.queue", "POST", "/api/reload")
+	f("what needs a supervisor", 404, "supervisor", "POST", "/api/workers/p/1/stop")
+	f("what needs a supervisor", 404, "supervisor", "GET", "/api/rotations")
+	f("a worker that is not there", 404, "p/9", "POST", "/api/workers/p/9/drain")
+	done := make(chan int, 1)
+	go func() {
+		resp, _ := r.post("/v1/chat/completions", okBody, "x-request-id", "mine")
+		done <- resp.StatusCode
+	}()
+	r.until("the worker has it", func() bool { return w.Live.Load() == 1 })
+	f("in flight", 200, `"id":"mine"`, "GET", "/api/requests")
+	f("the queue", 200, `[]`, "GET", "/api/queue")
+	f("its decision", 200, `"chosen":"p/1"`, "GET", "/api/decisions/mine")
+	f("draining", 200, `"state":"draining"`, "POST", "/api/workers/p/1/drain")
+	f("it shows", 200, `"state":"draining","reason":"operator"`, "GET", "/api/workers")
+	f("back again", 200, `"state":"ready"`, "POST", "/api/workers/p/1/undrain")
+	f("a request that is not there", 404, "", "DELETE", "/api/requests/other")
+	f("cancel", 204, "", "DELETE", "/api/requests/mine")
+	if got := <-done; got != 499 {
+		t.Errorf("the request that was cancelled got %d", got)
+	}
+}
+
+// TestPeersByName lets doors that share no folder tell each other their totals
+// over their admin APIs.
+func TestPeersByName(t *testing.T) {
+	w := sim.New(sim.Options{Own: true})
+	startWorkers(t, w)
+	w.Hang.Store(true)
+	var admins, clients [2]net.Listener
+	var peers []string
+	for i := range admins {
+		var err [2]error
+		admins[i], err[0] = net.Listen("tcp", "127.0.0.1:0")
+		clients[i], err[1] = net.Listen("tcp", "127.0.0.1:0")
+		if err := errors.Join(err[:]...); err != nil {
+			t.Fatal(err)
+		}
+		peers = append(peers, admins[i].Addr().String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	var doors [2]*balancer.Door
+	for i := range doors {
+		set := setOf(nil, w)
+		set.Epoch, set.Door.Peers = 0, peers // itself among them
+		d, err := balancer.New(balancer.Options{ID: fmt.Sprint("door-", i), Listener: clients[i], Set: &set, PeerToken: "shared", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.ServeAdmin(admins[i], balancer.Admin{Config: configs.Admin{Listen: admins[i].Addr().String(), Token: "shared"}})
+		go func() { ended <- d.Run(ctx, ctx) }()
+		doors[i] = d
+	}
+	r := &rig{t: t}
+	r.until("both have reached the worker", func() bool {
+		return doors[0].State().Workers[0].Reached && doors[1].State().Workers[0].Reached
+	})
+	go func() {
+		resp, err := http.Post("http://"+clients[0].Addr().String()+"/v1/chat/completions", "application/json", strings.NewReader(okBody))
+		if err == nil {
+			resp.Body.Close()
+		}
+	}()
+	r.until("the other door knows", func() bool { return doors[1].State().Workers[0].Requests.Elsewhere == 1 })
+	if s := doors[0].State().Workers[0]; s.Requests.InFlight != 1 || s.Requests.Elsewhere != 0 {
+		b, err := json.Marshal(s)
+		t.Errorf("a door counts itself as another: %s %v", b, err)
+	}
+	cancel()
+	for range doors {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
