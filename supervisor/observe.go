@@ -87,9 +87,9 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 		if last.IsZero() {
 			last = p.began
 		}
-		seen.Down = !p.healthy && now.Sub(last) > downAfter && now.Sub(moving.since) > downAfter
+		seen.Down = !p.healthy && now.Sub(last) > s.options.DownAfter && now.Sub(moving.since) > s.options.DownAfter
 	}
-	seen.Hung = moving.busy && now.Sub(moving.since) > hungAfter
+	seen.Hung = moving.busy && now.Sub(moving.since) > s.options.HungAfter
 	return seen
 }
 

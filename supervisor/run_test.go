@@ -100,6 +100,7 @@ func optionsFor(cfg *configs.Config, path string, log *slog.Logger) Options {
 	return Options{
 		Config: cfg, Load: func() (*configs.Config, error) { return readConfig(path) }, Program: program, Worker: program,
 		Env: []string{"PATH=" + os.Getenv("PATH"), "FAKE_BUILD=" + testVersion()}, Version: testVersion(), File: path, Sysfs: "/sys", Proc: "/proc", Log: log,
+		Proven: 500 * time.Millisecond,
 	}
 }
 
@@ -241,7 +242,7 @@ func (b *bench) workers() []seen {
 // until polls what only other processes know.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
-	late := time.After(15 * time.Second)
+	late := time.After(40 * time.Second)
 	for !ok() {
 		select {
 		case <-late:

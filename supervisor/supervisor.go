@@ -49,6 +49,12 @@ type Options struct {
 	Plugins func() []any
 	// Notify is told every event; it must not wait. Nil: nobody is.
 	Notify func(journal.Event)
+	// DownAfter is how long a worker may leave its health unanswered, and HungAfter
+	// how long it may have requests and make no progress. Zero: 30 s and 2 min.
+	DownAfter, HungAfter time.Duration
+	// Proven is how long a new configuration must have been ready on one worker
+	// before the next gets it. Zero: 10 s.
+	Proven time.Duration
 	// LeaseWait is how long a door may obey another supervisor before this one
 	// ends. Zero: a minute, which is longer than any lease.
 	LeaseWait time.Duration
@@ -128,8 +134,10 @@ type failure struct {
 // starts: the journal's lock, the admin address, and the door's.
 func New(o Options) (*Supervisor, error) {
 	dir := o.Config.StateDir
-	if o.LeaseWait == 0 {
-		o.LeaseWait = time.Minute
+	for into, usual := range map[*time.Duration]time.Duration{&o.LeaseWait: time.Minute, &o.DownAfter: downAfter, &o.HungAfter: hungAfter, &o.Proven: 10 * time.Second} {
+		if *into == 0 {
+			*into = usual
+		}
 	}
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fmt.Errorf("state_dir: %w", err)
@@ -242,6 +250,9 @@ func (s *Supervisor) redraw(cfg *configs.Config) error {
 		return err
 	}
 	plan.file = cfg
+	for i := range plan.pools {
+		plan.pools[i].Proven = s.options.Proven
+	}
 	s.plan, s.tls = plan, s.doorTLS(cfg.Door.TLS)
 	for hash, spec := range plan.specs {
 		s.specs[hash] = spec

@@ -21,8 +21,11 @@ type Pool struct {
 	Drain    time.Duration
 	Ready    time.Duration
 	Grace    time.Duration // between the polite and the hard signal
-	Plan     *schedule.Plan
-	Canary   *Canary
+	// Proven is how long a new configuration must have been ready before it is
+	// taken for good and the next worker gets it.
+	Proven time.Duration
+	Plan   *schedule.Plan
+	Canary *Canary
 
 	// Surge has a rotation start one more worker before it takes any out.
 	Surge bool

@@ -61,6 +61,8 @@ func (s *step) relief(p *Pool, r *Rotation) bool {
 		return false
 	}
 	switch {
+	case w.Phase == Ready && w.Hash != w.Good: // not yet proven
+		return false
 	case w.Phase == Ready:
 		if strings.HasPrefix(r.Why, id) {
 			r.Waiting, r.Why = time.Time{}, ""

@@ -95,6 +95,7 @@ func (s *step) turn(p *Pool, r *Rotation) {
 		r.Current = "" // taken out of the configuration
 	case (w.Phase == Draining || w.Phase == Drained) && w.Then == ThenStart:
 	case w.Phase == Stopped && w.Then == ThenStart, w.Phase == Starting, w.Phase == Warming:
+	case w.Phase == Ready && w.Generation > r.From && w.Hash != w.Good: // not yet proven
 	case w.Phase == Ready && w.Generation > r.From && r.Back:
 		s.end(p, r, RolledBack, r.Reason)
 	case w.Phase == Ready && w.Generation > r.From:

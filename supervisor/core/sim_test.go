@@ -111,6 +111,7 @@ func newWorld(seed uint64) *world {
 		p := Pool{
 			Name: "p" + strconv.Itoa(i), MinReady: r.IntN(n), Drain: time.Duration(10+r.IntN(300)) * time.Second,
 			Ready: time.Duration(60+r.IntN(300)) * time.Second, Grace: 10 * time.Second, Plan: plan,
+			Proven: time.Duration(r.IntN(20)) * time.Second,
 		}
 		if r.IntN(3) == 0 {
 			p.AfterRequests = int64(500 + r.IntN(5000))

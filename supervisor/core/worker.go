@@ -30,7 +30,7 @@ func (s *step) worker(p *Pool, spec *Spec) {
 	case Warming:
 		s.warming(id, &w, p, spec)
 	case Ready:
-		s.ready(id, &w, p)
+		s.ready(id, &w, p, spec)
 	case Draining, Drained:
 		s.ending(id, &w, p.Grace)
 	case Stopped, Failed, Quarantined:
@@ -103,7 +103,10 @@ func (s *step) warming(id string, w *Worker, p *Pool, spec *Spec) {
 	case seen.WarmError != "":
 		s.failed(id, w, p, spec, "warm-up: "+seen.WarmError)
 	case seen.Warmed && seen.Acked && seen.Reached:
-		w.Failures, w.LastError, w.Good, w.Started, w.Deadline = 0, "", w.Hash, s.now, time.Time{}
+		w.Failures, w.LastError, w.Started, w.Deadline = 0, "", s.now, time.Time{}
+		if w.Good == "" {
+			w.Good = w.Hash // there is nothing to go back to
+		}
 		s.to(w, Ready, "")
 		s.event(p.Name, id, "ready", "generation %d", w.Generation)
 	case s.now.After(w.Deadline) && !seen.Warmed:
@@ -115,10 +118,18 @@ func (s *step) warming(id string, w *Worker, p *Pool, spec *Spec) {
 	}
 }
 
-func (s *step) ready(id string, w *Worker, p *Pool) {
+func (s *step) ready(id string, w *Worker, p *Pool, spec *Spec) {
 	seen := s.o.Workers[id]
 	if w.Crashes > 0 && s.now.Sub(w.Started) > settled {
 		w.Crashes = 0
+	}
+	ended := seen.Process == Exited || seen.Process == Absent
+	switch {
+	case w.Hash != w.Good && ended:
+		s.failed(id, w, p, spec, "ended soon after it was ready: "+seen.Exit)
+		return
+	case w.Hash != w.Good && s.now.Sub(w.Started) >= p.Proven:
+		w.Good = w.Hash
 	}
 	switch {
 	case seen.Process == Alive && seen.Generation != w.Generation:

@@ -46,6 +46,9 @@ type Journal struct {
 	db *bolt.DB
 	// SetAside names the damaged file that Open replaced; empty: none.
 	SetAside string
+	// Fault, where set, is asked before each write and again after it; its error
+	// is the write's. Tests have a disk fill up or the program die there.
+	Fault func(done bool) error
 }
 
 // Change writes or deletes one record.
@@ -156,7 +159,7 @@ func (j *Journal) Write(changes []Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	return guard(func() error {
+	return j.faulty(func() error {
 		return j.db.Update(func(tx *bolt.Tx) error {
 			for _, c := range changes {
 				b, err := tx.CreateBucketIfNotExists([]byte(c.Bucket))
@@ -178,6 +181,20 @@ func (j *Journal) Write(changes []Change) error {
 			return nil
 		})
 	})
+}
+
+// faulty writes with what Fault says before and after.
+func (j *Journal) faulty(write func() error) error {
+	if j.Fault == nil {
+		return guard(write)
+	}
+	if err := j.Fault(false); err != nil {
+		return err
+	}
+	if err := guard(write); err != nil {
+		return err
+	}
+	return j.Fault(true)
 }
 
 // Read calls f with every record of a bucket, in the order of their keys.
