@@ -250,7 +250,7 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 		if c.State == container.StateRunning {
 			return fmt.Errorf("the container %s of generation %s still runs", name(c.Names), c.Labels[labelGeneration])
 		}
-		if err := d.engine.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}); err != nil && !cerrdefs.IsNotFound(err) {
+		if err := d.remove(ctx, c.ID); err != nil {
 			return fmt.Errorf("cannot remove the container %s: %w", name(c.Names), err)
 		}
 	}
@@ -272,6 +272,23 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 		return fmt.Errorf("cannot rename the container %s, which was taken over, to %s: %w", spec.Takeover, kept, err)
 	}
 	return nil
+}
+
+// remove takes an ended container away, with the volumes that have no name. Where
+// somebody else is doing so, it waits until that is done: until then the name is taken.
+func (d *Driver) remove(ctx context.Context, id string) error {
+	err := d.engine.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
+	for cerrdefs.IsConflict(err) && ctx.Err() == nil {
+		wait(ctx, 50*time.Millisecond)
+		if _, gone := d.engine.ContainerInspect(ctx, id); cerrdefs.IsNotFound(gone) {
+			return nil
+		}
+		err = d.engine.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
+	}
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // ours lists the containers of this instance, of one worker or of all.
@@ -347,8 +364,7 @@ func (d *Driver) Sweep(ctx context.Context) error {
 		if c.State == container.StateRunning {
 			continue
 		}
-		err := d.engine.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true})
-		if err != nil && !cerrdefs.IsNotFound(err) {
+		if err := d.remove(ctx, c.ID); err != nil {
 			errs = errors.Join(errs, fmt.Errorf("cannot remove the container %s: %w", name(c.Names), err))
 		}
 	}

@@ -53,7 +53,7 @@ func connect(host Host) (engine, error) {
 	case err != nil:
 		return nil, fmt.Errorf("docker host %q: %w", host.URL, err)
 	case u.Scheme == "ssh":
-		options = append(options, client.WithHTTPClient(&http.Client{}), client.WithHost("http://docker"), client.WithDialContext(dialSSH(u)))
+		options = append(options, client.WithHTTPClient(&http.Client{Transport: &http.Transport{}}), client.WithHost("http://docker"), client.WithDialContext(dialSSH(u)))
 	default:
 		options = append(options, client.WithHost(host.URL))
 	}

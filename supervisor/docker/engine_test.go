@@ -28,6 +28,7 @@ import (
 // or one of the tests' own, which a test may restart.
 type lab struct {
 	host   Host
+	secure Host // the same over TCP with certificates, where the engine is the tests' own
 	client *client.Client
 	daemon *exec.Cmd // nil: not ours to restart
 	dir    string
@@ -39,6 +40,9 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared != nil {
 		shared.close()
+	}
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
 	}
 	http.DefaultClient.CloseIdleConnections()
 	if leak := goleak.Find(); leak != nil && code == 0 {
@@ -93,7 +97,9 @@ func (l *lab) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	l.daemon = exec.Command("dockerd", "--data-root", l.dir+"/data", "--exec-root", l.dir+"/exec", "--pidfile", l.dir+"/pid", "-H", l.host.URL)
+	l.certificates(t)
+	l.daemon = exec.Command("dockerd", "--data-root", l.dir+"/data", "--exec-root", l.dir+"/exec", "--pidfile", l.dir+"/pid", "-H", l.host.URL,
+		"-H", l.secure.URL, "--tlsverify", "--tlscacert", l.dir+"/ca.pem", "--tlscert", l.dir+"/server.pem", "--tlskey", l.dir+"/server-key.pem")
 	l.daemon.Stdout, l.daemon.Stderr = log, log
 	if err := l.daemon.Start(); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,199 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+)
+
+// poolOf is a pool block of two workers of the test image on the host's network.
+func poolOf(name, image, more string) string {
+	return fmt.Sprintf(`
+pool %q {
+  driver       = "docker"
+  devices      = "cpu"
+  workers      = 2
+  image        = %q
+  pull_policy  = "never"
+  network_mode = "host"
+  engine {
+    served_model_name = ["fake"]
+  }
+  rotation {
+    drain_timeout = "10s"
+    stop_grace    = "2s"
+    ready_timeout = "3s"
+  }
+  %s
+}
+`, name, image, more)
+}
+
+// reload puts a pool block in force.
+func (h *house) reload(pool string) {
+	h.t.Helper()
+	h.write(pool)
+	if out, err := h.run("reload"); err != nil {
+		h.t.Fatal(err, out)
+	}
+}
+
+// rolled waits until a configuration that cannot work is given up, and both
+// workers serve as before.
+func (h *house) rolled(want string) {
+	h.t.Helper()
+	until(h.t, "the rotation ends with: "+want, func() bool {
+		r := h.rotation()
+		return strings.Contains(r, want) && !strings.HasPrefix(r, "running")
+	})
+	until(h.t, "both serve", func() bool { return strings.Count(h.states(), "ready") == 2 })
+}
+
+// §6.10, §6.11, §6.12 and J.122 with real containers: a configuration that cannot work
+// reaches one worker at most, which goes back, while every request is answered.
+func TestBadConfigurations(t *testing.T) {
+	engineFor(t)
+	for _, c := range []struct{ name, image, more, want string }{
+		{"missing", "roundhouse-no-such-image:1", "", "roundhouse-no-such-image:1"},
+		{"wrong", testImage, `environment = { FAKE_MODEL = "another" }`, "another"},
+		{"sick", testImage, `command = ["--delay", "1h"]`, "ready_timeout"},
+		{"ending", testImage, `command = ["--exit", "3"]`, "exit status 3"},
+		{"starting", testImage, `entrypoint = ["/no/such/program"]`, "/no/such/program"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := houseFor(t, c.name, poolOf(c.name, testImage, ""))
+			h.until("1 ready 1 ready")
+			stop := h.load()
+			block := poolOf(c.name, c.image, c.more)
+			if strings.Contains(c.more, "command") { // beside which an engine block would be ignored
+				block = strings.Replace(block, "  engine {\n    served_model_name = [\"fake\"]\n  }\n", "", 1)
+			}
+			h.reload(block)
+			h.rolled(c.want)
+			t.Logf("%s; %d answers meanwhile, none lost", h.rotation(), stop())
+		})
+	}
+}
+
+// A container removed by hand, and one killed, are replaced at once, and nobody
+// who asked is told.
+func TestRemovedByHand(t *testing.T) {
+	h := houseFor(t, "byhand", poolOf("byhand", testImage, ""))
+	h.until("1 ready 1 ready")
+	stop := h.load()
+	if err := h.lab.client.ContainerRemove(t.Context(), "roundhouse-byhand-1", container.RemoveOptions{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	h.until("2 ready 1 ready")
+	if err := h.lab.client.ContainerKill(t.Context(), "roundhouse-byhand-2", "KILL"); err != nil {
+		t.Fatal(err)
+	}
+	h.until("2 ready 2 ready")
+	t.Logf("%d answers, 0 lost", stop())
+}
+
+// A stranger who has the name of a worker's container is left alone, and the
+// worker says so; the other one serves.
+func TestNameTakenByStranger(t *testing.T) {
+	l := engineFor(t)
+	h := houseFor(t, "taken", poolOf("taken", testImage, ""))
+	h.until("1 ready 1 ready")
+	if err := l.client.ContainerRemove(t.Context(), "roundhouse-taken-1", container.RemoveOptions{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	id := ""
+	until(t, "the stranger gets the name", func() bool {
+		made, err := l.client.ContainerCreate(t.Context(), &container.Config{Image: testImage, Cmd: []string{"--port", fmt.Sprint(port(t))}}, &container.HostConfig{NetworkMode: "host"}, nil, nil, "roundhouse-taken-1")
+		if err != nil { // the supervisor was quicker
+			_ = l.client.ContainerRemove(t.Context(), "roundhouse-taken-1", container.RemoveOptions{Force: true})
+			return false
+		}
+		id = made.ID
+		return true
+	})
+	t.Cleanup(func() {
+		if err := l.client.ContainerRemove(context.Background(), id, container.RemoveOptions{Force: true}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := l.client.ContainerStart(t.Context(), id, container.StartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the worker says why", func() bool {
+		w := h.workers()
+		return len(w) == 2 && strings.Contains(w[0].LastError+w[0].Reason, "not ours")
+	})
+	if err := h.ask(); err != nil {
+		t.Error(err)
+	}
+	c, err := l.client.ContainerInspect(t.Context(), id)
+	if err != nil || !c.State.Running || c.Name != "/roundhouse-taken-1" {
+		t.Errorf("the stranger: %+v %v", c.State, err)
+	}
+}
+
+// §6.8: the engine restarts in the middle of a rotation, and takes every
+// container with it. All are there again, once, and the rotation has ended with
+// a word on how.
+func TestEngineRestartedInRotation(t *testing.T) {
+	l := engineFor(t)
+	if l.daemon == nil {
+		t.Skip("the Docker engine that answers here is not the tests' to restart")
+	}
+	h := houseFor(t, "amid", poolOf("amid", testImage, ""))
+	h.until("1 ready 1 ready")
+	if out, err := h.run("rotate", "amid", "--no-wait"); err != nil {
+		t.Fatal(err, out)
+	}
+	until(t, "the rotation is under way", func() bool { return strings.HasPrefix(h.states(), "2") })
+	l.stop()
+	l.start(t)
+	until(t, "both serve again", func() bool { return strings.Count(h.states(), "ready") == 2 && h.ask() == nil })
+	until(t, "the rotation has ended", func() bool { return !strings.HasPrefix(h.rotation(), "running") })
+	list, err := l.client.ContainerList(t.Context(), container.ListOptions{All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, c := range list {
+		if c.Labels[labelPool] == "amid" {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d containers of the pool; want 2", n)
+	}
+	t.Log(h.rotation())
+}
+
+// A container that takes more memory than it may is killed, and seen to have
+// been killed for that; what it held before was seen as well.
+func TestOutOfMemory(t *testing.T) {
+	l, d := driverFor(t)
+	if err := d.Start(t.Context(), specFor("1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	i := only(t, d)
+	until(t, "it answers", func() bool { return healthy(i.URL) })
+	if i := only(t, d); i.Memory <= 0 || i.Memory > 1<<30 {
+		t.Errorf("it holds %d bytes", i.Memory)
+	}
+	limit := container.UpdateConfig{Resources: container.Resources{Memory: 64 << 20, MemorySwap: 64 << 20}}
+	if _, err := l.client.ContainerUpdate(t.Context(), i.Container, limit); err != nil {
+		t.Skipf("this machine limits no memory: %v", err)
+	}
+	go func() {
+		if res, err := http.Get(i.URL + "/eat"); err == nil { // the connection breaks with the worker
+			res.Body.Close()
+		}
+	}()
+	until(t, "it is killed", func() bool { return only(t, d).OOM })
+	if i := only(t, d); !strings.Contains(i.Ended, "out of memory") {
+		t.Errorf("it ended with %q", i.Ended)
+	}
+}

@@ -1,0 +1,217 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+)
+
+// built is the folder with the program, built once by the first test that needs it.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// house is a running `roundhouse up` over the tests' engine.
+type house struct {
+	t      *testing.T
+	lab    *lab
+	pool   string
+	config string // the file
+	door   string
+	admin  string
+	log    strings.Builder
+}
+
+// houseFor starts one with a pool block, whose name is the pool's.
+func houseFor(t *testing.T, name, pool string) *house {
+	t.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "rh-built-"); built.err != nil {
+			return
+		}
+		build := exec.Command("go", "build", "-o", built.dir, "roundhouse/cmd/roundhouse")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	dir := t.TempDir()
+	h := &house{
+		t: t, lab: engineFor(t), pool: name, config: filepath.Join(dir, "config.hcl"),
+		door: fmt.Sprintf("127.0.0.1:%d", port(t)), admin: fmt.Sprintf("127.0.0.1:%d", port(t)),
+	}
+	h.write(pool)
+	up := exec.Command(filepath.Join(built.dir, "roundhouse"), "up", "-c", h.config)
+	up.Env = append(os.Environ(), "DOCKER_HOST="+h.lab.host.URL)
+	up.Stdout, up.Stderr = &h.log, &h.log
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = up.Process.Signal(syscall.SIGTERM)
+		err := up.Wait()
+		if err != nil || t.Failed() {
+			t.Errorf("up ended with %v and wrote\n%s", err, h.log.String())
+		}
+		h.lab.removeOurs(t, name)
+	})
+	return h
+}
+
+// write puts a pool block into the configuration.
+func (h *house) write(pool string) {
+	h.t.Helper()
+	text := fmt.Sprintf("state_dir = %q\ndoor {\n  listen = %q\n}\nadmin {\n  listen = %q\n}\n%s\n", filepath.Join(filepath.Dir(h.config), "state"), h.door, h.admin, pool)
+	if err := os.WriteFile(h.config, []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// run runs an operator command and returns what it printed.
+func (h *house) run(args ...string) (string, error) {
+	out, err := exec.Command(filepath.Join(built.dir, "roundhouse"), append(args, "--admin", h.admin)...).CombinedOutput()
+	return string(out), err
+}
+
+// states are each worker's generation and state, in a line.
+func (h *house) states() string {
+	var out []string
+	for _, w := range h.workers() {
+		out = append(out, fmt.Sprint(w.Generation, " ", w.State))
+	}
+	return strings.Join(out, " ")
+}
+
+type seenWorker struct {
+	Generation int
+	State      string
+	Reason     string
+	LastError  string `json:"last_error"`
+	Place      struct{ Container string }
+}
+
+func (h *house) workers() []seenWorker {
+	res, err := http.Get("http://" + h.admin + "/api/workers")
+	if err != nil {
+		return nil
+	}
+	defer res.Body.Close()
+	var v struct{ Workers []seenWorker }
+	if json.NewDecoder(res.Body).Decode(&v) != nil {
+		return nil
+	}
+	return v.Workers
+}
+
+// rotation is how the pool's last rotation stands: "halted: why".
+func (h *house) rotation() string {
+	res, err := http.Get("http://" + h.admin + "/api/rotations")
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	var v struct {
+		Rotations []struct{ State, Reason string }
+	}
+	if err := json.NewDecoder(res.Body).Decode(&v); err != nil || len(v.Rotations) == 0 {
+		return fmt.Sprint("none ", err)
+	}
+	r := v.Rotations[len(v.Rotations)-1]
+	return r.State + ": " + r.Reason
+}
+
+// until waits for each worker's generation and state.
+func (h *house) until(want string) {
+	h.t.Helper()
+	late := time.After(40 * time.Second)
+	for h.states() != want {
+		select {
+		case <-late:
+			h.t.Fatalf("not %q within 40 s: %+v, %s", want, h.workers(), h.rotation())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// load keeps clients asking until stop is called, which returns how many
+// answers there were. Every request must be answered.
+func (h *house) load() (stop func() int64) {
+	var ending atomic.Bool
+	var asked atomic.Int64
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for !ending.Load() {
+				if err := h.ask(); err != nil {
+					h.t.Errorf("after %d answers: %v", asked.Load(), err)
+					return
+				}
+				asked.Add(1)
+			}
+		})
+	}
+	return func() int64 {
+		ending.Store(true)
+		clients.Wait()
+		return asked.Load()
+	}
+}
+
+// ask sends one request through the door.
+func (h *house) ask() error {
+	client := http.Client{Timeout: 30 * time.Second}
+	res, err := client.Post("http://"+h.door+"/v1/completions", "application/json", strings.NewReader(`{"model":"fake","prompt":"a"}`))
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(data), "choices") {
+		return fmt.Errorf("%s %s %w", res.Status, data, err)
+	}
+	return nil
+}
+
+func port(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// removeOurs removes the containers of a pool.
+func (l *lab) removeOurs(t *testing.T, pool string) {
+	t.Helper()
+	list, err := l.client.ContainerList(context.Background(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelPool+"="+pool))})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, c := range list {
+		if err := l.client.ContainerRemove(context.Background(), c.ID, container.RemoveOptions{Force: true}); err != nil {
+			t.Error(err)
+		}
+	}
+}
