@@ -25,6 +25,7 @@ type Config struct {
 	Generation  string        // drawn at random when the process starts
 	Pace        time.Duration // test-only: the least time a step takes
 	NGram       NGram         // speculation; zero: none
+	Memory      Memory        // what Sleep gives back; nil: nothing can be
 }
 
 // Engine owns a model's executable, its KV cache and every sequence. One
@@ -44,6 +45,7 @@ type Engine struct {
 	rows    []rowRef
 	last    time.Time
 	paused  bool
+	asleep  int // the level of sleep; 0: awake
 	timings stepTimes
 
 	mu       sync.Mutex
@@ -321,23 +323,4 @@ func (e *Engine) AbortRequests(ctx context.Context, ids []string) {
 			}
 		}
 	})
-}
-
-// Pause stops scheduling: what runs and what comes waits. With abort, what is
-// under way ends first. Resume goes on.
-func (e *Engine) Pause(ctx context.Context, abort bool) {
-	if abort {
-		e.AbortRequests(ctx, nil)
-	}
-	e.call(ctx, func() { e.paused = true })
-}
-
-// Resume ends a pause.
-func (e *Engine) Resume(ctx context.Context) { e.call(ctx, func() { e.paused = false }) }
-
-// Paused says whether the engine is held by Pause.
-func (e *Engine) Paused(ctx context.Context) bool {
-	paused := false
-	e.call(ctx, func() { paused = e.paused })
-	return paused
 }

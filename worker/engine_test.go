@@ -24,6 +24,8 @@ type setup struct {
 	ngram                       worker.NGram
 	eos                         []int32
 	bias                        func([]int32, []float32)
+	memory                      worker.Memory // nil: the model's own
+	sleepless                   bool          // no memory at all
 }
 
 const vocab = 64
@@ -45,8 +47,11 @@ func start(t *testing.T, s setup) (*worker.Engine, *workertest.Model) {
 	}
 	m := workertest.New(vocab, groups)
 	m.Bias = s.bias
+	if s.memory == nil && !s.sleepless {
+		s.memory = m
+	}
 	e := worker.NewEngine(worker.Config{
-		Exec: m, Groups: groups, PrefixCache: !s.noCache, HashSeed: 1, Limits: s.limits, MaxModelLen: s.maxLen,
+		Exec: m, Memory: s.memory, Groups: groups, PrefixCache: !s.noCache, HashSeed: 1, Limits: s.limits, MaxModelLen: s.maxLen,
 		Vocab: vocab, EOS: s.eos, NGram: s.ngram, Models: []string{"m"}, Generation: "g",
 	})
 	ctx, cancel := context.WithCancel(context.Background())

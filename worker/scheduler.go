@@ -185,6 +185,14 @@ func (s *Scheduler) preempt(plan *Plan, q *Sequence) {
 	plan.Preempted = append(plan.Preempted, q)
 }
 
+// Suspend sets all that runs back to its beginning, in its order.
+func (s *Scheduler) Suspend() {
+	var none Plan
+	for len(s.running) > 0 {
+		s.preempt(&none, s.running[len(s.running)-1])
+	}
+}
+
 // prefills spends what is left of the budget. Nobody starts in a step that
 // preempted, and nobody overtakes one who has waited long and lacks room.
 func (s *Scheduler) prefills(plan *Plan, b *budget) {

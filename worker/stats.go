@@ -21,7 +21,8 @@ type Snapshot struct {
 	Blocks           int
 	BlockTokens      int
 	CapacityTokens   int
-	Paused           bool
+	Paused           bool // or asleep
+	Asleep           int  // the level of sleep; 0: awake
 
 	PrefixQueries, PrefixHits int64
 	Preemptions               int64
@@ -214,6 +215,6 @@ func (s *Stats) gauges(e *Engine) {
 		s.Usage, s.Blocks, s.BlockTokens = e.pool.Usage(), e.pool.Blocks(), e.pool.BlockTokens()
 		s.CapacityTokens = e.pool.CapacityTokens()
 		s.PrefixQueries, s.PrefixHits = queries, hits
-		s.Paused = e.paused
+		s.Paused, s.Asleep = e.held(), e.asleep
 	})
 }

@@ -21,7 +21,7 @@ const forced = 1e30
 // runStep schedules, computes and commits one step. It says false when there
 // was nothing to do.
 func (e *Engine) runStep(ctx context.Context) (bool, error) {
-	if e.paused {
+	if e.held() {
 		return false, nil
 	}
 	if len(e.pooling) > 0 {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -55,8 +56,9 @@ func tokens(t *testing.T, url string, prompts []map[string]any, together bool, n
 	return out
 }
 
-// metric reads one number of /metrics.
-func metric(t *testing.T, url, name string) float64 {
+// metric reads one number of /metrics: that of a name, and of a label where
+// there are several.
+func metric(t *testing.T, url, name string, label ...string) float64 {
 	t.Helper()
 	resp, err := http.Get(url + "/metrics")
 	if err != nil {
@@ -67,7 +69,7 @@ func metric(t *testing.T, url, name string) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^` + name + `\{[^}]*\} (\S+)$`).FindSubmatch(text)
+	m := regexp.MustCompile(`(?m)^` + name + `\{[^}]*` + strings.Join(label, "") + `[^}]*\} (\S+)$`).FindSubmatch(text)
 	if m == nil {
 		t.Fatalf("there is no metric %s", name)
 	}

@@ -29,7 +29,7 @@ type Worker struct {
 	Engine *worker.Engine
 	Server *server.Server
 
-	backend kernels.Backend
+	memory *memory
 }
 
 // Open loads the model that o names. Nothing is left behind when it fails.
@@ -70,18 +70,13 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	built, err := m.Build(be, model.BuildOptions{Format: format(&o), KV: p.specs, Progress: newProgress(o.Terminal, log, time.Now).step})
+	exec, err := compile(&o, name, m, be, p.specs, packed, log)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	keepPacked(be, packed, log)
-	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	log.Info("model loaded", "model", name, "architecture", cfg.Architecture, "backend", be.Name(), "weights", format(&o).String(), "head", m.HeadFormat(format(&o)).String(), "packed", cached(be), "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
 	log.Info(fmt.Sprintf("GPU KV cache size: %s tokens, Maximum concurrency for %s tokens per request: %.2fx", commas(p.tokens), commas(p.maxModelLen), float64(p.tokens)/float64(p.maxModelLen)))
-	return assemble(&o, name, cfg, p, w, exec, be, log), nil
+	return assemble(&memory{o: o, specs: p.specs, backend: be, log: log}, name, cfg, p, w, exec), nil
 }
 
 // openModel finds the model: the demonstration model when none is named.
@@ -135,7 +130,8 @@ func checkTask(o *Options, name string, kind model.Kind) error {
 }
 
 // assemble puts engine and server together.
-func assemble(o *Options, name string, cfg model.Config, p plan, w words, exec kernels.Executable, be kernels.Backend, log *slog.Logger) *Worker {
+func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec kernels.Executable) *Worker {
+	o := &mem.o
 	names := o.ServedNames
 	if len(names) == 0 {
 		names = []string{name}
@@ -143,7 +139,7 @@ func assemble(o *Options, name string, cfg model.Config, p plan, w words, exec k
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	e := worker.NewEngine(worker.Config{
-		Exec: exec, Groups: p.groups, PrefixCache: o.PrefixCache, HashSeed: binary.LittleEndian.Uint64(seed[:]),
+		Exec: exec, Memory: mem, Groups: p.groups, PrefixCache: o.PrefixCache, HashSeed: binary.LittleEndian.Uint64(seed[:]),
 		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}, MaxModelLen: p.maxModelLen,
 		Vocab: cfg.Vocab, EOS: cfg.EOS, Models: names, Generation: generation(), Pace: o.Pace,
 		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
@@ -156,9 +152,9 @@ func assemble(o *Options, name string, cfg model.Config, p plan, w words, exec k
 		Compile:    newCompiler(w.tokenizer, cfg.Vocab, cfg.EOS).compile,
 		ToolParser: toolParser(o), ReasoningParser: o.ReasoningParser,
 		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt],
-		Device: deviceMetrics(be, "/sys", "/proc"), RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: log,
+		Device: deviceMetrics(mem.backend, "/sys", "/proc"), RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: mem.log,
 	})
-	return &Worker{Engine: e, Server: s, backend: be}
+	return &Worker{Engine: e, Server: s, memory: mem}
 }
 
 // toolParser is the parser that reads calls which the model makes of its own
@@ -239,7 +235,7 @@ func generation() string {
 }
 
 // Close gives the backend's memory back, after the engine has ended.
-func (w *Worker) Close() error { return w.backend.Close() }
+func (w *Worker) Close() error { return w.memory.Close() }
 
 // Run runs the engine until ctx ends or the backend fails.
 func (w *Worker) Run(ctx context.Context) error { return w.Engine.Run(ctx) }

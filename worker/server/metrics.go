@@ -125,14 +125,11 @@ func (m exposition) gauges(s *Server, st *worker.Snapshot) {
 		m.Sample("vllm:num_requests_waiting_by_reason", m.with("reason", "capacity"), float64(st.Waiting))
 		m.Sample("vllm:num_requests_waiting_by_reason", m.with("reason", "deferred"), 0)
 	}
-	awake := 1.0
-	if st.Paused {
-		awake = 0
-	}
+	is := map[bool]float64{true: 1}
 	m.Family("vllm:engine_sleep_state", "gauge", "Engine sleep state; awake = 0 means engine is sleeping; awake = 1 means engine is awake; weights_offloaded = 1 means sleep level 1; discard_all = 1 means sleep level 2.")
-	m.Sample("vllm:engine_sleep_state", m.with("sleep_state", "awake"), awake)
-	m.Sample("vllm:engine_sleep_state", m.with("sleep_state", "weights_offloaded"), 1-awake)
-	m.Sample("vllm:engine_sleep_state", m.with("sleep_state", "discard_all"), 0)
+	m.Sample("vllm:engine_sleep_state", m.with("sleep_state", "awake"), is[!st.Paused])
+	m.Sample("vllm:engine_sleep_state", m.with("sleep_state", "weights_offloaded"), is[st.Asleep == 1])
+	m.Sample("vllm:engine_sleep_state", m.with("sleep_state", "discard_all"), is[st.Asleep == 2])
 	m.Gauge("vllm:kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", m.labels, st.Usage)
 	m.Gauge("vllm:gpu_cache_usage_perc", "KV-cache usage, by its older name.", m.labels, st.Usage)
 	m.Gauge("vllm:cpu_cache_usage_perc", "Swapped KV-cache usage: this engine computes again and swaps nothing.", m.labels, 0)

@@ -2,9 +2,14 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
+
+	"roundhouse/worker"
 )
 
 // operating are the routes that act on the engine rather than ask it. As in
@@ -21,7 +26,7 @@ func (s *Server) operating() {
 	})
 	s.mux.HandleFunc("POST /reset_mm_cache", func(w http.ResponseWriter, r *http.Request) { ok(w) })
 	s.mux.HandleFunc("POST /sleep", s.sleep)
-	s.mux.HandleFunc("POST /wake_up", func(w http.ResponseWriter, r *http.Request) { s.cfg.Engine.Resume(r.Context()); ok(w) })
+	s.mux.HandleFunc("POST /wake_up", s.wakeUp)
 	s.mux.HandleFunc("GET /is_sleeping", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]bool{"is_sleeping": s.cfg.Engine.Paused(r.Context())})
 	})
@@ -45,16 +50,18 @@ func (s *Server) operating() {
 	})
 }
 
-// sleep holds the engine and forgets its prefixes. Requests under way are
-// aborted first, unless mode says to wait for them or to keep them. The
-// weights stay where they are: a sleeping worker computes nothing, and its
-// memory is given back by stopping it.
+// sleep holds the engine; at levels 1 and 2 it gives weights and KV cache back,
+// and both are read from the model's files at the waking. Requests under way
+// are aborted first, unless mode says to wait for them or to keep them.
 func (s *Server) sleep(w http.ResponseWriter, r *http.Request) {
-	switch level := r.URL.Query().Get("level"); level {
-	case "", "1", "2", "0":
-	default:
-		writeError(w, badValue("level", "level must be 0, 1 or 2, got %.32q", level))
-		return
+	level := 1
+	if v := r.URL.Query().Get("level"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 || n > 2 {
+			writeError(w, badValue("level", "level must be 0, 1 or 2, got %.32q", v))
+			return
+		}
+		level = n
 	}
 	switch mode := r.URL.Query().Get("mode"); mode {
 	case "", "abort":
@@ -68,8 +75,39 @@ func (s *Server) sleep(w http.ResponseWriter, r *http.Request) {
 		writeError(w, badValue("mode", "mode must be abort, wait or keep, got %.32q", mode))
 		return
 	}
-	s.cfg.Engine.ResetPrefixCache(r.Context())
+	if level > 0 {
+		if err := s.cfg.Engine.Sleep(r.Context(), level); err != nil {
+			s.operationFailed(w, "sleep", err)
+			return
+		}
+	}
 	w.WriteHeader(http.StatusOK)
+}
+
+// wakeUp brings weights and KV cache back. Both are one here: a part of them
+// cannot be woken.
+func (s *Server) wakeUp(w http.ResponseWriter, r *http.Request) {
+	tags := r.URL.Query()["tags"]
+	if len(tags) > 0 && !(slices.Contains(tags, "weights") && slices.Contains(tags, "kv_cache")) {
+		writeError(w, notImplemented("`tags` other than weights and kv_cache together are not supported by this engine; leave them out"))
+		return
+	}
+	if err := s.cfg.Engine.WakeUp(r.Context()); err != nil {
+		s.operationFailed(w, "wake_up", err)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// operationFailed tells of what an operator asked for and could not have; the
+// log has the reason.
+func (s *Server) operationFailed(w http.ResponseWriter, what string, err error) {
+	if errors.Is(err, worker.ErrCannotSleep) {
+		writeError(w, notImplemented("%v", err))
+		return
+	}
+	s.cfg.Log.Error("an operation failed", "operation", what, "error", err)
+	writeError(w, internal(what+" failed; the worker's log says why"))
 }
 
 // abortRequests ends the requests that the body names, all when it names none.

@@ -76,7 +76,7 @@ func newRig(t *testing.T, change func(*server.Config, *worker.Config)) *rig {
 	m := workertest.New(tok.Size(), groups)
 	eos, _ := tok.TokenID("<|im_end|>")
 	wc := worker.Config{
-		Exec: m, Groups: groups, PrefixCache: true, Limits: worker.Limits{Tokens: 512, Seqs: 32, Rows: 64}, MaxModelLen: 512,
+		Exec: m, Memory: m, Groups: groups, PrefixCache: true, Limits: worker.Limits{Tokens: 512, Seqs: 32, Rows: 64}, MaxModelLen: 512,
 		Vocab: tok.Size(), EOS: []int32{eos}, Models: []string{"m", "alias"}, Generation: "g",
 	}
 	sc := server.Config{

@@ -297,3 +297,14 @@ func logSumExp(logits []float32) float32 {
 	}
 	return most + float32(math.Log(sum))
 }
+
+// Release forgets all pages, as an engine's memory does that is given back.
+func (m *Model) Release() error {
+	for _, p := range m.pages {
+		clear(p)
+	}
+	return nil
+}
+
+// Load gives the model back, with empty pages.
+func (m *Model) Load() (kernels.Executable, error) { return m, nil }

@@ -1,0 +1,78 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"roundhouse/kernels"
+	"roundhouse/kernels/cpu"
+	"roundhouse/worker/model"
+)
+
+// memory is what a model computes in: a backend with weights, pages and plan.
+// A worker that sleeps has none of it, and reads the model's files again when
+// it wakes.
+type memory struct {
+	o       Options
+	specs   []kernels.KVSpec
+	backend kernels.Backend // nil: asleep
+	log     *slog.Logger
+}
+
+// compile loads a model's weights into a backend and plans its steps.
+func compile(o *Options, name string, m *model.Model, be kernels.Backend, specs []kernels.KVSpec, packed cpu.Cache, log *slog.Logger) (kernels.Executable, error) {
+	built, err := m.Build(be, model.BuildOptions{Format: format(o), KV: specs, Progress: newProgress(o.Terminal, log, time.Now).step})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	keepPacked(be, packed, log)
+	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return exec, nil
+}
+
+// Release implements worker.Memory.
+func (m *memory) Release() error {
+	err := m.Close()
+	m.log.Info("asleep: weights and KV cache are given back")
+	return err
+}
+
+// Load implements worker.Memory.
+func (m *memory) Load() (_ kernels.Executable, err error) {
+	began := time.Now()
+	name, _, md, err := openModel(&m.o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, md.Close()) }()
+	if m.o.HeadDType == "bfloat16" {
+		md.WideHead()
+	}
+	packed := packedCache(&m.o, md)
+	be, err := openBackend(&m.o, packed)
+	if err != nil {
+		return nil, err
+	}
+	exec, err := compile(&m.o, name, md, be, m.specs, packed, m.log)
+	if err != nil {
+		return nil, errors.Join(err, be.Close())
+	}
+	m.backend = be
+	m.log.Info("awake", "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
+	return exec, nil
+}
+
+// Close gives back what is held.
+func (m *memory) Close() error {
+	if m.backend == nil {
+		return nil
+	}
+	be := m.backend
+	m.backend = nil
+	return be.Close()
+}
