@@ -26,6 +26,7 @@ type tile struct {
 type multiply struct {
 	rows, tiles int
 	run         func(*tile)
+	first       func(*tile) // the same for the first rows that meet a tile: it asks for the next one's weights; nil: run
 }
 
 // level is the kernels of one set of instructions. All levels give the same

@@ -209,6 +209,9 @@ func (p *product) run(l *level, s *scratch, first, last int) {
 func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, stride int) int {
 	shapes := l.matrix[p.w.kind]
 	width := 0
+	if p.rows == 1 || p.rows <= 4 && integer(p.w.kind) {
+		most = 1 // one stretch of memory from the first tile to the last
+	}
 	t := &s.tile
 	for r := 0; r < p.rows; {
 		i := 0
@@ -217,12 +220,16 @@ func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, strid
 		}
 		width = shapes[i].tiles
 		p.fill(t, at, r)
+		run := shapes[i].run
+		if r == 0 && shapes[i].first != nil {
+			run = shapes[i].first
+		}
 		if p.w.groups > 0 {
 			p.grouped(s, &shapes[i], at, out[r*stride:], stride)
 		} else {
 			t.out = unsafe.Pointer(&out[r*stride])
 			t.outStride = uintptr(4 * stride)
-			shapes[i].run(t)
+			run(t)
 		}
 		r += shapes[i].rows
 	}

@@ -9,7 +9,7 @@ import (
 
 // portable is the level in plain Go. It is what the assembly must equal.
 func portable() *level {
-	one := func(run func(*tile)) []multiply { return []multiply{{1, 1, run}} }
+	one := func(run func(*tile)) []multiply { return []multiply{{1, 1, run, nil}} }
 	l := &level{
 		name:       "go",
 		small:      2e5,

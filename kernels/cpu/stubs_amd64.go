@@ -10,6 +10,9 @@ import "unsafe"
 func multiplyF32_2x1_AVX2(t *tile)
 
 //go:noescape
+func multiplyF32_2x1a_AVX2(t *tile)
+
+//go:noescape
 func multiplyF32_1x2_AVX2(t *tile)
 
 //go:noescape
@@ -17,6 +20,9 @@ func multiplyF32_1x1_AVX2(t *tile)
 
 //go:noescape
 func multiplyBF16_2x1_AVX2(t *tile)
+
+//go:noescape
+func multiplyBF16_2x1a_AVX2(t *tile)
 
 //go:noescape
 func multiplyBF16_1x2_AVX2(t *tile)
@@ -28,6 +34,9 @@ func multiplyBF16_1x1_AVX2(t *tile)
 func multiplyF16_2x1_AVX2(t *tile)
 
 //go:noescape
+func multiplyF16_2x1a_AVX2(t *tile)
+
+//go:noescape
 func multiplyF16_1x2_AVX2(t *tile)
 
 //go:noescape
@@ -35,6 +44,9 @@ func multiplyF16_1x1_AVX2(t *tile)
 
 //go:noescape
 func multiplyFP8_2x1_AVX2(t *tile)
+
+//go:noescape
+func multiplyFP8_2x1a_AVX2(t *tile)
 
 //go:noescape
 func multiplyFP8_1x2_AVX2(t *tile)
@@ -109,7 +121,13 @@ func weighBF16AVX2(y *float32, columns int, p *float32, n int, v unsafe.Pointer,
 func multiplyF32_4x2_AVX512(t *tile)
 
 //go:noescape
+func multiplyF32_4x2a_AVX512(t *tile)
+
+//go:noescape
 func multiplyF32_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyF32_2x2a_AVX512(t *tile)
 
 //go:noescape
 func multiplyF32_1x4_AVX512(t *tile)
@@ -121,7 +139,13 @@ func multiplyF32_1x2_AVX512(t *tile)
 func multiplyF32_4x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyF32_4x1a_AVX512(t *tile)
+
+//go:noescape
 func multiplyF32_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyF32_2x1a_AVX512(t *tile)
 
 //go:noescape
 func multiplyF32_1x1_AVX512(t *tile)
@@ -130,7 +154,13 @@ func multiplyF32_1x1_AVX512(t *tile)
 func multiplyBF16_4x2_AVX512(t *tile)
 
 //go:noescape
+func multiplyBF16_4x2a_AVX512(t *tile)
+
+//go:noescape
 func multiplyBF16_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyBF16_2x2a_AVX512(t *tile)
 
 //go:noescape
 func multiplyBF16_1x4_AVX512(t *tile)
@@ -142,7 +172,13 @@ func multiplyBF16_1x2_AVX512(t *tile)
 func multiplyBF16_4x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyBF16_4x1a_AVX512(t *tile)
+
+//go:noescape
 func multiplyBF16_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyBF16_2x1a_AVX512(t *tile)
 
 //go:noescape
 func multiplyBF16_1x1_AVX512(t *tile)
@@ -151,7 +187,13 @@ func multiplyBF16_1x1_AVX512(t *tile)
 func multiplyF16_4x2_AVX512(t *tile)
 
 //go:noescape
+func multiplyF16_4x2a_AVX512(t *tile)
+
+//go:noescape
 func multiplyF16_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyF16_2x2a_AVX512(t *tile)
 
 //go:noescape
 func multiplyF16_1x4_AVX512(t *tile)
@@ -163,7 +205,13 @@ func multiplyF16_1x2_AVX512(t *tile)
 func multiplyF16_4x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyF16_4x1a_AVX512(t *tile)
+
+//go:noescape
 func multiplyF16_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyF16_2x1a_AVX512(t *tile)
 
 //go:noescape
 func multiplyF16_1x1_AVX512(t *tile)
@@ -172,7 +220,13 @@ func multiplyF16_1x1_AVX512(t *tile)
 func multiplyFP8_4x2_AVX512(t *tile)
 
 //go:noescape
+func multiplyFP8_4x2a_AVX512(t *tile)
+
+//go:noescape
 func multiplyFP8_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyFP8_2x2a_AVX512(t *tile)
 
 //go:noescape
 func multiplyFP8_1x4_AVX512(t *tile)
@@ -184,7 +238,13 @@ func multiplyFP8_1x2_AVX512(t *tile)
 func multiplyFP8_4x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyFP8_4x1a_AVX512(t *tile)
+
+//go:noescape
 func multiplyFP8_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyFP8_2x1a_AVX512(t *tile)
 
 //go:noescape
 func multiplyFP8_1x1_AVX512(t *tile)
@@ -193,7 +253,13 @@ func multiplyFP8_1x1_AVX512(t *tile)
 func multiplyMXFP4_4x2_AVX512(t *tile)
 
 //go:noescape
+func multiplyMXFP4_4x2a_AVX512(t *tile)
+
+//go:noescape
 func multiplyMXFP4_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyMXFP4_2x2a_AVX512(t *tile)
 
 //go:noescape
 func multiplyMXFP4_1x2_AVX512(t *tile)
@@ -202,7 +268,13 @@ func multiplyMXFP4_1x2_AVX512(t *tile)
 func multiplyMXFP4_4x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyMXFP4_4x1a_AVX512(t *tile)
+
+//go:noescape
 func multiplyMXFP4_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyMXFP4_2x1a_AVX512(t *tile)
 
 //go:noescape
 func multiplyMXFP4_1x1_AVX512(t *tile)
@@ -211,7 +283,13 @@ func multiplyMXFP4_1x1_AVX512(t *tile)
 func multiplyInt8_4x2_AVX512(t *tile)
 
 //go:noescape
+func multiplyInt8_4x2a_AVX512(t *tile)
+
+//go:noescape
 func multiplyInt8_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt8_2x2a_AVX512(t *tile)
 
 //go:noescape
 func multiplyInt8_1x2_AVX512(t *tile)
@@ -220,7 +298,13 @@ func multiplyInt8_1x2_AVX512(t *tile)
 func multiplyInt8_4x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyInt8_4x1a_AVX512(t *tile)
+
+//go:noescape
 func multiplyInt8_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt8_2x1a_AVX512(t *tile)
 
 //go:noescape
 func multiplyInt8_1x1_AVX512(t *tile)
@@ -229,7 +313,13 @@ func multiplyInt8_1x1_AVX512(t *tile)
 func multiplyInt4_4x2_AVX512(t *tile)
 
 //go:noescape
+func multiplyInt4_4x2a_AVX512(t *tile)
+
+//go:noescape
 func multiplyInt4_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4_2x2a_AVX512(t *tile)
 
 //go:noescape
 func multiplyInt4_1x2_AVX512(t *tile)
@@ -238,7 +328,13 @@ func multiplyInt4_1x2_AVX512(t *tile)
 func multiplyInt4_4x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyInt4_4x1a_AVX512(t *tile)
+
+//go:noescape
 func multiplyInt4_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4_2x1a_AVX512(t *tile)
 
 //go:noescape
 func multiplyInt4_1x1_AVX512(t *tile)
@@ -247,7 +343,13 @@ func multiplyInt4_1x1_AVX512(t *tile)
 func multiplyInt4Zero_4x2_AVX512(t *tile)
 
 //go:noescape
+func multiplyInt4Zero_4x2a_AVX512(t *tile)
+
+//go:noescape
 func multiplyInt4Zero_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Zero_2x2a_AVX512(t *tile)
 
 //go:noescape
 func multiplyInt4Zero_1x2_AVX512(t *tile)
@@ -256,7 +358,13 @@ func multiplyInt4Zero_1x2_AVX512(t *tile)
 func multiplyInt4Zero_4x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyInt4Zero_4x1a_AVX512(t *tile)
+
+//go:noescape
 func multiplyInt4Zero_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Zero_2x1a_AVX512(t *tile)
 
 //go:noescape
 func multiplyInt4Zero_1x1_AVX512(t *tile)
@@ -390,37 +498,149 @@ func multiplyInt4Zero_8x1_AMX(t *tile)
 // matrixAVX2 is the matrix kernels of one level, the largest first.
 func matrixAVX2() [kinds][]multiply {
 	return [kinds][]multiply{
-		kindF32:      {{2, 1, multiplyF32_2x1_AVX2}, {1, 2, multiplyF32_1x2_AVX2}, {1, 1, multiplyF32_1x1_AVX2}},
-		kindBF16:     {{2, 1, multiplyBF16_2x1_AVX2}, {1, 2, multiplyBF16_1x2_AVX2}, {1, 1, multiplyBF16_1x1_AVX2}},
-		kindF16:      {{2, 1, multiplyF16_2x1_AVX2}, {1, 2, multiplyF16_1x2_AVX2}, {1, 1, multiplyF16_1x1_AVX2}},
-		kindFP8:      {{2, 1, multiplyFP8_2x1_AVX2}, {1, 2, multiplyFP8_1x2_AVX2}, {1, 1, multiplyFP8_1x1_AVX2}},
-		kindMXFP4:    {{1, 1, multiplyMXFP4_1x1_AVX2}},
-		kindInt8:     {{1, 1, multiplyInt8_1x1_AVX2}},
-		kindInt4:     {{1, 1, multiplyInt4_1x1_AVX2}},
-		kindInt4Zero: {{1, 1, multiplyInt4Zero_1x1_AVX2}},
+		kindF32: {
+			{2, 1, multiplyF32_2x1_AVX2, multiplyF32_2x1a_AVX2},
+			{1, 2, multiplyF32_1x2_AVX2, nil},
+			{1, 1, multiplyF32_1x1_AVX2, nil},
+		},
+		kindBF16: {
+			{2, 1, multiplyBF16_2x1_AVX2, multiplyBF16_2x1a_AVX2},
+			{1, 2, multiplyBF16_1x2_AVX2, nil},
+			{1, 1, multiplyBF16_1x1_AVX2, nil},
+		},
+		kindF16: {
+			{2, 1, multiplyF16_2x1_AVX2, multiplyF16_2x1a_AVX2},
+			{1, 2, multiplyF16_1x2_AVX2, nil},
+			{1, 1, multiplyF16_1x1_AVX2, nil},
+		},
+		kindFP8: {
+			{2, 1, multiplyFP8_2x1_AVX2, multiplyFP8_2x1a_AVX2},
+			{1, 2, multiplyFP8_1x2_AVX2, nil},
+			{1, 1, multiplyFP8_1x1_AVX2, nil},
+		},
+		kindMXFP4: {
+			{1, 1, multiplyMXFP4_1x1_AVX2, nil},
+		},
+		kindInt8: {
+			{1, 1, multiplyInt8_1x1_AVX2, nil},
+		},
+		kindInt4: {
+			{1, 1, multiplyInt4_1x1_AVX2, nil},
+		},
+		kindInt4Zero: {
+			{1, 1, multiplyInt4Zero_1x1_AVX2, nil},
+		},
 	}
 }
 
 // matrixAVX512 is the matrix kernels of one level, the largest first.
 func matrixAVX512() [kinds][]multiply {
 	return [kinds][]multiply{
-		kindF32:      {{4, 2, multiplyF32_4x2_AVX512}, {2, 2, multiplyF32_2x2_AVX512}, {1, 4, multiplyF32_1x4_AVX512}, {1, 2, multiplyF32_1x2_AVX512}, {4, 1, multiplyF32_4x1_AVX512}, {2, 1, multiplyF32_2x1_AVX512}, {1, 1, multiplyF32_1x1_AVX512}},
-		kindBF16:     {{4, 2, multiplyBF16_4x2_AVX512}, {2, 2, multiplyBF16_2x2_AVX512}, {1, 4, multiplyBF16_1x4_AVX512}, {1, 2, multiplyBF16_1x2_AVX512}, {4, 1, multiplyBF16_4x1_AVX512}, {2, 1, multiplyBF16_2x1_AVX512}, {1, 1, multiplyBF16_1x1_AVX512}},
-		kindF16:      {{4, 2, multiplyF16_4x2_AVX512}, {2, 2, multiplyF16_2x2_AVX512}, {1, 4, multiplyF16_1x4_AVX512}, {1, 2, multiplyF16_1x2_AVX512}, {4, 1, multiplyF16_4x1_AVX512}, {2, 1, multiplyF16_2x1_AVX512}, {1, 1, multiplyF16_1x1_AVX512}},
-		kindFP8:      {{4, 2, multiplyFP8_4x2_AVX512}, {2, 2, multiplyFP8_2x2_AVX512}, {1, 4, multiplyFP8_1x4_AVX512}, {1, 2, multiplyFP8_1x2_AVX512}, {4, 1, multiplyFP8_4x1_AVX512}, {2, 1, multiplyFP8_2x1_AVX512}, {1, 1, multiplyFP8_1x1_AVX512}},
-		kindMXFP4:    {{4, 2, multiplyMXFP4_4x2_AVX512}, {2, 2, multiplyMXFP4_2x2_AVX512}, {1, 2, multiplyMXFP4_1x2_AVX512}, {4, 1, multiplyMXFP4_4x1_AVX512}, {2, 1, multiplyMXFP4_2x1_AVX512}, {1, 1, multiplyMXFP4_1x1_AVX512}},
-		kindInt8:     {{4, 2, multiplyInt8_4x2_AVX512}, {2, 2, multiplyInt8_2x2_AVX512}, {1, 2, multiplyInt8_1x2_AVX512}, {4, 1, multiplyInt8_4x1_AVX512}, {2, 1, multiplyInt8_2x1_AVX512}, {1, 1, multiplyInt8_1x1_AVX512}},
-		kindInt4:     {{4, 2, multiplyInt4_4x2_AVX512}, {2, 2, multiplyInt4_2x2_AVX512}, {1, 2, multiplyInt4_1x2_AVX512}, {4, 1, multiplyInt4_4x1_AVX512}, {2, 1, multiplyInt4_2x1_AVX512}, {1, 1, multiplyInt4_1x1_AVX512}},
-		kindInt4Zero: {{4, 2, multiplyInt4Zero_4x2_AVX512}, {2, 2, multiplyInt4Zero_2x2_AVX512}, {1, 2, multiplyInt4Zero_1x2_AVX512}, {4, 1, multiplyInt4Zero_4x1_AVX512}, {2, 1, multiplyInt4Zero_2x1_AVX512}, {1, 1, multiplyInt4Zero_1x1_AVX512}},
+		kindF32: {
+			{4, 2, multiplyF32_4x2_AVX512, multiplyF32_4x2a_AVX512},
+			{2, 2, multiplyF32_2x2_AVX512, multiplyF32_2x2a_AVX512},
+			{1, 4, multiplyF32_1x4_AVX512, nil},
+			{1, 2, multiplyF32_1x2_AVX512, nil},
+			{4, 1, multiplyF32_4x1_AVX512, multiplyF32_4x1a_AVX512},
+			{2, 1, multiplyF32_2x1_AVX512, multiplyF32_2x1a_AVX512},
+			{1, 1, multiplyF32_1x1_AVX512, nil},
+		},
+		kindBF16: {
+			{4, 2, multiplyBF16_4x2_AVX512, multiplyBF16_4x2a_AVX512},
+			{2, 2, multiplyBF16_2x2_AVX512, multiplyBF16_2x2a_AVX512},
+			{1, 4, multiplyBF16_1x4_AVX512, nil},
+			{1, 2, multiplyBF16_1x2_AVX512, nil},
+			{4, 1, multiplyBF16_4x1_AVX512, multiplyBF16_4x1a_AVX512},
+			{2, 1, multiplyBF16_2x1_AVX512, multiplyBF16_2x1a_AVX512},
+			{1, 1, multiplyBF16_1x1_AVX512, nil},
+		},
+		kindF16: {
+			{4, 2, multiplyF16_4x2_AVX512, multiplyF16_4x2a_AVX512},
+			{2, 2, multiplyF16_2x2_AVX512, multiplyF16_2x2a_AVX512},
+			{1, 4, multiplyF16_1x4_AVX512, nil},
+			{1, 2, multiplyF16_1x2_AVX512, nil},
+			{4, 1, multiplyF16_4x1_AVX512, multiplyF16_4x1a_AVX512},
+			{2, 1, multiplyF16_2x1_AVX512, multiplyF16_2x1a_AVX512},
+			{1, 1, multiplyF16_1x1_AVX512, nil},
+		},
+		kindFP8: {
+			{4, 2, multiplyFP8_4x2_AVX512, multiplyFP8_4x2a_AVX512},
+			{2, 2, multiplyFP8_2x2_AVX512, multiplyFP8_2x2a_AVX512},
+			{1, 4, multiplyFP8_1x4_AVX512, nil},
+			{1, 2, multiplyFP8_1x2_AVX512, nil},
+			{4, 1, multiplyFP8_4x1_AVX512, multiplyFP8_4x1a_AVX512},
+			{2, 1, multiplyFP8_2x1_AVX512, multiplyFP8_2x1a_AVX512},
+			{1, 1, multiplyFP8_1x1_AVX512, nil},
+		},
+		kindMXFP4: {
+			{4, 2, multiplyMXFP4_4x2_AVX512, multiplyMXFP4_4x2a_AVX512},
+			{2, 2, multiplyMXFP4_2x2_AVX512, multiplyMXFP4_2x2a_AVX512},
+			{1, 2, multiplyMXFP4_1x2_AVX512, nil},
+			{4, 1, multiplyMXFP4_4x1_AVX512, multiplyMXFP4_4x1a_AVX512},
+			{2, 1, multiplyMXFP4_2x1_AVX512, multiplyMXFP4_2x1a_AVX512},
+			{1, 1, multiplyMXFP4_1x1_AVX512, nil},
+		},
+		kindInt8: {
+			{4, 2, multiplyInt8_4x2_AVX512, multiplyInt8_4x2a_AVX512},
+			{2, 2, multiplyInt8_2x2_AVX512, multiplyInt8_2x2a_AVX512},
+			{1, 2, multiplyInt8_1x2_AVX512, nil},
+			{4, 1, multiplyInt8_4x1_AVX512, multiplyInt8_4x1a_AVX512},
+			{2, 1, multiplyInt8_2x1_AVX512, multiplyInt8_2x1a_AVX512},
+			{1, 1, multiplyInt8_1x1_AVX512, nil},
+		},
+		kindInt4: {
+			{4, 2, multiplyInt4_4x2_AVX512, multiplyInt4_4x2a_AVX512},
+			{2, 2, multiplyInt4_2x2_AVX512, multiplyInt4_2x2a_AVX512},
+			{1, 2, multiplyInt4_1x2_AVX512, nil},
+			{4, 1, multiplyInt4_4x1_AVX512, multiplyInt4_4x1a_AVX512},
+			{2, 1, multiplyInt4_2x1_AVX512, multiplyInt4_2x1a_AVX512},
+			{1, 1, multiplyInt4_1x1_AVX512, nil},
+		},
+		kindInt4Zero: {
+			{4, 2, multiplyInt4Zero_4x2_AVX512, multiplyInt4Zero_4x2a_AVX512},
+			{2, 2, multiplyInt4Zero_2x2_AVX512, multiplyInt4Zero_2x2a_AVX512},
+			{1, 2, multiplyInt4Zero_1x2_AVX512, nil},
+			{4, 1, multiplyInt4Zero_4x1_AVX512, multiplyInt4Zero_4x1a_AVX512},
+			{2, 1, multiplyInt4Zero_2x1_AVX512, multiplyInt4Zero_2x1a_AVX512},
+			{1, 1, multiplyInt4Zero_1x1_AVX512, nil},
+		},
 	}
 }
 
 // matrixAMX is the matrix kernels that AMX adds, the largest first.
 func matrixAMX() [kinds][]multiply {
 	return [kinds][]multiply{
-		kindBF16:     {{32, 2, multiplyBF16_32x2_AMX}, {16, 2, multiplyBF16_16x2_AMX}, {8, 2, multiplyBF16_8x2_AMX}, {32, 1, multiplyBF16_32x1_AMX}, {16, 1, multiplyBF16_16x1_AMX}, {8, 1, multiplyBF16_8x1_AMX}},
-		kindInt8:     {{32, 2, multiplyInt8_32x2_AMX}, {16, 2, multiplyInt8_16x2_AMX}, {8, 2, multiplyInt8_8x2_AMX}, {32, 1, multiplyInt8_32x1_AMX}, {16, 1, multiplyInt8_16x1_AMX}, {8, 1, multiplyInt8_8x1_AMX}},
-		kindInt4:     {{32, 2, multiplyInt4_32x2_AMX}, {16, 2, multiplyInt4_16x2_AMX}, {8, 2, multiplyInt4_8x2_AMX}, {32, 1, multiplyInt4_32x1_AMX}, {16, 1, multiplyInt4_16x1_AMX}, {8, 1, multiplyInt4_8x1_AMX}},
-		kindInt4Zero: {{32, 2, multiplyInt4Zero_32x2_AMX}, {16, 2, multiplyInt4Zero_16x2_AMX}, {8, 2, multiplyInt4Zero_8x2_AMX}, {32, 1, multiplyInt4Zero_32x1_AMX}, {16, 1, multiplyInt4Zero_16x1_AMX}, {8, 1, multiplyInt4Zero_8x1_AMX}},
+		kindBF16: {
+			{32, 2, multiplyBF16_32x2_AMX, nil},
+			{16, 2, multiplyBF16_16x2_AMX, nil},
+			{8, 2, multiplyBF16_8x2_AMX, nil},
+			{32, 1, multiplyBF16_32x1_AMX, nil},
+			{16, 1, multiplyBF16_16x1_AMX, nil},
+			{8, 1, multiplyBF16_8x1_AMX, nil},
+		},
+		kindInt8: {
+			{32, 2, multiplyInt8_32x2_AMX, nil},
+			{16, 2, multiplyInt8_16x2_AMX, nil},
+			{8, 2, multiplyInt8_8x2_AMX, nil},
+			{32, 1, multiplyInt8_32x1_AMX, nil},
+			{16, 1, multiplyInt8_16x1_AMX, nil},
+			{8, 1, multiplyInt8_8x1_AMX, nil},
+		},
+		kindInt4: {
+			{32, 2, multiplyInt4_32x2_AMX, nil},
+			{16, 2, multiplyInt4_16x2_AMX, nil},
+			{8, 2, multiplyInt4_8x2_AMX, nil},
+			{32, 1, multiplyInt4_32x1_AMX, nil},
+			{16, 1, multiplyInt4_16x1_AMX, nil},
+			{8, 1, multiplyInt4_8x1_AMX, nil},
+		},
+		kindInt4Zero: {
+			{32, 2, multiplyInt4Zero_32x2_AMX, nil},
+			{16, 2, multiplyInt4Zero_16x2_AMX, nil},
+			{8, 2, multiplyInt4Zero_8x2_AMX, nil},
+			{32, 1, multiplyInt4Zero_32x1_AMX, nil},
+			{16, 1, multiplyInt4Zero_16x1_AMX, nil},
+			{8, 1, multiplyInt4Zero_8x1_AMX, nil},
+		},
 	}
 }

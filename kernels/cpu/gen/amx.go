@@ -14,7 +14,7 @@ const (
 
 // amxShapes are the shapes of the AMX kernels, the largest of each width first.
 // Rows beyond a multiple of 8 are left to AVX-512.
-var amxShapes = []shape{{32, 2}, {16, 2}, {8, 2}, {32, 1}, {16, 1}, {8, 1}}
+var amxShapes = []shape{{rows: 32, tiles: 2}, {rows: 16, tiles: 2}, {rows: 8, tiles: 2}, {rows: 32, tiles: 1}, {rows: 16, tiles: 1}, {rows: 8, tiles: 1}}
 
 // amxKinds are the matrices that AMX multiplies.
 var amxKinds = []string{"BF16", "Int8", "Int4", "Int4Zero"}

@@ -55,6 +55,7 @@ func (g *gen) int8(s shape) {
 		sums := [][][]int{low, high}[r%2]
 		for u := range units {
 			g.op("VMOVUPS %s, %s", g.at(u, r, 64), g.v(w))
+			g.ahead(s, u, 64*r)
 			if g.wide {
 				for i := range s.rows {
 					g.dot(w, i, 4*r, sums[i][u], t, ones)
@@ -147,6 +148,7 @@ func (g *gen) int4(s shape, zeros bool) {
 	for r := range rows {
 		for u := range units {
 			g.op("VMOVUPS %s, %s", g.at(u, r, 64), g.v(w))
+			g.ahead(s, u, 64*r)
 			g.bits("VPAND", g.v(mask), g.v(w), g.v(nibbles))
 			g.op("VPSRLD $4, %s, %s", g.v(w), g.v(w))
 			g.bits("VPAND", g.v(mask), g.v(w), g.v(w))

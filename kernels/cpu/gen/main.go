@@ -46,13 +46,13 @@ func Generate(wide bool) string {
 	g.line(`#include "textflag.h"`)
 	g.constants()
 	g.e2m1()
-	for _, s := range g.shapes() {
+	for _, s := range variants(g.shapes()) {
 		g.floats("F32", s, loadF32, false)
 		g.floats("F16", s, loadF16, false)
 		g.floats("FP8", s, loadFP8, true)
 		g.bf16(s)
 	}
-	for _, s := range g.integerShapes() {
+	for _, s := range variants(g.integerShapes()) {
 		g.mxfp4(s)
 		g.int8(s)
 		g.int4(s, false)
@@ -69,22 +69,47 @@ type gen struct {
 	free int // next register
 }
 
-// shape is rows by tiles.
-type shape struct{ rows, tiles int }
+// shape is rows by tiles. Kernels that look ahead ask for weights before they
+// need them: those of one row, and a second kind of those of several, which is
+// for the first rows that meet a tile.
+type shape struct {
+	rows, tiles int
+	ahead       bool
+}
+
+// String is the shape as it stands in a kernel's name.
+func (s shape) String() string {
+	if s.ahead && s.rows > 1 {
+		return fmt.Sprintf("%dx%da", s.rows, s.tiles)
+	}
+	return fmt.Sprintf("%dx%d", s.rows, s.tiles)
+}
+
+// variants is the shapes and those of them that look ahead.
+func variants(shapes []shape) (all []shape) {
+	for _, s := range shapes {
+		if s.rows > 1 {
+			all = append(all, s)
+		}
+		s.ahead = true
+		all = append(all, s)
+	}
+	return all
+}
 
 // shapes of the float kernels: accumulators and operands fill the registers.
 func (g *gen) shapes() []shape {
 	if g.wide {
-		return []shape{{4, 2}, {2, 2}, {1, 4}, {1, 2}, {4, 1}, {2, 1}, {1, 1}}
+		return []shape{{rows: 4, tiles: 2}, {rows: 2, tiles: 2}, {rows: 1, tiles: 4}, {rows: 1, tiles: 2}, {rows: 4, tiles: 1}, {rows: 2, tiles: 1}, {rows: 1, tiles: 1}}
 	}
-	return []shape{{2, 1}, {1, 2}, {1, 1}}
+	return []shape{{rows: 2, tiles: 1}, {rows: 1, tiles: 2}, {rows: 1, tiles: 1}}
 }
 
 func (g *gen) integerShapes() []shape {
 	if g.wide {
-		return []shape{{4, 2}, {2, 2}, {1, 2}, {4, 1}, {2, 1}, {1, 1}}
+		return []shape{{rows: 4, tiles: 2}, {rows: 2, tiles: 2}, {rows: 1, tiles: 2}, {rows: 4, tiles: 1}, {rows: 2, tiles: 1}, {rows: 1, tiles: 1}}
 	}
-	return []shape{{1, 1}}
+	return []shape{{rows: 1, tiles: 1}}
 }
 
 func (g *gen) line(format string, args ...any) {

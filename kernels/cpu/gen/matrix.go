@@ -14,7 +14,7 @@ type loader func(g *gen, u, k, to int)
 
 // open begins a matrix kernel: name_RxT.
 func (g *gen) open(kind string, s shape) (name string) {
-	name = fmt.Sprintf("multiply%s_%dx%d_", kind, s.rows, s.tiles)
+	name = fmt.Sprintf("multiply%s_%v_", kind, s)
 	g.begin(name, fmt.Sprintf("multiply%s for %d rows and %d tiles", kind, s.rows, s.tiles), 8)
 	g.op("MOVQ t+0(FP), AX")
 	g.op("MOVQ 16(AX), SI")
@@ -63,6 +63,14 @@ func (g *gen) at(u, row, rowBytes int) string {
 	return fmt.Sprintf("%d(%s)", row*rowBytes+u%g.units()*rowBytes/g.units(), tileRegs[u/g.units()])
 }
 
+// ahead asks for the weights a page further on: the processor's own guesses end
+// with the page. at is the byte within the rows that are read at once.
+func (g *gen) ahead(s shape, u, at int) {
+	if s.ahead && u%g.units() == 0 && at%64 == 0 {
+		g.op("PREFETCHT0 %d(%s)", 4096+at, tileRegs[u/g.units()])
+	}
+}
+
 func loadF32(g *gen, u, k, to int) { g.op("VMOVUPS %s, %s", g.at(u, k, 64), g.v(to)) }
 
 func loadF16(g *gen, u, k, to int) { g.op("VCVTPH2PS %s, %s", g.at(u, k, 32), g.v(to)) }
@@ -102,6 +110,7 @@ func (g *gen) floats(kind string, s shape, load loader, exact bool) {
 	for k := range columns {
 		for u := range units {
 			load(g, u, k, w[0])
+			g.ahead(s, u, k*rowBytes[kind])
 			for i := range s.rows {
 				if u == 0 || s.rows > 1 {
 					g.op("VBROADCASTSS %d(%s)(DX*1), %s", 4*k, rowRegs[i], g.v(b))
@@ -174,6 +183,7 @@ func (g *gen) bf16(s shape) {
 		}
 		for u := range units {
 			g.op("VMOVUPS %s, %s", g.at(u, r, 64), g.v(odd))
+			g.ahead(s, u, 64*r)
 			g.op("VPSLLD $16, %s, %s", g.v(odd), g.v(even))
 			if g.wide {
 				g.op("VPANDD %s, %s, %s", g.v(mask), g.v(odd), g.v(odd))

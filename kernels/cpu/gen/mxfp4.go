@@ -21,6 +21,7 @@ func (g *gen) mxfp4(s shape) {
 	g.line("%sinner:", name)
 	for u := range units {
 		g.op("VMOVUPS %s, %s", g.at(u, 0, 64), g.v(raw))
+		g.ahead(s, u, 0)
 		for k := range 8 {
 			// A permutation looks at the low bits of a lane alone.
 			g.op("VPERMPS %s, %s, %s", g.v(table), g.v(raw), g.v(w))

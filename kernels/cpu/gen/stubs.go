@@ -22,11 +22,14 @@ func stubs() string {
 			if strings.HasPrefix(kind, "Int") || kind == "MXFP4" {
 				shapes = g.integerShapes()
 			}
-			fmt.Fprintf(&tables, "kind%s: {", kind)
+			fmt.Fprintf(&tables, "kind%s: {\n", kind)
 			for _, s := range shapes {
-				name := fmt.Sprintf("multiply%s_%dx%d_%s", kind, s.rows, s.tiles, suffix)
-				fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(t *tile)\n", name)
-				fmt.Fprintf(&tables, "{%d, %d, %s}, ", s.rows, s.tiles, name)
+				names := [2]string{"nil", "nil"}
+				for i, v := range variants([]shape{s}) {
+					names[i] = fmt.Sprintf("multiply%s_%v_%s", kind, v, suffix)
+					fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(t *tile)\n", names[i])
+				}
+				fmt.Fprintf(&tables, "{%d, %d, %s, %s},\n", s.rows, s.tiles, names[0], names[1])
 			}
 			tables.WriteString("},\n")
 		}
@@ -56,10 +59,10 @@ func stubs() string {
 	fmt.Fprintf(&b, "\n//go:noescape\nfunc halvesAMX(y *uint16, x *float32, n int)\n")
 	fmt.Fprintf(&tables, "\n// matrixAMX is the matrix kernels that AMX adds, the largest first.\nfunc matrixAMX() [kinds][]multiply {\nreturn [kinds][]multiply{\n")
 	for _, kind := range amxKinds {
-		fmt.Fprintf(&tables, "kind%s: {", kind)
+		fmt.Fprintf(&tables, "kind%s: {\n", kind)
 		for _, s := range amxShapes {
 			fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(t *tile)\n", amxName(kind, s))
-			fmt.Fprintf(&tables, "{%d, %d, %s}, ", s.rows, s.tiles, amxName(kind, s))
+			fmt.Fprintf(&tables, "{%d, %d, %s, nil},\n", s.rows, s.tiles, amxName(kind, s))
 		}
 		tables.WriteString("},\n")
 	}
