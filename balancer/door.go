@@ -305,6 +305,7 @@ func (d *Door) stopAll() {
 		w.up.Load().retire()
 	}
 	d.wg.Wait()
+	d.current().traces.Close()
 	d.current().ext.Close()
 	d.errands.CloseIdleConnections()
 	d.peers.closeWays()

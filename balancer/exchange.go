@@ -87,6 +87,7 @@ type exchange struct {
 	series  *series
 	chunks  []uint64     // prompt-chunk digests
 	pass    *extend.Pass // its way through the filters; nil: there are none
+	trace   *trace       // nil: traces are not sent
 }
 
 // The phases of an exchange, as the in-flight list shows them.

@@ -86,6 +86,7 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 		query: string(ctx.URI().QueryString()), kind: kd, key: k, ctype: "application/json", http10: !h.IsHTTP11(),
 		id: requestID(f.requestID), priority: priorityNormal}
 	x.close = h.ConnectionClose() || d.draining.Load()
+	x.begin(f.traceparent, f.tracestate)
 	x.booked = g.takeBooked()
 	x.body = ctx.Request.Body() // fasthttp's, until hijack takes it
 	k, refused := x.filtered(ctx, k)
@@ -120,13 +121,14 @@ func (x *exchange) turnAway(f *failure) *failure {
 	x.d.memory.give(x.booked)
 	x.status, x.outcome = f.status, "refused"
 	x.tellFilters()
+	x.endTrace()
 	return f
 }
 
 // headFields are the fields of a head that the door reads, beside those that
 // fasthttp keeps apart.
 type headFields struct {
-	requestID, encoding, priority, accept, session []byte
+	requestID, encoding, priority, accept, session, traceparent, tracestate []byte
 }
 
 // fieldsOf finds them in one walk.
@@ -143,6 +145,10 @@ func fieldsOf(h *fasthttp.RequestHeader) (f headFields) {
 			f.accept = value
 		case "X-Session-Id":
 			f.session = value
+		case "Traceparent":
+			f.traceparent = value
+		case "Tracestate":
+			f.tracestate = value
 		}
 	}
 	return f

@@ -50,7 +50,7 @@ func (d *Door) Private() http.Handler {
 	m.HandleFunc("GET /queue", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.Queued()) })
 	m.HandleFunc("DELETE /requests/{id}", func(w http.ResponseWriter, r *http.Request) {
 		if !d.Cancel(r.PathValue("id")) {
-			http.Error(w, "no such request", http.StatusNotFound)
+			control.Fail(w, http.StatusNotFound, "no such request is in flight")
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -60,7 +60,7 @@ func (d *Door) Private() http.Handler {
 			answer(w, dec)
 			return
 		}
-		http.Error(w, "no decision is kept for this request", http.StatusNotFound)
+		control.Fail(w, http.StatusNotFound, "no decision is kept for this request")
 	})
 	m.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.current().ext.Stats()) })
 	m.HandleFunc("PUT /totals", d.putTotals)

@@ -100,6 +100,7 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 		b = strconv.AppendUint(b, x.charge.Seq, 10)
 		b = x.chunkField(b)
 	}
+	b = x.traceFields(b, w.id)
 	b = x.filterFields(b)
 	return append(b, "\r\n\r\n"...)
 }

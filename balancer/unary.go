@@ -206,6 +206,7 @@ func (x *exchange) finish() {
 		x.outcome = outcomeOf(x.status)
 	}
 	x.tellFilters()
+	x.endTrace()
 	x.d.metrics.ended(x)
 	x.d.logAccess(x)
 }

@@ -9,6 +9,7 @@ import (
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/extend"
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/otlp"
 	"roundhouse/configs"
 	"roundhouse/plugins"
 )
@@ -24,8 +25,9 @@ type view struct {
 	routes  map[string]*route  // by name and alias
 	models  map[string]*target // by served name
 	keys    *keyring
-	tls     *tls.Config // nil: plain HTTP
-	ext     *extend.Set // nil: no plugins
+	tls     *tls.Config    // nil: plain HTTP
+	ext     *extend.Set    // nil: no plugins
+	traces  *otlp.Exporter // nil: none are sent
 }
 
 // target is a model and the pools that serve it.
@@ -68,7 +70,11 @@ func (d *Door) apply(set control.WorkerSet) error {
 	}
 	v.routes = makeRoutes(set.Routes, old)
 	v.models = mapModels(v)
+	v.traces = d.openTraces(old, set.OTLP.Endpoint)
 	d.view.Store(v)
+	if old.traces != v.traces {
+		d.wg.Go(old.traces.Close) // what runs under it may drop its last spans
+	}
 	for _, w := range old.workers {
 		if !kept[w] {
 			d.retire(w)

@@ -52,6 +52,7 @@ type Worker struct {
 	used    int64
 	doors   map[string]*api.DoorStatus
 	prompts []string // the bodies received
+	heads   []http.Header
 	ln      net.Listener
 	srv     *http.Server
 	gen     string
@@ -95,6 +96,13 @@ func (w *Worker) Bodies() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.prompts...)
+}
+
+// Heads returns the header fields of the requests received so far.
+func (w *Worker) Heads() []http.Header {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]http.Header(nil), w.heads...)
 }
 
 func (w *Worker) model() string {
@@ -183,7 +191,7 @@ func (w *Worker) generate(rw http.ResponseWriter, r *http.Request) {
 	w.Served.Add(1)
 	defer w.Live.Add(-1)
 	w.mu.Lock()
-	w.prompts = append(w.prompts, string(raw))
+	w.prompts, w.heads = append(w.prompts, string(raw)), append(w.heads, r.Header)
 	w.mu.Unlock()
 	if w.Hang.Load() {
 		<-r.Context().Done()
