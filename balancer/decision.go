@@ -37,13 +37,13 @@ type decision struct {
 // explain keeps the choice just made for an exchange.
 func (d *Door) explain(x *exchange) {
 	r := &d.why
-	now := d.now()
+	now := x.ask.Now
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := &r.ring[r.next%keptDecisions]
 	r.next++
 	e.request, e.pool, e.policy, e.reason = x.id, x.pool.name, x.pool.policyNow(), x.reason
-	e.chosen, e.at, e.need = x.worker.Load().id, time.Now(), x.ask.Prompt+x.ask.Expect
+	e.chosen, e.at, e.need = x.worker.Load().id, x.wall.Add(time.Duration(now-x.start)), x.ask.Prompt+x.ask.Expect
 	e.seen = d.ledger.Weighed(e.seen[:0], &x.pool.group, x.worker.Load().acct, keptCandidates, now)
 }
 

@@ -11,7 +11,7 @@ var defaultDoor = configs.Door{
 	Policy: "least_kv", Memory: 4 << 30, Metrics: "listen",
 	Limits: configs.Limits{
 		Body: 64 << 20, Headers: 64 << 10, HeaderRead: configs.Duration(10 * time.Second), BodyIdle: configs.Duration(30 * time.Second),
-		FirstByte: configs.Duration(10 * time.Minute), Idle: configs.Duration(10 * time.Minute), Connections: 20000,
+		UploadRate: 1 << 10, FirstByte: configs.Duration(10 * time.Minute), Idle: configs.Duration(10 * time.Minute), Connections: 20000,
 	},
 	Queue:   configs.Queue{MaxRequests: 2048, MaxWait: configs.Duration(time.Minute)},
 	Retry:   configs.Retry{Attempts: 2, Budget: 0.2},
@@ -29,6 +29,7 @@ func filled(c configs.Door) configs.Door {
 	or(&c.Limits.Headers, def.Limits.Headers)
 	or(&c.Limits.HeaderRead, def.Limits.HeaderRead)
 	or(&c.Limits.BodyIdle, def.Limits.BodyIdle)
+	or(&c.Limits.UploadRate, def.Limits.UploadRate)
 	or(&c.Limits.FirstByte, def.Limits.FirstByte)
 	or(&c.Limits.Idle, def.Limits.Idle)
 	or(&c.Limits.Connections, def.Limits.Connections)

@@ -50,6 +50,8 @@ type Door struct {
 	errands *http.Client // for what the door asks of workers on its own account
 	wg      sync.WaitGroup
 
+	fasthttpOnly bool // tests have every request served both ways
+
 	draining atomic.Bool
 	shutdown chan struct{} // closed by POST /shutdown
 	once     sync.Once
@@ -195,7 +197,7 @@ func (d *Door) accept() {
 		}
 		g := d.newGuard(c)
 		d.remember(g)
-		go d.server.ServeConn(g)
+		go d.serve(g)
 	}
 }
 
@@ -335,7 +337,7 @@ func (d *Door) keepHouse() {
 func (d *Door) everySecond(v *view) {
 	now := time.Now()
 	for _, w := range v.workers {
-		w.up.Load().sweep(now)
+		w.up.Load().sweep(d.now())
 		d.watchDrain(w, now)
 		d.watchProgress(w)
 	}

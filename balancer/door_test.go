@@ -69,6 +69,7 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	if err != nil {
 		t.Fatal(err)
 	}
+	door.ThroughFasthttp(viaFasthttp)
 	r.door, r.addr, r.url = door, ln.Addr().String(), "http://"+ln.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -46,7 +46,8 @@ type exchange struct {
 	close  bool // the connection ends with the answer
 
 	body     []byte
-	booked   int64 // memory booked for body and what is kept to resume
+	lent     *[]byte // what of bodies it lies in, if it does
+	booked   int64   // memory booked for body and what is kept to resume
 	peek     wire.Peek
 	key      *key
 	charged  int64 // tokens charged to the key in advance
@@ -205,7 +206,8 @@ func (x *exchange) refusedBy(a *wire.Answer) (bool, ledger.Outcome) {
 
 // send writes the request to a worker and reads the head of its answer.
 func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
-	c, err := w.up.Load().get(fresh)
+	now := x.d.now()
+	c, err := w.up.Load().get(fresh, now)
 	if err != nil {
 		return err
 	}
@@ -215,11 +217,9 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 	}
 	x.state.CompareAndSwap(phaseQueued, phaseSent)
 	if x.overhead == 0 {
-		x.overhead = x.d.now() - x.start - x.queued
+		x.overhead = now - x.start - x.queued
 	}
-	if len(x.body) > 32<<10 {
-		c.Conn.SetWriteDeadline(time.Now().Add(writeWithin)) // a shorter one fits the socket's buffer
-	}
+	c.writeIn(now, writeWithin)
 	if err := x.write(w, c); err != nil {
 		c.close()
 		x.hold(nil)
@@ -228,7 +228,7 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 		}
 		return err
 	}
-	if err := x.head(w, c, a); err != nil {
+	if err := x.awaitHead(w, c, a, now); err != nil {
 		c.close()
 		x.hold(nil)
 		return err
@@ -239,18 +239,18 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 // step is how long a wait for a worker lasts before the door looks around.
 const step = 10 * time.Second
 
-// head waits for the head of an answer: up to the first-byte limit, and on
+// awaitHead waits for the head of an answer: up to the first-byte limit, and on
 // while the worker makes progress on something.
-func (x *exchange) head(w *worker, c *upConn, a *wire.Answer) error {
-	began := x.d.now()
+func (x *exchange) awaitHead(w *worker, c *upConn, a *wire.Answer, began int64) error {
+	now := began
 	limit := int64(time.Duration(x.v.set.Door.Limits.FirstByte))
 	for {
-		c.Conn.SetReadDeadline(time.Now().Add(step))
+		c.readIn(now, step)
 		err := c.answer(a)
 		if err == nil || !timedOut(err) {
 			return err
 		}
-		now := x.d.now()
+		now = x.d.now()
 		v := x.d.ledger.View(w.acct, now)
 		if since := max(began, v.ProgressAt); now-since > limit {
 			return err
@@ -285,7 +285,7 @@ func (x *exchange) keep() {
 	x.up = nil
 	x.mu.Unlock()
 	if c != nil {
-		c.put()
+		c.put(x.d.now())
 	}
 }
 

@@ -103,9 +103,6 @@ func (x *exchange) replyFields() [][2]string {
 
 // rewrite lets the filters rewrite an answer that does not stream.
 func (x *exchange) rewrite(body []byte) ([]byte, *failure) {
-	if !x.pass.WantsChunks() {
-		return body, nil
-	}
 	out, refusal := x.pass.Chunk(body, true)
 	if refusal != nil {
 		return nil, filterFailed

@@ -7,12 +7,12 @@ import (
 	"mime/multipart"
 	"strings"
 
-	"github.com/valyala/fasthttp"
+	"roundhouse/balancer/wire"
 )
 
 // readForm takes the model out of a multipart body, which passes as it came.
-func (x *exchange) readForm(h *fasthttp.RequestHeader, k *key) *failure {
-	ctype := string(h.ContentType())
+func (x *exchange) readForm(seen *wire.Seen, k *key) *failure {
+	ctype := string(seen.Type)
 	media, params, err := mime.ParseMediaType(ctype)
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" || strings.ContainsAny(ctype, "\r\n") {
 		return badRequest("", "the content type must be multipart/form-data with a boundary")
@@ -40,7 +40,7 @@ func (x *exchange) readForm(h *fasthttp.RequestHeader, k *key) *failure {
 		x.peek.Model = string(value)
 	}
 	asked := x.peek.Model
-	if f := x.find(x.v, string(h.Peek("X-Session-Id"))); f != nil {
+	if f := x.find(x.v, string(seen.Session)); f != nil {
 		return f
 	}
 	if x.model != asked && asked != "" {

@@ -36,6 +36,8 @@ type guard struct {
 	left    int64 // bytes of the body still to come
 	chunks  *wire.Chunks
 	payload int64 // of a chunked body
+	since   int64 // when its body began, by the door's clock
+	came    int64 // bytes of its body that have come
 	began   time.Time
 	booked  int64 // memory booked for its body
 	served  bool  // a request was answered on this connection
@@ -50,6 +52,7 @@ type limits struct {
 	headers    int
 	headerRead time.Duration
 	bodyIdle   time.Duration
+	uploadRate int64 // bytes a second of a body, at least
 	keepAlive  time.Duration
 }
 
@@ -94,11 +97,24 @@ func (g *guard) readBody(p []byte) (int, error) {
 		g.readError(err)
 		return 0, g.refuse()
 	}
-	g.left -= int64(n)
-	if g.left == 0 {
+	g.took(n)
+	return n, nil
+}
+
+// took counts bytes of a body whose length is known.
+func (g *guard) took(n int) {
+	g.came += int64(n)
+	if g.left -= int64(n); g.left == 0 {
 		g.endBody()
 	}
-	return n, nil
+}
+
+// bodySpan is how long the next bytes of a body may take: as long as a body
+// may pause, unless it is slower on the whole than the least upload rate.
+func (g *guard) bodySpan(now int64) time.Duration {
+	l := g.limits
+	whole := g.since + int64(l.bodyIdle) + int64(float64(g.came)/float64(l.uploadRate)*1e9)
+	return time.Duration(max(1, min(int64(l.bodyIdle), whole-now)))
 }
 
 func (g *guard) releaseHeld() {
@@ -114,17 +130,17 @@ func (g *guard) pipelined() bool { return g.to > g.from }
 // arm sets the deadline of the next read: one for the whole head, one for each
 // read of a body, one for the idle time between requests.
 func (g *guard) arm() {
-	now := time.Now()
+	now := g.d.now()
+	span := g.limits.keepAlive
 	switch {
 	case g.inBody:
-		g.Conn.SetReadDeadline(now.Add(g.limits.bodyIdle))
+		span = g.bodySpan(now)
 	case len(g.head) > 0:
-		g.Conn.SetReadDeadline(g.began.Add(g.limits.headerRead))
+		span = g.limits.headerRead - time.Since(g.began)
 	case !g.served:
-		g.Conn.SetReadDeadline(now.Add(g.limits.headerRead))
-	default:
-		g.Conn.SetReadDeadline(now.Add(g.limits.keepAlive))
+		span = g.limits.headerRead
 	}
+	g.readIn(now, span)
 }
 
 // readError translates an error of the socket for fasthttp's error handler.
@@ -161,7 +177,45 @@ func (g *guard) Write(p []byte) (int, error) {
 	if g.refused {
 		return len(p), nil
 	}
-	return g.Conn.Write(p)
+	if err := g.send(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// oneWrite is what a client must take within writeWithin: one that is slow and
+// takes a long answer is not cut off while it takes some.
+const oneWrite = 256 << 10
+
+// send writes to the client, each part within a bound.
+func (g *guard) send(p []byte) error {
+	for {
+		n := min(len(p), oneWrite)
+		g.writeIn(g.d.now(), writeWithin)
+		if _, err := g.Conn.Write(p[:n]); err != nil || n == len(p) {
+			return err
+		}
+		p = p[n:]
+	}
+}
+
+// SetDeadline implements net.Conn. fasthttp takes deadlines away when it lets a
+// connection go; the guard sets its own.
+func (g *guard) SetDeadline(t time.Time) error {
+	g.readBy, g.writeBy = 0, 0
+	return g.Conn.SetDeadline(t)
+}
+
+// SetReadDeadline implements net.Conn.
+func (g *guard) SetReadDeadline(t time.Time) error {
+	g.readBy = 0
+	return g.Conn.SetReadDeadline(t)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (g *guard) SetWriteDeadline(t time.Time) error {
+	g.writeBy = 0
+	return g.Conn.SetWriteDeadline(t)
 }
 
 // linger reads on for a moment after a refusal, since closing a connection
@@ -187,9 +241,7 @@ func (g *guard) check() {
 			n = g.checkChunks(b)
 		default:
 			n = int(min(int64(len(b)), g.left))
-			if g.left -= int64(n); g.left == 0 {
-				g.endBody()
-			}
+			g.took(n)
 		}
 		if g.err != nil {
 			return
@@ -254,6 +306,7 @@ func (g *guard) startBody(head []byte) {
 		g.inBody, g.left = true, h.Length
 		g.book(h.Length)
 	}
+	g.since, g.came = g.d.now(), 0
 	g.served = g.served || g.err == nil
 }
 
@@ -265,6 +318,7 @@ func (g *guard) checkChunks(b []byte) int {
 		return used
 	}
 	g.payload += int64(payload)
+	g.came += int64(payload)
 	switch {
 	case g.payload > g.limits.body || g.chunks.Wire > g.limits.body+4096:
 		g.err = &wire.HeadError{Status: 413, What: "the body is longer than this door takes"}

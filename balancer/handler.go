@@ -42,7 +42,7 @@ func (d *Door) handle(ctx *fasthttp.RequestCtx) {
 		d.serveMetrics(ctx, v)
 		return
 	}
-	key, f := d.admit(ctx, v)
+	key, f := v.admit(ctx.Request.Header.Peek("Authorization"), ctx.Request.Header.Peek("X-Api-Key"))
 	if f != nil {
 		d.fail(ctx, f)
 		return
@@ -58,11 +58,11 @@ func (d *Door) handle(ctx *fasthttp.RequestCtx) {
 }
 
 // admit checks the key where keys are set.
-func (d *Door) admit(ctx *fasthttp.RequestCtx, v *view) (*key, *failure) {
+func (v *view) admit(authorization, xAPIKey []byte) (*key, *failure) {
 	if len(v.keys.keys) == 0 {
 		return nil, nil
 	}
-	k := v.keys.find(string(ctx.Request.Header.Peek("Authorization")), string(ctx.Request.Header.Peek("X-Api-Key")))
+	k := v.keys.find(string(authorization), string(xAPIKey))
 	if k == nil {
 		return nil, &failure{status: 401, typ: "authentication_error", code: "invalid_api_key", reason: "auth",
 			message: "a valid API key is needed: Authorization: Bearer KEY"}
@@ -80,40 +80,69 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 	if d.draining.Load() {
 		ctx.SetConnectionClose()
 	}
-	g := ctx.Conn().(*guard)
-	f := fieldsOf(h)
-	x := &exchange{d: d, v: v, g: g, wall: time.Now(), start: d.now(), method: method, path: path,
-		query: string(ctx.URI().QueryString()), kind: kd, key: k, ctype: "application/json", http10: !h.IsHTTP11(),
-		id: requestID(f.requestID), priority: priorityNormal}
-	x.close = h.ConnectionClose() || d.draining.Load()
-	x.begin(f.traceparent, f.tracestate)
-	x.booked = g.takeBooked()
+	a := asked{kind: kd, method: method, path: path, query: string(ctx.URI().QueryString()), http10: !h.IsHTTP11(),
+		close: h.ConnectionClose() || d.draining.Load()}
+	for name, value := range h.All() {
+		a.seen.Take(name, value)
+	}
+	x := d.newExchange(v, ctx.Conn().(*guard), &a)
 	x.body = ctx.Request.Body() // fasthttp's, until hijack takes it
+	x.booked = x.g.takeBooked()
 	k, refused := x.filtered(ctx, k)
 	if refused != nil {
 		return x.turnAway(refused)
 	}
-	x.key = k
-	if f := x.read(h, &f, k); f != nil {
+	if f := x.enter(&a.seen, k); f != nil {
 		return x.turnAway(f)
+	}
+	if x.streams() {
+		x.hijack(ctx)
+		return nil
+	}
+	x.unary(&throughFasthttp{ctx})
+	return nil
+}
+
+// asked is what the head of a request says, whoever has read it.
+type asked struct {
+	kind                kind
+	method, path, query string
+	seen                wire.Seen
+	http10, close       bool
+}
+
+func (d *Door) newExchange(v *view, g *guard, a *asked) *exchange {
+	wall := time.Now()
+	x := &exchange{d: d, v: v, g: g, wall: wall, start: int64(wall.Sub(d.epoch)), method: a.method, path: a.path, query: a.query,
+		kind: a.kind, ctype: "application/json", http10: a.http10, close: a.close, id: requestID(a.seen.RequestID), priority: priorityNormal}
+	x.begin(a.seen.Traceparent, a.seen.Tracestate)
+	return x
+}
+
+// enter reads the request, holds it to its key's limits, and enters it among
+// those in flight.
+func (x *exchange) enter(seen *wire.Seen, k *key) *failure {
+	x.key = k
+	if f := x.read(seen, k); f != nil {
+		return f
 	}
 	x.filteredPriority()
 	if k != nil {
 		if f := k.enter(x.wall); f != nil {
-			return x.turnAway(f)
+			return f
 		}
 		x.charged = x.estimate()
 		k.charge(x.charged)
 	}
-	d.enlist(x)
-	g.serve(x)
+	x.d.enlist(x)
+	x.g.serve(x)
 	x.pool.requests.Add(1)
-	if x.peek.Stream && (kd == kindChat || kd == kindText || kd == kindGen) {
-		x.hijack(ctx)
-		return nil
-	}
-	x.unary(ctx)
 	return nil
+}
+
+// streams reports whether the answer is to stream.
+func (x *exchange) streams() bool {
+	return x.peek.Stream && (x.kind == kindChat || x.kind == kindText || x.kind == kindGen)
 }
 
 // turnAway ends a request that is refused before it was enlisted.
@@ -125,54 +154,25 @@ func (x *exchange) turnAway(f *failure) *failure {
 	return f
 }
 
-// headFields are the fields of a head that the door reads, beside those that
-// fasthttp keeps apart.
-type headFields struct {
-	requestID, encoding, priority, accept, session, traceparent, tracestate []byte
-}
-
-// fieldsOf finds them in one walk.
-func fieldsOf(h *fasthttp.RequestHeader) (f headFields) {
-	for name, value := range h.All() {
-		switch string(name) {
-		case "X-Request-Id":
-			f.requestID = value
-		case "Content-Encoding":
-			f.encoding = value
-		case "X-Roundhouse-Priority":
-			f.priority = value
-		case "Accept":
-			f.accept = value
-		case "X-Session-Id":
-			f.session = value
-		case "Traceparent":
-			f.traceparent = value
-		case "Tracestate":
-			f.tracestate = value
-		}
-	}
-	return f
-}
-
 // read takes what must be known of a request out of its head and body.
-func (x *exchange) read(h *fasthttp.RequestHeader, f *headFields, k *key) *failure {
-	if enc := f.encoding; len(enc) > 0 && string(enc) != "identity" {
+func (x *exchange) read(seen *wire.Seen, k *key) *failure {
+	if enc := seen.Encoding; len(enc) > 0 && string(enc) != "identity" {
 		return &failure{status: 415, typ: "invalid_request_error", code: "unsupported_encoding", reason: "bad_request",
 			message: "request bodies must come without Content-Encoding"}
 	}
-	if f := x.readPriority(string(f.priority), k); f != nil {
+	if f := x.readPriority(string(seen.Priority), k); f != nil {
 		return f
 	}
-	if a := f.accept; len(a) > 0 && len(a) < 200 {
+	if a := seen.Accept; len(a) > 0 && len(a) < 200 {
 		x.accept = string(a)
 	}
 	switch x.kind {
 	case kindForm:
-		return x.readForm(h, k)
+		return x.readForm(seen, k)
 	case kindHeld:
 		return x.readHeld()
 	}
-	if f := checkType(h.ContentType()); f != nil {
+	if f := checkType(seen.Type); f != nil {
 		return f
 	}
 	if err := wire.PeekBody(x.body, &x.peek); err != nil {
@@ -183,7 +183,7 @@ func (x *exchange) read(h *fasthttp.RequestHeader, f *headFields, k *key) *failu
 	if x.peek.Resume {
 		return badRequest("roundhouse_resume", "the field \"roundhouse_resume\" is the door's own")
 	}
-	if f := x.find(x.v, string(f.session)); f != nil {
+	if f := x.find(x.v, string(seen.Session)); f != nil {
 		return f
 	}
 	if x.peek.Session != "" && x.path == "/v1/responses" {
@@ -295,13 +295,26 @@ func headFailure(he *wire.HeadError) *failure {
 
 // refusal is the whole answer to a request that the guard refuses.
 func (d *Door) refusal(he *wire.HeadError) []byte {
-	f := headFailure(he)
-	d.metrics.refused("", f.reason)
+	return d.alone(headFailure(he), requestID(nil), true)
+}
+
+// alone is the whole answer to a request that is refused before there is an
+// exchange for it.
+func (d *Door) alone(f *failure, id string, close bool) []byte {
+	if f.reason != "" {
+		d.metrics.refused("", f.reason)
+	}
 	body := f.body()
-	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\nconnection: close\r\n",
-		f.status, fasthttp.StatusMessage(f.status), len(body), requestID(nil))
+	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\n",
+		f.status, fasthttp.StatusMessage(f.status), len(body), id)
 	if f.retryAfter > 0 {
 		b = fmt.Appendf(b, "retry-after: %d\r\n", f.retryAfter)
+	}
+	if f.status == 401 {
+		b = append(b, "www-authenticate: Bearer\r\n"...)
+	}
+	if close {
+		b = append(b, "connection: close\r\n"...)
 	}
 	return append(append(b, "\r\n"...), body...)
 }

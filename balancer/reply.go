@@ -1,19 +1,104 @@
 package balancer
 
 import (
-	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"roundhouse/balancer/ledger"
 )
 
+// reply is what of an answer's head comes from the worker.
+type reply struct{ ctype, after, disposition string }
+
+// replier writes an answer that does not stream. fasthttp does it where it has
+// read the request, the connection itself where the door has.
+type replier interface {
+	room() []byte                             // what an answer is read behind
+	reply(x *exchange, r reply, whole []byte) // whole begins with room
+	refuse(x *exchange, f *failure)
+	end(x *exchange, f *failure) // and the connection; f is nil where the client has left
+}
+
+// throughFasthttp answers where fasthttp has read the request.
+type throughFasthttp struct{ ctx *fasthttp.RequestCtx }
+
+func (t *throughFasthttp) room() []byte { return nil }
+
+func (t *throughFasthttp) reply(x *exchange, r reply, body []byte) {
+	h := &t.ctx.Response.Header
+	t.ctx.SetStatusCode(x.status)
+	if r.ctype != "" {
+		t.ctx.SetContentType(r.ctype)
+	}
+	if r.after != "" {
+		h.Set("retry-after", r.after)
+	}
+	if r.disposition != "" {
+		h.Set("content-disposition", r.disposition)
+	}
+	t.mark(x)
+	t.ctx.Response.SetBodyRaw(body)
+}
+
+// mark sets the fields that every answer of an exchange carries.
+func (t *throughFasthttp) mark(x *exchange) {
+	h := &t.ctx.Response.Header
+	h.Set("x-request-id", x.id)
+	if w := x.worker.Load(); w != nil {
+		h.Set("x-roundhouse-worker", w.id)
+	}
+	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.queued/1e6, 10))
+	for _, f := range x.replyFields() {
+		h.Set(f[0], f[1])
+	}
+}
+
+func (t *throughFasthttp) refuse(x *exchange, f *failure) {
+	x.refused(f)
+	counted := *f
+	counted.reason = "" // it was counted with its pool
+	x.d.fail(t.ctx, &counted)
+	t.mark(x)
+}
+
+func (t *throughFasthttp) end(x *exchange, f *failure) {
+	if f != nil {
+		x.d.fail(t.ctx, f)
+	}
+	t.ctx.SetConnectionClose()
+}
+
+// head appends the head of an answer that does not stream.
+func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(x.status), 10)
+	b = append(append(b, ' '), fasthttp.StatusMessage(x.status)...)
+	if r.ctype != "" {
+		b = append(append(b, "\r\ncontent-type: "...), r.ctype...)
+	}
+	b = append(b, "\r\ncontent-length: "...)
+	b = strconv.AppendInt(b, int64(length), 10)
+	if r.after != "" {
+		b = append(append(b, "\r\nretry-after: "...), r.after...)
+	}
+	if r.disposition != "" {
+		b = append(append(b, "\r\ncontent-disposition: "...), r.disposition...)
+	}
+	b = append(b, "\r\n"...)
+	b = append(b, more...)
+	b = x.marks(b)
+	if x.http10 || x.d.draining.Load() {
+		x.close = true
+	}
+	if x.close {
+		b = append(b, "connection: close\r\n"...)
+	}
+	return append(b, "\r\n"...)
+}
+
 // marks appends the fields that every answer carries.
-func (s *stream) marks(b []byte) []byte {
-	x := s.x
-	b = append(b, s.cors...)
+func (x *exchange) marks(b []byte) []byte {
 	b = append(append(append(b, "x-request-id: "...), x.id...), "\r\n"...)
 	if w := x.worker.Load(); w != nil {
 		b = append(append(append(b, "x-roundhouse-worker: "...), w.id...), "\r\n"...)
@@ -29,41 +114,22 @@ func (s *stream) marks(b []byte) []byte {
 // whole writes an answer that is no stream.
 func (s *stream) whole(status int, ctype, after string, body []byte) bool {
 	x := s.x
-	b := make([]byte, 0, 512+len(body))
-	b = fmt.Appendf(b, "HTTP/1.1 %d %s\r\ncontent-type: %s\r\ncontent-length: %d\r\n", status, fasthttp.StatusMessage(status), ctype, len(body))
-	if after != "" {
-		b = fmt.Appendf(b, "retry-after: %s\r\n", after)
-	}
-	b = s.marks(b)
-	if x.http10 {
-		x.close = true
-	}
-	if x.close {
-		b = append(b, "connection: close\r\n"...)
-	}
-	b = append(b, "\r\n"...)
-	b = append(b, body...)
+	x.status = status
+	b := x.head(make([]byte, 0, 512+len(body)), reply{ctype: ctype, after: after}, len(body), s.cors)
 	s.started = true
-	x.g.Conn.SetWriteDeadline(time.Now().Add(writeWithin))
-	_, err := x.g.Conn.Write(b)
-	return err == nil && !x.close
+	return x.g.send(append(b, body...)) == nil && !x.close
 }
 
 // refuse tells the client that it will get no answer: as an answer while none
 // has begun, else as an event.
 func (s *stream) refuse(f *failure) bool {
 	x := s.x
-	if f.reason != "" {
-		x.d.metrics.refused(x.pool.name, f.reason)
-	}
-	x.outcome = "refused"
-	if f.status == 502 || f.code == "no_worker" {
-		x.outcome = "failed"
-	}
+	was := x.status
+	x.refused(f)
 	if s.started {
+		x.status = was
 		return s.fail(f)
 	}
-	x.status = f.status
 	after := ""
 	if f.retryAfter > 0 {
 		after = strconv.Itoa(f.retryAfter)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // bufSize is what one read takes from a socket at most.
@@ -18,12 +19,13 @@ var buffers = sync.Pool{New: func() any { return new([bufSize]byte) }}
 // them: 10 000 idle streams then hold none.
 type sock struct {
 	net.Conn
-	raw  syscall.RawConn // nil where the connection is not a plain socket
-	try  func(fd uintptr) bool
-	buf  *[bufSize]byte
-	n    int
-	err  error
-	once bool // one try, without waiting
+	raw syscall.RawConn // nil where the connection is not a plain socket
+	try func(fd uintptr) bool
+	buf *[bufSize]byte
+	n   int
+	err error
+
+	readBy, writeBy int64 // the deadlines that are set, by the door's clock
 }
 
 // plain makes a sock of a connection. Where it is no plain socket (TLS), a
@@ -51,9 +53,6 @@ func (s *sock) tryRead(fd uintptr) bool {
 		case s.err == syscall.EINTR:
 			continue
 		case s.err == syscall.EAGAIN:
-			if s.once {
-				return true
-			}
 			buffers.Put(s.buf)
 			s.buf = nil
 			return false
@@ -93,22 +92,26 @@ func (s *sock) receive() (*[bufSize]byte, int, error) {
 	return buf, n, nil
 }
 
-// stale reports whether an idle connection has ended or holds bytes that
-// nobody asked for.
-func (s *sock) stale() bool {
-	if s.raw == nil {
-		return false
+// readIn bounds the next reads. A deadline that is set and less than an eighth
+// off stays: setting one costs as much as a small read.
+func (s *sock) readIn(now int64, span time.Duration) {
+	if near(s.readBy-now, int64(span)) {
+		return
 	}
-	s.once = true
-	s.buf, s.n, s.err = nil, 0, nil
-	err := s.raw.Read(s.try)
-	s.once = false
-	if s.buf != nil {
-		buffers.Put(s.buf)
-		s.buf = nil
-	}
-	return err != nil || s.err != syscall.EAGAIN
+	s.readBy = now + int64(span)
+	s.Conn.SetReadDeadline(time.Now().Add(span))
 }
+
+// writeIn bounds the next writes as readIn does reads.
+func (s *sock) writeIn(now int64, span time.Duration) {
+	if near(s.writeBy-now, int64(span)) {
+		return
+	}
+	s.writeBy = now + int64(span)
+	s.Conn.SetWriteDeadline(time.Now().Add(span))
+}
+
+func near(left, span int64) bool { return left <= span && left > span-span/8 }
 
 func drop(buf *[bufSize]byte) {
 	if buf != nil {

@@ -68,10 +68,7 @@ func (x *exchange) hijack(ctx *fasthttp.RequestCtx) {
 	} else {
 		x.body = ctx.Request.SwapBody(nil)
 	}
-	x.s = &stream{x: x, between: true}
-	x.s.ids = x.resumable()
-	x.s.plain = x.s.ids && x.plainAsked()
-	x.s.splits = *x.pool.end.Load() != ""
+	x.openStream()
 	if h := &ctx.Response.Header; len(x.v.set.Door.CORS.Origins) > 0 {
 		for _, name := range [...]string{"access-control-allow-origin", "vary", "access-control-expose-headers"} {
 			if v := h.Peek(name); len(v) > 0 {
@@ -83,10 +80,18 @@ func (x *exchange) hijack(ctx *fasthttp.RequestCtx) {
 	ctx.Hijack(func(net.Conn) { go x.run() })
 }
 
+// openStream makes the state of an answer that streams.
+func (x *exchange) openStream() {
+	x.s = &stream{x: x, between: true}
+	x.s.ids = x.resumable()
+	x.s.plain = x.s.ids && x.plainAsked()
+	x.s.splits = *x.pool.end.Load() != ""
+}
+
 // run carries a stream to its end and then serves the connection on.
 func (x *exchange) run() {
 	if x.stream() {
-		x.d.server.ServeConn(x.g)
+		x.d.serve(x.g)
 		return
 	}
 	x.g.Close()
@@ -155,7 +160,7 @@ func (x *exchange) stopped() bool {
 func (x *exchange) plain(a *wire.Answer) (again, keep bool) {
 	ctype, after := headerText(a.ContentType), headerText(a.RetryAfter)
 	status := a.Status
-	body, err := x.readAnswer(a)
+	body, err := x.readAnswer(a, nil)
 	if err != nil || x.s.started {
 		if x.over() {
 			return false, x.stopped()
@@ -327,9 +332,10 @@ func (s *stream) finishUpstream(r *reader) error {
 // alive meanwhile.
 func (s *stream) await(c *upConn) error {
 	x := s.x
-	from := x.d.now()
+	now := x.d.now()
+	from := now
 	for {
-		c.Conn.SetReadDeadline(time.Now().Add(step))
+		c.readIn(now, step)
 		err := c.fill()
 		if err == nil {
 			return nil
@@ -346,7 +352,7 @@ func (s *stream) await(c *upConn) error {
 		if !s.heartbeat() {
 			return errWriting
 		}
-		now := x.d.now()
+		now = x.d.now()
 		limit := int64(time.Duration(x.v.set.Door.Limits.Idle))
 		if s.events == 0 {
 			// A long prefill is no hang while the worker makes progress.
@@ -376,7 +382,8 @@ func (s *stream) head() {
 	x.state.Store(phaseStreaming)
 	b := make([]byte, 0, 512)
 	b = append(b, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n"...)
-	b = s.marks(b)
+	b = append(b, s.cors...)
+	b = x.marks(b)
 	if x.http10 {
 		x.close = true
 	} else {
@@ -413,8 +420,7 @@ func (s *stream) flush(o *outBuf) error {
 	if b == nil {
 		return nil
 	}
-	s.x.g.Conn.SetWriteDeadline(time.Now().Add(writeWithin))
-	if _, err := s.x.g.Conn.Write(b); err != nil {
+	if s.x.g.send(b) != nil {
 		return errWriting
 	}
 	return nil
@@ -443,8 +449,7 @@ const lastChunk = "0\r\n\r\n"
 func (s *stream) terminate() bool {
 	x := s.x
 	if !x.http10 && !s.closed {
-		x.g.Conn.SetWriteDeadline(time.Now().Add(writeWithin))
-		if _, err := x.g.Conn.Write([]byte(lastChunk)); err != nil {
+		if x.g.send([]byte(lastChunk)) != nil {
 			return false
 		}
 	}

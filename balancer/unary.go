@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/wire"
 )
@@ -18,7 +16,7 @@ const maxAnswer = 64 << 20
 // unary serves a request whose answer does not stream: it is held whole before
 // the client sees a byte, so that a worker's death costs another try and
 // nothing else.
-func (x *exchange) unary(ctx *fasthttp.RequestCtx) {
+func (x *exchange) unary(out replier) {
 	defer x.finish()
 	var a wire.Answer
 	for {
@@ -26,26 +24,33 @@ func (x *exchange) unary(ctx *fasthttp.RequestCtx) {
 		if x.over() {
 			x.abandon()
 			x.status = 499
-			if cause(x.why.Load()) != causeClient {
-				x.d.fail(ctx, cancelled())
+			f := cancelled()
+			if cause(x.why.Load()) == causeClient {
+				f = nil
 			}
-			ctx.SetConnectionClose()
+			out.end(x, f)
 			return
 		}
 		if f != nil {
-			x.refuse(ctx, f)
+			out.refuse(x, f)
 			return
 		}
 		ctype, after := headerText(a.ContentType), headerText(a.RetryAfter)
 		disposition := headerText(a.Disposition)
-		body, err := x.readAnswer(&a)
+		room := out.room()
+		whole, err := x.readAnswer(&a, room)
 		if err == nil {
-			x.settle(a.Status, body)
-			if body, f = x.rewrite(body); f != nil {
-				x.refuse(ctx, f)
-				return
+			x.settle(a.Status, whole[len(room):])
+			if x.pass.WantsChunks() {
+				body, f := x.rewrite(whole[len(room):])
+				if f != nil {
+					out.refuse(x, f)
+					return
+				}
+				whole = append(whole[:len(room)], body...)
 			}
-			x.respond(ctx, a.Status, ctype, after, disposition, body)
+			x.status = a.Status
+			out.reply(x, reply{ctype, after, disposition}, whole)
 			return
 		}
 		if x.over() {
@@ -54,7 +59,7 @@ func (x *exchange) unary(ctx *fasthttp.RequestCtx) {
 		if err == errTooLong {
 			x.drop()
 			x.release(ledger.Neutral)
-			x.refuse(ctx, &failure{status: 502, typ: "api_error", code: "answer_too_long", message: fmt.Sprintf("the worker's answer is longer than %d MiB", maxAnswer>>20)})
+			out.refuse(x, &failure{status: 502, typ: "api_error", code: "answer_too_long", message: fmt.Sprintf("the worker's answer is longer than %d MiB", maxAnswer>>20)})
 			return
 		}
 		x.d.log.Warn("worker broke off an answer", "request", x.id, "worker", x.worker.Load().id, "error", err.Error())
@@ -66,9 +71,9 @@ func (x *exchange) unary(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// readAnswer reads a whole answer, however long it takes while the worker
-// makes progress.
-func (x *exchange) readAnswer(a *wire.Answer) ([]byte, error) {
+// readAnswer reads a whole answer behind what stands in room, however long it
+// takes while the worker makes progress.
+func (x *exchange) readAnswer(a *wire.Answer, room []byte) ([]byte, error) {
 	x.mu.Lock()
 	c := x.up
 	x.mu.Unlock()
@@ -76,9 +81,9 @@ func (x *exchange) readAnswer(a *wire.Answer) ([]byte, error) {
 		return nil, errGone
 	}
 	if a.Length < 0 || a.Length > int64(c.to-c.from) {
-		c.Conn.SetReadDeadline(time.Now().Add(time.Duration(x.v.set.Door.Limits.Idle)))
+		c.readIn(x.d.now(), time.Duration(x.v.set.Door.Limits.Idle))
 	}
-	body, keep, err := c.body(a, nil, maxAnswer)
+	body, keep, err := c.body(a, room, maxAnswer)
 	if err != nil {
 		return nil, err
 	}
@@ -119,38 +124,8 @@ func (x *exchange) settle(status int, body []byte) {
 	x.release(how)
 }
 
-// respond writes the answer through fasthttp.
-func (x *exchange) respond(ctx *fasthttp.RequestCtx, status int, ctype, after, disposition string, body []byte) {
-	x.status = status
-	h := &ctx.Response.Header
-	ctx.SetStatusCode(status)
-	if ctype != "" {
-		ctx.SetContentType(ctype)
-	}
-	if after != "" {
-		h.Set("retry-after", after)
-	}
-	if disposition != "" {
-		h.Set("content-disposition", disposition)
-	}
-	x.mark(h)
-	ctx.Response.SetBodyRaw(body)
-}
-
-// mark sets the fields that every answer of an exchange carries.
-func (x *exchange) mark(h *fasthttp.ResponseHeader) {
-	h.Set("x-request-id", x.id)
-	if w := x.worker.Load(); w != nil {
-		h.Set("x-roundhouse-worker", w.id)
-	}
-	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.queued/1e6, 10))
-	for _, f := range x.replyFields() {
-		h.Set(f[0], f[1])
-	}
-}
-
-// refuse answers with an error of the door's own.
-func (x *exchange) refuse(ctx *fasthttp.RequestCtx, f *failure) {
+// refused enters that the door answers with an error of its own.
+func (x *exchange) refused(f *failure) {
 	x.status = f.status
 	x.outcome = "refused"
 	if f.status == 502 || f.code == "no_worker" {
@@ -158,10 +133,7 @@ func (x *exchange) refuse(ctx *fasthttp.RequestCtx, f *failure) {
 	}
 	if f.reason != "" {
 		x.d.metrics.refused(x.pool.name, f.reason)
-		f.reason = ""
 	}
-	x.d.fail(ctx, f)
-	x.mark(&ctx.Response.Header)
 }
 
 // abandon ends the work for a request that nobody waits for.
@@ -193,6 +165,8 @@ func (x *exchange) finish() {
 	x.d.memory.give(x.booked)
 	x.booked = 0
 	x.body = nil
+	giveBody(x.lent)
+	x.lent = nil
 	if x.key != nil {
 		x.key.leave()
 		real := x.generated.Load()

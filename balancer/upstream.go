@@ -62,7 +62,7 @@ func newUpstream(raw string) (*upstream, error) {
 type upConn struct {
 	sock
 	up     *upstream
-	since  time.Time // when it was put back
+	since  int64 // when it was put back, by the door's clock
 	reused bool
 
 	rest *[bufSize]byte // bytes read and not consumed: [from:to]
@@ -71,7 +71,7 @@ type upConn struct {
 }
 
 // get returns a kept connection, or a new one.
-func (u *upstream) get(fresh bool) (*upConn, error) {
+func (u *upstream) get(fresh bool, now int64) (*upConn, error) {
 	for !fresh {
 		u.mu.Lock()
 		n := len(u.idle)
@@ -82,7 +82,7 @@ func (u *upstream) get(fresh bool) (*upConn, error) {
 		c := u.idle[n-1]
 		u.idle = u.idle[:n-1]
 		u.mu.Unlock()
-		if time.Since(c.since) < idleFor {
+		if now-c.since < int64(idleFor) {
 			c.reused = true
 			return c, nil
 		}
@@ -125,13 +125,13 @@ func (u *upstream) connect() (*upConn, error) {
 }
 
 // put keeps a connection whose answer was read whole.
-func (c *upConn) put() {
+func (c *upConn) put(now int64) {
 	if c.to > c.from {
 		c.close() // bytes that nobody asked for
 		return
 	}
 	c.dropRest()
-	c.since = time.Now()
+	c.since = now
 	u := c.up
 	u.mu.Lock()
 	if u.dead || len(u.idle) >= 1024 {
@@ -156,10 +156,10 @@ func (c *upConn) dropRest() {
 }
 
 // sweep closes connections that were idle for too long.
-func (u *upstream) sweep(now time.Time) {
+func (u *upstream) sweep(now int64) {
 	u.mu.Lock()
 	n := 0
-	for n < len(u.idle) && now.Sub(u.idle[n].since) >= idleFor {
+	for n < len(u.idle) && now-u.idle[n].since >= int64(idleFor) {
 		n++
 	}
 	old := append([]*upConn(nil), u.idle[:n]...)

@@ -214,6 +214,9 @@ func limitsOf(c *configs.Door) *limits {
 		body: int64(c.Limits.Body), headers: int(c.Limits.Headers), keepAlive: 2 * time.Minute,
 		headerRead: or(c.Limits.HeaderRead, 10*time.Second), bodyIdle: or(c.Limits.BodyIdle, 30*time.Second),
 	}
+	if l.uploadRate = int64(c.Limits.UploadRate); l.uploadRate <= 0 {
+		l.uploadRate = int64(defaultDoor.Limits.UploadRate)
+	}
 	if l.body <= 0 {
 		l.body = 64 << 20
 	}

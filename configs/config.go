@@ -67,8 +67,9 @@ type Limits struct {
 	Headers     Size     `json:"headers"`
 	HeaderRead  Duration `json:"header_read"`
 	BodyIdle    Duration `json:"body_idle"`
-	FirstByte   Duration `json:"first_byte"` // suspended while the worker makes progress
-	Idle        Duration `json:"idle"`       // between two events
+	UploadRate  Size     `json:"upload_rate"` // bytes a second of a body, at least
+	FirstByte   Duration `json:"first_byte"`  // suspended while the worker makes progress
+	Idle        Duration `json:"idle"`        // between two events
 	Connections int      `json:"connections"`
 }
 

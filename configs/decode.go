@@ -112,6 +112,7 @@ func (d *decoder) limits(b *body, c *Limits) {
 	b.size("headers", &c.Headers, 1<<10)
 	b.duration("header_read", &c.HeaderRead, millisecond)
 	b.duration("body_idle", &c.BodyIdle, millisecond)
+	b.size("upload_rate", &c.UploadRate, 1)
 	b.duration("first_byte", &c.FirstByte, millisecond)
 	b.duration("idle", &c.Idle, millisecond)
 	integer(b, "connections", &c.Connections, 1, maxCount)

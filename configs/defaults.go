@@ -18,7 +18,7 @@ func defaults(env func(string) (string, bool)) *Config {
 			Metrics: "listen",
 			Limits: Limits{
 				Body: 64 << 20, Headers: 64 << 10,
-				HeaderRead: 10 * second, BodyIdle: 30 * second,
+				HeaderRead: 10 * second, BodyIdle: 30 * second, UploadRate: 1 << 10,
 				FirstByte: Duration(10 * time.Minute), Idle: Duration(10 * time.Minute),
 				Connections: 20000,
 			},

@@ -29,8 +29,9 @@ door {
     headers     = "64KiB"
     header_read = "10s"
     body_idle   = "30s"
-    first_byte  = "10m" # suspended while the worker makes progress
-    idle        = "10m" # between two events
+    upload_rate = "1KiB" # a second, of a body on the whole; a slower one is refused with 408
+    first_byte  = "10m"  # suspended while the worker makes progress
+    idle        = "10m"  # between two events
     connections = 20000
   }
 

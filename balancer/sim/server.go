@@ -24,6 +24,7 @@ type Options struct {
 	Own      bool          // speaks our status protocol and resumes; else it looks like vLLM
 	Model    string        // "" serves "sim"
 	Capacity int64         // tokens of KV; 0: 100 000
+	Context  int           // the longest context; 0: 8192
 	Pace     time.Duration // between two tokens
 	Prefill  time.Duration // before the first
 	Words    int           // of an answer, unless max_tokens is less; 0: 20
@@ -112,6 +113,13 @@ func (w *Worker) model() string {
 	return w.Model
 }
 
+func (w *Worker) context() int {
+	if w.Context == 0 {
+		return 8192
+	}
+	return w.Context
+}
+
 func (w *Worker) capacity() int64 {
 	if w.Capacity == 0 {
 		return 100_000
@@ -120,7 +128,7 @@ func (w *Worker) capacity() int64 {
 }
 
 func (w *Worker) models(rw http.ResponseWriter, _ *http.Request) {
-	fmt.Fprintf(rw, `{"object":"list","data":[{"id":%q,"object":"model","max_model_len":8192}]}`, w.model())
+	fmt.Fprintf(rw, `{"object":"list","data":[{"id":%q,"object":"model","max_model_len":%d}]}`, w.model(), w.context())
 }
 
 func (w *Worker) metrics(rw http.ResponseWriter, _ *http.Request) {
@@ -149,7 +157,7 @@ func (w *Worker) status(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		s := api.Status{
 			Protocol: api.StatusProtocol, Generation: w.gen, At: time.Now().UnixMilli(), CapacityTokens: w.capacity(), UsedTokens: w.used,
-			MaxModelLen: 8192, Running: int(w.Live.Load()), GeneratedTokens: w.tokens.Load(), Models: []string{w.model()}, Doors: map[string]api.DoorStatus{},
+			MaxModelLen: w.context(), Running: int(w.Live.Load()), GeneratedTokens: w.tokens.Load(), Models: []string{w.model()}, Doors: map[string]api.DoorStatus{},
 		}
 		for id, d := range w.doors {
 			s.Doors[id] = *d

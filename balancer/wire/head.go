@@ -23,8 +23,12 @@ func (e *HeadError) Error() string { return e.What }
 
 func bad(what string) *HeadError { return &HeadError{Status: 400, What: what} }
 
-// Head is what a request's head says of its framing.
+// Head is what a request's head says of its framing, and what else of it the
+// door reads. Its bytes lie in the buffer that was checked.
 type Head struct {
+	Method, Path, Query []byte
+	Seen                Seen
+
 	Length   int64 // of the body; 0 where there is none
 	Chunked  bool
 	HTTP10   bool
@@ -132,6 +136,10 @@ func (h *Head) requestLine(line []byte) *HeadError {
 	if len(target) == 0 || target[0] != '/' {
 		return bad("the request target must be a path")
 	}
+	h.Method, h.Path = line[:sp], target
+	if q := bytes.IndexByte(target, '?'); q >= 0 {
+		h.Path, h.Query = target[:q], target[q+1:]
+	}
 	for _, c := range target {
 		if c <= ' ' || c >= 0x7f || c == '#' || c == '\\' || c == '"' || c == '<' || c == '>' || c == '{' || c == '}' || c == '`' || c == '|' || c == '^' {
 			return bad("the request target holds a character that a URL may not")
@@ -192,6 +200,7 @@ func (f *fields) take(line []byte, h *Head) *HeadError {
 		f.hosts++
 		return checkHost(value)
 	case equalFold(name, "authorization"):
+		h.Seen.Take(name, value)
 		if f.auths++; f.auths > 1 {
 			return bad("the field Authorization is given twice")
 		}
@@ -200,6 +209,8 @@ func (f *fields) take(line []byte, h *Head) *HeadError {
 			return &HeadError{417, "only 100-continue can be expected"}
 		}
 		h.Continue = true
+	default:
+		h.Seen.Take(name, value)
 	}
 	return nil
 }
@@ -307,13 +318,15 @@ func CheckTrailer(line []byte) error {
 	return nil
 }
 
-func isToken(c byte) bool {
-	switch {
-	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		return true
+func isToken(c byte) bool { return tokens[c] }
+
+// tokens marks the characters of a token, as RFC 9110 lists them.
+var tokens = func() (t [256]bool) {
+	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		t[c] = true
 	}
-	return c != 0 && bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) >= 0
-}
+	return t
+}()
 
 // equalFold compares b with lower, which is in lower case.
 func equalFold(b []byte, lower string) bool {
