@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
+.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -43,6 +43,9 @@ test-docker: ## images, compose files, dashboards and alert rules, on a real Doc
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
 	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl
 	$(GO) test -tags pocl -timeout 20m -json -run 'XPU$$' ./worker/launch | $(GO) run ./test/tool/summary 'pocl, end to end'
+
+kernels: ## every XPU kernel compiled ahead of time for Intel's GPUs (ocloc); SPIR-V that the next build embeds
+	$(GO) run ./kernels/xpu/ahead
 
 lint: ## gofmt, go vet, and the repository's own rules
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt: the files above are not formatted'; exit 1; }

@@ -1,8 +1,22 @@
 package xpu
 
-import "roundhouse/kernels"
+import (
+	"slices"
+
+	"roundhouse/kernels"
+)
 
 const splitTokens = 256 // tokens that one group attends over
+
+// attendName is the kernel for a type of pages; nil: no pages, an encoder.
+func attendName(c *kv) string {
+	if c == nil {
+		return "attend_rows"
+	}
+	return "attend_" + pageNames[c.spec.Type]
+}
+
+var pageNames = map[kernels.DType]string{kernels.F32: "f32", kernels.F16: "f16", kernels.BF16: "bf16", kernels.F8E4M3: "fp8"}
 
 // attentionRoom finds how much room a row and split of the largest attention takes.
 func (e *executable) attentionRoom() {
@@ -16,13 +30,13 @@ func (e *executable) attentionRoom() {
 // growParts makes room for the splits of a step. The room follows the longest
 // context seen, because the most that pages could hold is rarely asked for.
 func (e *executable) growParts(tokens, longest int) error {
-	splits := (longest + splitTokens - 1) / splitTokens
-	need := tokens * splits * e.perSplit
-	if e.perSplit == 0 || need <= e.partsRoom && splits <= e.splitsNow {
+	e.splits = (longest + splitTokens - 1) / splitTokens
+	need := tokens * e.splits * e.perSplit
+	if e.perSplit == 0 || need <= e.partsRoom && e.splits <= e.splitsRoom {
 		return nil
 	}
-	e.splitsNow = max(splits, e.splitsNow)
-	e.partsRoom = max(tokens*e.splitsNow*e.perSplit, e.partsRoom)
+	e.splitsRoom = max(e.splits, e.splitsRoom)
+	e.partsRoom = max(tokens*e.splitsRoom*e.perSplit, e.partsRoom)
 	parts, err := e.b.buffer(4 * int64(e.partsRoom))
 	if err != nil {
 		return err
@@ -35,7 +49,7 @@ func (e *executable) growParts(tokens, longest int) error {
 		if err := u.launch.kernel.SetBuffer(u.parts, parts); err != nil {
 			return err
 		}
-		if err := u.launch.kernel.SetInt(u.splits, int32(e.splitsNow)); err != nil {
+		if err := u.launch.kernel.SetInt(u.splits, int32(e.splitsRoom)); err != nil {
 			return err
 		}
 	}
@@ -48,16 +62,33 @@ type partsUse struct {
 	parts, splits int
 }
 
+// tileRows is how many rows of a sequence one group serves: as many as have room for
+// all heads that share keys, one at least.
+func (t Tuning) tileRows(shared int) int { return max(1, t.Queries/shared) }
+
+// rowTiles are the sizes of tiles that a program's attentions want, each once.
+func (t Tuning) rowTiles(p *kernels.Program) []int {
+	var sizes []int
+	for _, op := range p.Ops {
+		if a, ok := op.(*kernels.Attention); ok {
+			if n := t.tileRows(a.Heads / a.KVHeads); !slices.Contains(sizes, n) {
+				sizes = append(sizes, n)
+			}
+		}
+	}
+	return sizes
+}
+
 func (e *executable) attention(op *kernels.Attention) {
 	e.wrote(op.Out)
 	c, _ := op.KV.(*kv)
 	l, rows := &e.layout, e.rowsOf(op.Q)
 	spec := kernels.KVSpec{Heads: op.KVHeads, KeyDim: op.KeyDim, ValueDim: op.ValueDim, BlockTokens: 1}
-	tables, kind := -1, int32(0)
+	tables := -1
 	if c != nil {
-		spec, tables, kind = c.spec, l.tables+op.Group*e.limits.Seqs, pageType(c.spec.Type)
+		spec, tables = c.spec, l.tables+op.Group*e.limits.Seqs
 	}
-	pages := []arg{kind, spec.BlockTokens, spec.Heads, spec.KeyDim, spec.ValueDim, int64(op.Layer) * int64(spec.Blocks)}
+	pages := []arg{spec.BlockTokens, spec.Heads, spec.KeyDim, spec.ValueDim, int64(op.Layer) * int64(spec.Blocks)}
 	if c != nil {
 		e.keep(op.K, op.KFirst, op.KVHeads*op.KeyDim, false, c, pages, tables)
 		if op.V != kernels.None {
@@ -68,19 +99,22 @@ func (e *executable) attention(op *kernels.Attention) {
 	if op.V != kernels.None {
 		vWidth = e.p.Width(op.V)
 	}
-	args := []arg{e.value(op.Q), e.p.Width(op.Q), op.QFirst, op.Heads / op.KVHeads,
+	shared := op.Heads / op.KVHeads
+	size := slices.Index(l.tileRows, e.b.tuning.tileRows(shared))
+	args := []arg{e.value(op.Q), e.p.Width(op.Q), op.QFirst, shared,
 		e.value(op.K), e.p.Width(op.K), op.KFirst, e.value(op.V), vWidth, op.VFirst}
 	if c != nil {
 		args = append(args, c.keys, c.values, c.values != nil)
 	} else {
 		args = append(args, none, none, false)
 	}
-	pages[4] = op.ValueDim // MLA: the pages have none of their own
+	pages[3] = op.ValueDim // MLA: the pages have none of their own
 	args = append(args, pages...)
-	args = append(args, e.step, l.seqs, l.selfs, l.firsts, l.contexts, tables,
-		op.Scale, op.Window, op.SoftCap, op.Bidirectional, none, 0)
-	e.launch("attend", dims(64, 1, 1), func(n counts) []uintptr { return dims(64*e.splitsNow, op.Heads, rows(n)) }, args...)
-	e.follows(len(args)-2, len(args)-1)
+	args = append(args, e.step, l.seqs, l.selfs, l.firsts, l.contexts, tables, l.rowTiles+2*size*e.limits.Tokens,
+		op.Scale, op.Window, op.SoftCap, op.Bidirectional, none, 0, localFloats(e.b.tuning.Queries*op.KeyDim))
+	groups := op.KVHeads * ((shared + e.b.tuning.Queries - 1) / e.b.tuning.Queries)
+	e.launch(attendName(c), dims(64, 1, 1), func(counts) []uintptr { return dims(64*e.splits, groups, e.tiled[size]) }, args...)
+	e.follows(len(args)-3, len(args)-2)
 
 	sinks, sink := vector(op.Sinks)
 	e.launch("merge", nil, func(n counts) []uintptr { return dims(op.ValueDim, op.Heads, rows(n)) },
@@ -101,7 +135,7 @@ func (e *executable) keep(x kernels.Tensor, first, n int, value bool, c *kv, pag
 	if value {
 		to = c.values
 	}
-	args := append([]arg{e.value(x), e.p.Width(x), first, value, to}, pages...)
+	args := append([]arg{e.value(x), e.p.Width(x), first, value, to, pageType(c.spec.Type)}, pages...)
 	args = append(args, e.step, e.layout.seqs, e.layout.selfs, tables)
 	e.launch("keep", nil, e.eachRow(n, x), args...)
 }

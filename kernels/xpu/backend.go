@@ -17,12 +17,13 @@ type Options struct {
 	Memory  int64  // bytes to use at most; 0: what the device has
 	Tuning  Tuning // zero: by device
 	Library *cl.Library
+	Cache   string // folder where the driver's results are kept; empty: nowhere
 }
 
 // Backend is one GPU.
 type Backend struct {
 	ctx     *cl.Context
-	program *cl.Program
+	built   builder
 	tuning  Tuning
 	memory  int64 // bytes that may be taken
 	taken   int64
@@ -33,7 +34,7 @@ type Backend struct {
 	dummy   *cl.Buffer // where a kernel wants a buffer that it does not use
 }
 
-// New begins to use a device and builds the kernels for it.
+// New begins to use a device. Its kernels are built as programs ask for them.
 func New(o Options) (*Backend, error) {
 	ctx, err := o.Library.Open(o.Device)
 	if err != nil {
@@ -46,10 +47,7 @@ func New(o Options) (*Backend, error) {
 	if b.tuning == (Tuning{}) {
 		b.tuning = tuningOf(o.Device)
 	}
-	if b.program, err = ctx.Build(source(b.tuning), b.tuning.options()); err != nil {
-		ctx.Close()
-		return nil, err
-	}
+	b.built = builder{ctx: ctx, tuning: b.tuning, modules: Modules(b.tuning), cache: o.Cache, programs: map[string]*cl.Program{}}
 	if b.dummy, err = b.buffer(64); err != nil {
 		b.Close()
 		return nil, err
@@ -219,7 +217,7 @@ func (b *Backend) Close() error {
 	for _, buf := range b.buffers {
 		buf.Release()
 	}
-	b.program.Release()
+	b.built.release()
 	b.ctx.Close()
 	return err
 }

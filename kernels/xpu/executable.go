@@ -22,11 +22,13 @@ type executable struct {
 	raw      []byte
 
 	// Room for the splits of attention, and who follows it when it grows.
-	parts     *cl.Buffer
-	perSplit  int // floats a row and split
-	partsRoom int // floats
-	splitsNow int
-	usesParts []partsUse
+	parts      *cl.Buffer
+	perSplit   int // floats a row and split
+	partsRoom  int // floats
+	splits     int // of the step
+	splitsRoom int
+	tiled      []int // tiles of rows in the step, by size
+	usesParts  []partsUse
 
 	sampled kernels.Tensor // logits; None
 	outputs []kernels.Tensor
@@ -52,7 +54,7 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 		return nil, fmt.Errorf("limits of %d tokens, %d sequences and %d sampled rows", limits.Tokens, limits.Seqs, limits.Rows)
 	}
 	e := &executable{b: b, p: p, limits: limits, packed: map[packKey]*operands{}, sampled: kernels.None}
-	e.layout = layoutOf(p, limits)
+	e.layout = layoutOf(p, limits, b.tuning.rowTiles(p))
 	e.values = make([]*cl.Buffer, len(p.Values))
 	e.step = e.room(e.layout.words)
 	e.attentionRoom()

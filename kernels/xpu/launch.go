@@ -33,8 +33,12 @@ func (c counts) of(kind kernels.Rows) int {
 	return c.tokens
 }
 
-// arg is an argument of a kernel: *cl.Buffer, int32, int64, float32 or int.
+// arg is an argument of a kernel: *cl.Buffer, int32, int64, float32, int, bool,
+// localFloats or rowCount.
 type arg any
+
+// localFloats is an argument that is memory of a group: how many floats.
+type localFloats int
 
 // rowCount marks the argument that is the number of rows.
 type rowCount struct{}
@@ -44,7 +48,7 @@ func (e *executable) launch(name string, local []uintptr, global func(c counts) 
 	if e.err != nil {
 		return
 	}
-	k, err := e.b.program.Kernel(name)
+	k, err := e.b.built.kernel(name)
 	if err != nil {
 		e.err = err
 		return
@@ -84,6 +88,8 @@ func (l *launch) set(i int, a arg, dummy *cl.Buffer) error {
 		return l.kernel.SetLong(i, v)
 	case float32:
 		return l.kernel.SetFloat(i, v)
+	case localFloats:
+		return l.kernel.SetLocal(i, 4*int(v))
 	case rowCount:
 		l.rowArg = i
 		return l.kernel.SetInt(i, 0)

@@ -1,14 +1,19 @@
 package xpu
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"roundhouse/kernels"
 )
 
-//go:embed kernels/*.cl
+// The sources, and kernels/spirv where `make kernels` has put what it built.
+//
+//go:embed kernels
 var sources embed.FS
 
 // linears names the linear kernels by format. The four-bit formats share one: zero
@@ -46,32 +51,93 @@ func text(name string) string {
 	return string(t)
 }
 
-// source is the whole program: the prelude, a linear for each format and number of
-// rows, and the rest. The tuning's figures stand before it.
-func source(t Tuning) string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "#define SPLIT %d\n#define PASTE(a, b) a##b\n#define CAT(a, b) PASTE(a, b)\n", t.Split)
-	s.WriteString(text("prelude"))
-	if t.Lanes > 0 {
-		fmt.Fprintf(&s, "#define LANES %d\n%s", t.Lanes, text("sg"))
-	}
+// Module is kernels that are built together: linears by format, the rest by file. Only
+// the modules that a program uses are built.
+type Module struct {
+	Name    string
+	Kernels []string
+	Text    string
+}
+
+// files are the modules besides the linears.
+var files = []string{"operand", "rowwise", "attention", "moe", "delta", "sample"}
+
+var entry = regexp.MustCompile(`(?m)(?:^|__kernel )void ([a-z_0-9]+)\(__global`)
+
+// Modules lists all kernels for a tuning, in a fixed order.
+func Modules(t Tuning) []Module {
+	var all []Module
 	for _, l := range linears {
+		m := Module{Name: "linear_" + strings.ToLower(l.macro)}
+		var s strings.Builder
+		s.WriteString(head(t))
 		for _, many := range []bool{false, true} {
-			fmt.Fprintf(&s, "#define NAME %s\n#define FORMAT %s\n", linearName(l.format, many), l.macro)
+			name := linearName(l.format, many)
+			m.Kernels = append(m.Kernels, name)
+			fmt.Fprintf(&s, "#define NAME %s\n#define FORMAT %s\n", name, l.macro)
 			switch {
 			case t.matrix(l.format) && many:
-				fmt.Fprintf(&s, "#define MT %d\n%s", t.tiles(l.format), text("matrix"))
+				fmt.Fprintf(&s, "#define MT %d\n#define ONE 0\n%s", t.tiles(l.format), text("matrix"))
 			case t.matrix(l.format):
-				fmt.Fprintf(&s, "#define MT 1\n%s", text("matrix"))
+				fmt.Fprintf(&s, "#define MT 1\n#define ONE 1\n%s", text("matrix"))
 			case many:
 				fmt.Fprintf(&s, "#define R %d\n%s", t.Rows, text("linear"))
 			default:
 				fmt.Fprintf(&s, "#define R 1\n%s", text("linear"))
 			}
 		}
+		m.Text = s.String()
+		all = append(all, m)
 	}
-	for _, name := range []string{"operand", "rowwise", "attention", "moe", "delta", "sample"} {
-		s.WriteString(text(name))
+	for _, name := range files {
+		m := Module{Name: name, Text: head(t) + text(name)}
+		for _, found := range entry.FindAllStringSubmatch(text(name), -1) {
+			m.Kernels = append(m.Kernels, found[1])
+		}
+		if name == "attention" {
+			m.attend(t)
+		}
+		all = append(all, m)
 	}
-	return s.String()
+	return all
+}
+
+// attend adds the kernels that read pages, one for each type of them.
+func (m *Module) attend(t Tuning) {
+	s := m.Text + fmt.Sprintf("#define QUERIES %d\n", t.Queries)
+	for _, page := range []struct{ name, macro string }{
+		{"rows", "ROWS"}, {"f32", "PAGE_F32"}, {"f16", "PAGE_F16"}, {"bf16", "PAGE_BF16"}, {"fp8", "PAGE_F8E4M3"},
+	} {
+		m.Kernels = append(m.Kernels, "attend_"+page.name)
+		s += fmt.Sprintf("#define NAME attend_%s\n#define TYPE %s\n%s", page.name, page.macro, text("attend"))
+	}
+	m.Text = s
+}
+
+// head is what stands before every module: the tuning's figures and the prelude.
+func head(t Tuning) string {
+	s := fmt.Sprintf("#define SPLIT %d\n#define PASTE(a, b) a##b\n#define CAT(a, b) PASTE(a, b)\n", t.Split) + text("prelude")
+	if t.Lanes > 0 {
+		s += fmt.Sprintf("#define LANES %d\n%s", t.Lanes, text("sg"))
+	}
+	return s
+}
+
+// Key names what a module is built from: text and options. A SPIR-V file of another key
+// is of another version.
+func (m Module) Key(t Tuning) string {
+	sum := sha256.Sum256([]byte(t.Options() + "\x00" + m.Text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// File is the name of the module's SPIR-V.
+func (m Module) File(t Tuning) string { return m.Name + "-" + m.Key(t) + ".spv" }
+
+// IL is the module's SPIR-V, where this build has it.
+func (m Module) IL(t Tuning) []byte {
+	il, err := sources.ReadFile("kernels/spirv/" + m.File(t))
+	if err != nil {
+		return nil
+	}
+	return il
 }

@@ -17,14 +17,15 @@ type layout struct {
 	tables                   int // (groups, seqs): where each block table begins
 	blocks                   int // the block tables
 	groups                   int
-	blockTokens              []int // by group
+	rowTiles                 int   // (sizes, tokens): tiles of rows, as pairs of the first and how many
+	tileRows                 []int // the sizes
 	words                    int   // in all
 }
 
 // layoutOf places the parts for the most that the limits allow. A sequence has no
 // more blocks than its group has pages.
-func layoutOf(p *kernels.Program, limits kernels.Limits) layout {
-	var l layout
+func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout {
+	l := layout{tileRows: tileRows}
 	pages := map[int]int{}
 	for _, op := range p.Ops {
 		group, c := 0, kernels.KV(nil)
@@ -49,6 +50,7 @@ func layoutOf(p *kernels.Program, limits kernels.Limits) layout {
 	l.seqs, l.selfs = part(limits.Tokens), part(limits.Tokens)
 	l.rows = part(limits.Rows)
 	l.firsts, l.counts, l.contexts = part(limits.Seqs), part(limits.Seqs), part(limits.Seqs)
+	l.rowTiles = part(2 * len(tileRows) * limits.Tokens)
 	l.tables = part(l.groups * limits.Seqs)
 	l.blocks = at
 	for _, n := range pages {
@@ -71,6 +73,7 @@ func (e *executable) fill(s *kernels.Step) (longest int, err error) {
 	clear(types)
 	copy(types, s.Types)
 	copy(e.words[l.rows:], s.Rows)
+	e.fillTiles(s)
 	at := l.blocks
 	for i, q := range s.Seqs {
 		e.words[l.firsts+i], e.words[l.counts+i], e.words[l.contexts+i] = q.First, q.Count, q.Context
@@ -94,6 +97,22 @@ func (e *executable) fill(s *kernels.Step) (longest int, err error) {
 		binary.LittleEndian.PutUint32(e.raw[4*i:], uint32(w))
 	}
 	return longest, e.step.WriteLater(0, e.raw[:4*at])
+}
+
+// fillTiles cuts each sequence's rows into tiles of each size, none of which holds rows
+// of two sequences.
+func (e *executable) fillTiles(s *kernels.Step) {
+	e.tiled = e.tiled[:0]
+	for i, size := range e.layout.tileRows {
+		to, n := e.words[e.layout.rowTiles+2*i*e.limits.Tokens:], 0
+		for _, q := range s.Seqs {
+			for row := int32(0); row < q.Count; row += int32(size) {
+				to[2*n], to[2*n+1] = q.First+row, min(int32(size), q.Count-row)
+				n++
+			}
+		}
+		e.tiled = append(e.tiled, n)
+	}
 }
 
 // checkIDs refuses ids beyond their table.

@@ -1,6 +1,9 @@
 package xpu
 
 import (
+	"slices"
+	"strings"
+
 	"roundhouse/kernels"
 	"roundhouse/kernels/xpu/cl"
 )
@@ -9,6 +12,8 @@ import (
 type Tuning struct {
 	Split int // sub-groups that share the columns of one dot product
 	Rows  int // rows of a group of a linear with many rows
+
+	Queries int // that a group of attention serves; a power of two up to 64
 
 	// Of the matrix unit. Lanes 0: kernels without one.
 	Lanes int  // of a sub-group: 8 on Xe-HPG, 16 on Xe-HPC and Xe2
@@ -19,19 +24,47 @@ type Tuning struct {
 // tuningOf is the table of tunings. On a CPU a work-group is a loop, so that few
 // slices are enough; a GPU hides the latency of memory with several.
 func tuningOf(d cl.Device) Tuning {
-	t := Tuning{Split: 8, Rows: 8}
+	t := Tuning{Split: 8, Rows: 8, Queries: 8}
 	if d.Kind == cl.CPU {
-		t = Tuning{Split: 2, Rows: 4}
+		t = Tuning{Split: 2, Rows: 4, Queries: 8}
 	}
 	if d.Has("cl_intel_subgroup_matrix_multiply_accumulate") {
-		t.Split, t.Lanes, t.Tiles, t.DPAS = 4, 16, 4, true
-		for _, n := range d.SubGroups {
-			if n == 8 {
-				t.Lanes, t.Tiles = 8, 2
-			}
+		t = matrixTuning(16)
+		if slices.Contains(d.SubGroups, 8) {
+			t = matrixTuning(8)
 		}
 	}
 	return t
+}
+
+// Target is a GPU that kernels are compiled for ahead of time.
+type Target struct {
+	Device string // as ocloc calls it
+	Tuning Tuning
+}
+
+// Targets are the GPUs that kernels are compiled for ahead of time, with their tuning:
+// Xe-HPG (Arc A), and Xe-HPC, whose 16 lanes stand for Xe2 (Arc B) as well.
+func Targets() []Target {
+	return []Target{
+		{"acm-g10", matrixTuning(8)},
+		{"pvc", matrixTuning(16)},
+	}
+}
+
+// matrixTuning is that of a GPU with the matrix unit.
+func matrixTuning(lanes int) Tuning {
+	return Tuning{Split: 4, Rows: 8, Queries: 8, Lanes: lanes, Tiles: lanes / 4, DPAS: true}
+}
+
+// usesMatrix says whether a module's kernels use the matrix unit.
+func (t Tuning) usesMatrix(m Module) bool {
+	for _, l := range linears {
+		if m.Name == "linear_"+strings.ToLower(l.macro) {
+			return t.matrix(l.format)
+		}
+	}
+	return false
 }
 
 // matrix says whether a format's linear goes to the matrix unit.
@@ -40,10 +73,14 @@ func (t Tuning) matrix(f kernels.Format) bool {
 }
 
 // tiles is the tiles of 8 rows in a group with many rows. Sub-groups of 8 have
-// registers for two where nothing is widened or scaled on the way.
+// registers for two where nothing is widened or scaled on the way; widening takes half
+// of them elsewhere.
 func (t Tuning) tiles(f kernels.Format) int {
 	if t.Lanes == 8 && f != kernels.FormatBF16 {
 		return 1
+	}
+	if f == kernels.FormatFP8 || f == kernels.FormatMXFP4 {
+		return (t.Tiles + 1) / 2
 	}
 	return t.Tiles
 }
@@ -61,11 +98,12 @@ func (t Tuning) group(f kernels.Format, many bool) (items, rows int) {
 	return tile * t.Split, 1
 }
 
-// options are what the kernels are compiled with. Nothing that loosens arithmetic is
-// among them: masks are infinite, and integer linears are held to equal bits.
-func (t Tuning) options() string {
+// Options are what the kernels are compiled with. Nothing that loosens arithmetic is
+// among them: masks are infinite, and integer linears are held to equal bits. Pages may
+// lie in a buffer beyond 4 GiB, which Intel's compiler has to be told.
+func (t Tuning) Options() string {
 	if t.DPAS {
-		return "-cl-std=CL2.0 -DDPAS"
+		return "-cl-std=CL2.0 -DDPAS -cl-intel-greater-than-4GB-buffer-required"
 	}
 	return "-cl-std=CL2.0"
 }

@@ -72,7 +72,7 @@ func (c *Context) Build(source, options string) (*Program, error) {
 
 // BuildIL compiles SPIR-V; an error where the driver takes none.
 func (c *Context) BuildIL(il []byte, options string) (*Program, error) {
-	if c.lib.createWithIL == nil || len(il) == 0 {
+	if c.lib.createWithIL == nil || len(il) == 0 || !strings.Contains(c.Device.IL, "SPIR-V") {
 		return nil, fmt.Errorf("%s takes no SPIR-V", c.Device.Name)
 	}
 	var code int32
@@ -179,6 +179,11 @@ func (k *Kernel) SetFloat(index int, v float32) error {
 // SetLong sets an argument of type long.
 func (k *Kernel) SetLong(index int, v int64) error {
 	return check("clSetKernelArg "+k.Name, k.c.lib.setKernelArg(k.handle, uint32(index), 8, unsafe.Pointer(&v)))
+}
+
+// SetLocal sets an argument to so many bytes of memory that a group shares.
+func (k *Kernel) SetLocal(index, bytes int) error {
+	return check("clSetKernelArg "+k.Name, k.c.lib.setKernelArg(k.handle, uint32(index), uintptr(bytes), nil))
 }
 
 // Run enqueues the kernel over global work items in groups of local, one to

@@ -31,6 +31,7 @@ type Device struct {
 	PCI        string // "0000:18:00.0"; empty where the driver does not say
 	UUID       string // hex; empty where the driver does not say
 	Extensions []string
+	IL         string // intermediate languages that it takes: "SPIR-V_1.2"; empty: none
 
 	GlobalMemory  uint64
 	MaxAllocation uint64
@@ -65,6 +66,7 @@ const (
 	deviceVersion       = 0x102F
 	deviceExtensions    = 0x1030
 	deviceUnified       = 0x1035
+	deviceIL            = 0x105B
 	deviceUUID          = 0x106A // cl_khr_device_uuid
 	deviceSubGroups     = 0x4108 // cl_intel_required_subgroup_size
 	devicePCI           = 0x410F // cl_khr_pci_bus_info: domain, bus, device, function
@@ -145,6 +147,7 @@ func (l *Library) describe(d *Device) error {
 	}
 	d.Name, d.Vendor = text(get(deviceName)), text(get(deviceVendor))
 	d.Driver, d.Version = text(get(driverVersion)), text(get(deviceVersion))
+	d.IL = text(get(deviceIL))
 	d.Extensions = strings.Fields(text(get(deviceExtensions)))
 	d.Kind = Kind(number(get(deviceType)))
 	d.GlobalMemory, d.MaxAllocation = number(get(deviceGlobalMemory)), number(get(deviceMaxAllocation))

@@ -53,14 +53,14 @@ inline int CAT(NAME, _dot4)(uint a, uint b) {
 }
 
 // group_sum is the exact sum of one group of 128 columns.
-inline int CAT(NAME, _group)(__global const uint *w, __global const uint *x) {
+inline int CAT(NAME, _group)(__global const uint *w, __global const uint *x COUNTING) {
 	int sum = 0;
 	for (int d = 0; d < UNIT; d++) {
-		uint v = w[d * TILE];
+		uint v = LOAD(w, d * TILE);
 #if FORMAT == INT8
-		sum += CAT(NAME, _dot4)(v, x[d]);
+		sum += CAT(NAME, _dot4)(v, LOAD_SAME(x, d));
 #else
-		sum += CAT(NAME, _dot4)(v & 0x0f0f0f0fu, x[d]) + CAT(NAME, _dot4)((v >> 4) & 0x0f0f0f0fu, x[d + 16]);
+		sum += CAT(NAME, _dot4)(v & 0x0f0f0f0fu, LOAD_SAME(x, d)) + CAT(NAME, _dot4)((v >> 4) & 0x0f0f0f0fu, LOAD_SAME(x, d + 16));
 #endif
 	}
 	return sum;
@@ -69,30 +69,30 @@ inline int CAT(NAME, _group)(__global const uint *w, __global const uint *x) {
 #else
 
 // unit_sum adds one unit of columns; k0 is its first, k the number there are.
-inline float CAT(NAME, _unit)(__global const uint *w, __global const X *x, int unit, int k) {
+inline float CAT(NAME, _unit)(__global const uint *w, __global const X *x, int unit, int k COUNTING) {
 	float even = 0.0f, odd = 0.0f;
 	for (int d = 0; d < UNIT; d++) {
-		uint v = w[d * TILE];
+		uint v = LOAD(w, d * TILE);
 		int i = unit * UNIT + d;
 #if FORMAT == F32
-		even = fma(as_float(v), x[i], even);
+		even = fma(as_float(v), LOAD_SAME(x, i), even);
 #elif FORMAT == F16
-		even = fma(from_f16(v & 0xffffu), x[2 * i], even);
+		even = fma(from_f16(v & 0xffffu), LOAD_SAME(x, 2 * i), even);
 		if (2 * i + 1 < k)
-			odd = fma(from_f16(v >> 16), x[2 * i + 1], odd);
+			odd = fma(from_f16(v >> 16), LOAD_SAME(x, 2 * i + 1), odd);
 #elif FORMAT == BF16
-		uint a = x[i];
+		uint a = LOAD_SAME(x, i);
 		even = fma(from_bf16(v & 0xffffu), from_bf16(a & 0xffffu), even);
 		odd = fma(as_float(v & 0xffff0000u), as_float(a & 0xffff0000u), odd);
 #elif FORMAT == FP8
-		uint a = x[2 * i], b = x[2 * i + 1];
+		uint a = LOAD_SAME(x, 2 * i), b = LOAD_SAME(x, 2 * i + 1);
 		even = fma(from_e4m3(v & 255u), from_bf16(a & 0xffffu), even);
 		odd = fma(from_e4m3((v >> 8) & 255u), as_float(a & 0xffff0000u), odd);
 		even = fma(from_e4m3((v >> 16) & 255u), from_bf16(b & 0xffffu), even);
 		odd = fma(from_e4m3(v >> 24), as_float(b & 0xffff0000u), odd);
 #elif FORMAT == MXFP4
 		for (int j = 0; j < 4; j++) {
-			uint a = x[4 * i + j];
+			uint a = LOAD_SAME(x, 4 * i + j);
 			even = fma(from_e2m1(v >> (8 * j)), from_bf16(a & 0xffffu), even);
 			odd = fma(from_e2m1(v >> (8 * j + 4)), as_float(a & 0xffff0000u), odd);
 		}
@@ -113,11 +113,12 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 	__global const X *x, int stride, __global const float *xs, __global const int *xsums, int share,
 	int scales, int zeros, int group, __global const float *vectors, long bias,
 	__global const float *add, int hasAdd, __global float *out, int outStride, int first,
-	int n, int k, int rows, int height, float scale)
+	int n, int k, int rows, int height, float scale COUNTER)
 {
 	const int lane = get_local_id(0) % TILE, slice = get_local_id(0) / TILE;
 	const int tile = get_group_id(0), row0 = get_group_id(1) * height; // height is R
 	__local float parts[SPLIT * TILE * R];
+	COUNT_BEGIN(lane)
 	if (base < 0) {
 		base = bases[which[row0]];
 		if (base < 0)
@@ -144,13 +145,13 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 			const int row = min(row0 + r, rows - 1) / share;
 			float term = 0.0f;
 			if (u < units) {
-				int exact = CAT(NAME, _group)(w + (long)u * UNIT * TILE, x + (long)row * stride + u * 32);
-				float s = xs[row * units + u];
+				int exact = CAT(NAME, _group)(w + (long)u * UNIT * TILE, x + (long)row * stride + u * 32 COUNT_ON);
+				float s = LOAD_SAME(xs, row * units + u);
 #if FORMAT != INT8
 				const int c = u * 128 / group;
-				uint zero = zeros ? wz[c * TILE] : 8u;
-				exact -= (int)zero * xsums[row * units + u];
-				s = s * ws[c * TILE];
+				uint zero = zeros ? LOAD(wz, c * TILE) : 8u;
+				exact -= (int)zero * LOAD_SAME(xsums, row * units + u);
+				s = s * LOAD(ws, c * TILE);
 #endif
 				term = (float)exact * s;
 			}
@@ -167,7 +168,7 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 #if FORMAT == INT8
 	UNROLL
 	for (int r = 0; r < R; r++)
-		sum[r] = sum[r] * ws[0];
+		sum[r] = sum[r] * LOAD(ws, 0);
 #endif
 #else
 	const int each = (units + SPLIT - 1) / SPLIT;
@@ -176,14 +177,14 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 		float s = 1.0f;
 #if FORMAT == FP8
 		const int columns = group ? (k + group - 1) / group : 1;
-		s = ((__global const float *)(arena + base + scales))[((long)tile * columns + (group ? u * 128 / group : 0)) * TILE + lane];
+		s = LOAD((__global const float *)(arena + base + scales), ((long)tile * columns + (group ? u * 128 / group : 0)) * TILE + lane);
 #elif FORMAT == MXFP4
-		s = from_e8m0(((__global const uchar *)(arena + base + scales))[((long)tile * units + u) * TILE + lane]);
+		s = from_e8m0(LOAD((__global const uchar *)(arena + base + scales), ((long)tile * units + u) * TILE + lane));
 #endif
 		UNROLL
 		for (int r = 0; r < R; r++) {
 			const int row = min(row0 + r, rows - 1) / share;
-			float part = CAT(NAME, _unit)(w + (long)u * UNIT * TILE, x + (long)row * stride, u, k);
+			float part = CAT(NAME, _unit)(w + (long)u * UNIT * TILE, x + (long)row * stride, u, k COUNT_ON);
 			sum[r] = fma(part, s, sum[r]);
 		}
 	}
@@ -199,18 +200,19 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 #endif
 
 	const int o = tile * TILE + lane;
-	if (slice != 0 || o >= n)
-		return;
 	UNROLL
-	for (int r = 0; r < R && row0 + r < rows; r++) {
+	for (int r = 0; r < R; r++) {
+		if (slice != 0 || o >= n || row0 + r >= rows)
+			continue;
 		const long at = (long)(row0 + r) * outStride + first + o;
 		float y = sum[r] * scale;
 		if (bias >= 0)
-			y += vectors[bias + o];
+			y += LOAD(vectors, bias + o);
 		if (hasAdd)
-			y += add[at];
-		out[at] = y;
+			y += LOAD(add, at);
+		STORE(out, at, y);
 	}
+	COUNT_END;
 }
 
 #undef UNIT

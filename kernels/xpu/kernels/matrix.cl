@@ -2,10 +2,10 @@
 // host includes this text once for each FORMAT and number of row tiles MT, under NAME.
 //
 // A group is SPLIT sub-groups that share K of one tile of 16 outputs for 8 · MT rows;
-// their slices are added in order. height is how many of these rows a group writes: all,
-// or one where each row goes to another expert. A single row uses the same kernel with the other
-// seven rows idle: reading the weights is what takes the time, and the order of sums is
-// the same for one row and for many.
+// their slices are added in order. With ONE a group computes a single row, which may be
+// that of an expert: the other seven rows of the unit are zero, since reading the weights
+// is what takes the time. The order of sums is the same for one row and for many. The loop
+// over K reads memory by blocks alone, and each dword of weights once.
 
 #if FORMAT == INT8 || FORMAT == INT4
 #define INTEGER 1
@@ -15,75 +15,107 @@
 #define ACC float8
 #endif
 
-// A unit is what a slice takes at a time; STEPS matrix operations long.
+// A unit is what a slice takes at a time: LOADS times DROWS dword rows of weights, each
+// enough for USES matrix operations.
 #if FORMAT == BF16
 #define UNIT 8   // dword rows
 #define DEPTH 16 // columns
-#define STEPS 1
+#define LOADS 1
+#define USES 1
 #elif FORMAT == FP8
 #define UNIT 32
 #define DEPTH 128
-#define STEPS 8
+#define LOADS 8
+#define USES 1
 #elif FORMAT == MXFP4
 #define UNIT 4
 #define DEPTH 32
-#define STEPS 2
+#define LOADS 2
+#define USES 1
 #elif FORMAT == INT8
 #define UNIT 32
 #define DEPTH 128
-#define STEPS 4
+#define LOADS 4
+#define USES 1
 #else // INT4, GPTQ, AWQ
 #define UNIT 16
 #define DEPTH 128
-#define STEPS 4
+#define LOADS 2
+#define USES 2
 #endif
+#define DROWS (UNIT / LOADS)
 
 #define NT (TILE / LANES) // sub-group widths of a tile
 
-// column loads what step s of a unit multiplies: eight dwords along K of one output.
-inline int8 CAT(NAME, _column)(__global const uint *w, int s) {
+// column_block loads DROWS dword rows of a tile: dword row r of output t · LANES + lane is
+// v[r · NT + t].
+inline void CAT(NAME, _block)(__global const uint *w, uint *v COUNTING) {
+#if DROWS * NT == 16
+	block8(w, v);
+	block8(w + 8 * LANES, v + 8);
+#elif DROWS * NT == 8
+	block8(w, v);
+#elif DROWS * NT == 4
+	block4(w, v);
+#else
+	block2(w, v);
+#endif
+}
+
+// column makes what use p of loaded rows multiplies: eight dwords along K of output t.
+inline int8 CAT(NAME, _column)(const uint *v, int t, int p) {
 	uint b[8];
 	UNROLL
 	for (int j = 0; j < 8; j++) {
-#if FORMAT == BF16
-		b[j] = w[j * TILE];
-#elif FORMAT == INT8
-		b[j] = w[(s * 8 + j) * TILE];
+#if FORMAT == BF16 || FORMAT == INT8
+		b[j] = v[j * NT + t];
 #elif FORMAT == INT4
-		b[j] = (w[(s % 2 * 8 + j) * TILE] >> (s / 2 * 4)) & 0x0f0f0f0fu;
+		b[j] = (v[j * NT + t] >> (p * 4)) & 0x0f0f0f0fu;
 #elif FORMAT == FP8
-		uint v = w[(s * 4 + j / 2) * TILE] >> (j % 2 * 16);
-		b[j] = (as_uint(from_e4m3(v & 255u)) >> 16) | (as_uint(from_e4m3((v >> 8) & 255u)) & 0xffff0000u);
+		const uint x = v[j / 2 * NT + t] >> (j % 2 * 16);
+		b[j] = (as_uint(from_e4m3(x & 255u)) >> 16) | (as_uint(from_e4m3((x >> 8) & 255u)) & 0xffff0000u);
 #elif FORMAT == MXFP4
-		uint v = w[(s * 2 + j / 4) * TILE] >> (j % 4 * 8);
-		b[j] = (as_uint(from_e2m1(v)) >> 16) | (as_uint(from_e2m1(v >> 4)) & 0xffff0000u);
+		const uint x = v[j / 4 * NT + t] >> (j % 4 * 8);
+		b[j] = (as_uint(from_e2m1(x)) >> 16) | (as_uint(from_e2m1(x >> 4)) & 0xffff0000u);
 #endif
 	}
 	return as_int8(vload8(0, b));
 }
 
-// rows loads this lane's slices of 8 rows at dword d of the operands.
-inline A CAT(NAME, _rows)(__global const uint *x, int stride, int row0, int rows, int share, int d, int lane) {
+// rows loads this lane's slices of 8 rows of the operands, or of one.
+inline A CAT(NAME, _rows)(__global const uint *x, const long *at, long d COUNTING) {
 	SLICE a[8];
+#if ONE
 	UNROLL
-	for (int i = 0; i < 8; i++) {
-		const long row = min(row0 + i, rows - 1) / share;
-		a[i] = ((__global const SLICE *)(x + row * stride + d))[lane];
-	}
+	for (int i = 1; i < 8; i++)
+		a[i] = 0;
+	a[0] = block_slice(x + at[0] + d);
+#else
+	UNROLL
+	for (int i = 0; i < 8; i++)
+		a[i] = block_slice(x + at[i] + d);
+#endif
 	return vload8(0, a);
 }
+
+#if ONE
+#define WIDE 1 // rows that a group writes
+#else
+#define WIDE (8 * MT)
+#endif
 
 __kernel SUBGROUP __attribute__((reqd_work_group_size(LANES * SPLIT, 1, 1)))
 void NAME(__global const uint *arena, long base, __global const long *bases, __global const int *which,
 	__global const uint *x, int stride, __global const float *xs, __global const int *xsums, int share,
 	int scales, int zeros, int group, __global const float *vectors, long bias,
 	__global const float *add, int hasAdd, __global float *out, int outStride, int first,
-	int n, int k, int rows, int height, float scale)
+	int n, int k, int rows, int height, float scale COUNTER)
 {
-	const int lane = get_local_id(0) % LANES, slice = get_local_id(0) / LANES;
-	const int tile = get_group_id(0), row0 = get_group_id(1) * height;
+	const int lane = get_local_id(0) % LANES, slice = SLICE_ID;
+	const int tile = get_group_id(0), row0 = get_group_id(1) * WIDE; // height is WIDE
 	__local float parts[SPLIT * LANES * NT * MT * 8];
 	SHARED(exchange)
+	COUNT_BEGIN(lane)
 	if (base < 0) {
 		base = bases[which[row0]];
 		if (base < 0)
@@ -92,8 +124,18 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 			bias += (long)which[row0] * n;
 	}
 	const int units = (k + DEPTH - 1) / DEPTH;
-	__global const uint *w = arena + base + (long)tile * units * UNIT * TILE + lane;
+	__global const uint *w = arena + base + (long)tile * units * UNIT * TILE;
+	int row[WIDE];   // of the operands
+	long at[WIDE];   // where it begins
 	float sum[MT][NT][8];
+	UNROLL
+	for (int i = 0; i < WIDE; i++) {
+		row[i] = min(row0 + i, rows - 1);
+#if ONE
+		row[i] = row[i] / share;
+#endif
+		at[i] = (long)row[i] * stride;
+	}
 	UNROLL
 	for (int m = 0; m < MT; m++)
 		UNROLL
@@ -108,10 +150,10 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 	const int columns = group ? (k + group - 1) / group : 1;
 #endif
 #if INTEGER || FORMAT == FP8
-	__global const float *ws = (__global const float *)(arena + base + scales) + (long)tile * columns * TILE + lane;
+	__global const uint *ws = arena + base + scales + (long)tile * columns * TILE;
 #endif
 #if INTEGER
-	__global const uint *wz = arena + base + zeros + (long)tile * columns * TILE + lane;
+	__global const uint *wz = arena + base + zeros + (long)tile * columns * TILE;
 	const int each = 1, rounds = (units + SPLIT - 1) / SPLIT; // a unit of each slice, then all are added
 #else
 	const int each = (units + SPLIT - 1) / SPLIT, rounds = each;
@@ -122,53 +164,73 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 		// the exchange.
 		const int mine = INTEGER ? round * SPLIT + slice : slice * each + round;
 		const int u = min(mine, units - 1);
+		ACC acc[MT][NT];
 		UNROLL
-		for (int t = 0; t < NT; t++) {
-			ACC acc[MT];
+		for (int m = 0; m < MT; m++)
 			UNROLL
-			for (int m = 0; m < MT; m++)
-				acc[m] = (ACC)(0);
-			for (int s = 0; s < STEPS; s++) {
-				const int8 b = CAT(NAME, _column)(w + (long)u * UNIT * TILE + t * LANES, s);
+			for (int t = 0; t < NT; t++)
+				acc[m][t] = (ACC)(0);
+		for (int s = 0; s < LOADS; s++) {
+			uint v[DROWS * NT];
+			CAT(NAME, _block)(w + ((long)u * UNIT + s * DROWS) * TILE, v COUNT_ON);
+			UNROLL
+			for (int p = 0; p < USES; p++)
 				UNROLL
 				for (int m = 0; m < MT; m++) {
-					const A a = CAT(NAME, _rows)(x, stride, row0 + m * 8, rows, share, (u * STEPS + s) * 8, lane);
+					const A a = CAT(NAME, _rows)(x, at + m * 8, ((long)u * LOADS * USES + p * LOADS + s) * 8 COUNT_ON);
+					UNROLL
+					for (int t = 0; t < NT; t++) {
+						const int8 b = CAT(NAME, _column)(v, t, p);
 #if INTEGER
-					acc[m] = dpas_i8(a, b, acc[m], SHARED_OF(exchange, slice));
+						acc[m][t] = dpas_i8(a, b, acc[m][t], SHARED_OF(exchange, slice));
 #else
-					acc[m] = dpas_bf16(a, b, acc[m], SHARED_OF(exchange, slice));
+						acc[m][t] = dpas_bf16(a, b, acc[m][t], SHARED_OF(exchange, slice));
 #endif
+					}
 				}
-			}
+		}
+		UNROLL
+		for (int t = 0; t < NT; t++) {
+#if FORMAT == INT4
+			const int c = u * 128 / group * TILE + t * LANES;
+			const int zero = zeros ? (int)block1(wz + c) : 8;
+			const float s = as_float(block1(ws + c));
+#elif FORMAT == FP8
+			const float s = as_float(block1(ws + (group ? u * 128 / group : 0) * TILE + t * LANES));
+#elif FORMAT == MXFP4
+			// Four scales a dword; the sixteen of a unit are four dwords.
+			const int j = t * LANES + lane;
+			__global const uint *four = arena + base + scales + ((long)tile * units + u) * (TILE / 4);
+			const uint f0 = LOAD_SAME(four, 0), f1 = LOAD_SAME(four, 1), f2 = LOAD_SAME(four, 2), f3 = LOAD_SAME(four, 3);
+			const uint f = j < 8 ? (j < 4 ? f0 : f1) : (j < 12 ? f2 : f3);
+			const float s = from_e8m0((f >> (j % 4 * 8)) & 255u);
+#endif
 			UNROLL
 			for (int m = 0; m < MT; m++) {
 #if INTEGER
 				int exact[8];
-				vstore8(acc[m], 0, exact);
+				vstore8(acc[m][t], 0, exact);
 				UNROLL
-				for (int i = 0; i < 8; i++) {
-					const int row = min(row0 + m * 8 + i, rows - 1) / share;
-					float s = xs[row * units + u];
+				for (int i = 0; i < min(8, WIDE); i++) {
+					const int r = row[m * 8 + i] * units + u;
+					float f = LOAD_SAME(xs, r);
 #if FORMAT != INT8
-					const int c = u * 128 / group;
-					const uint zero = zeros ? wz[c * TILE + t * LANES] : 8u;
-					exact[i] -= (int)zero * xsums[row * units + u];
-					s = s * ws[c * TILE + t * LANES];
+					exact[i] -= zero * LOAD_SAME(xsums, r);
+					f = f * s;
 #endif
-					parts[((slice * MT + m) * NT + t) * LANES * 8 + i * LANES + lane] = mine < units ? (float)exact[i] * s : 0.0f;
+					parts[((slice * MT + m) * NT + t) * LANES * 8 + i * LANES + lane] = mine < units ? (float)exact[i] * f : 0.0f;
 				}
 #else
-				float y[8], s = 1.0f;
-				vstore8(acc[m], 0, y);
-#if FORMAT == FP8
-				s = ws[(group ? u * 128 / group : 0) * TILE + t * LANES];
-#elif FORMAT == MXFP4
-				s = from_e8m0(((__global const uchar *)(arena + base + scales))[((long)tile * units + u) * TILE + t * LANES + lane]);
-#endif
+				float y[8];
+				vstore8(acc[m][t], 0, y);
 				if (mine < units && round < each)
 					UNROLL
-					for (int i = 0; i < 8; i++)
+					for (int i = 0; i < min(8, WIDE); i++)
+#if FORMAT == BF16
+						sum[m][t][i] = sum[m][t][i] + y[i];
+#else
 						sum[m][t][i] = fma(y[i], s, sum[m][t][i]);
+#endif
 #endif
 			}
 		}
@@ -181,7 +243,7 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 					UNROLL
 					for (int t = 0; t < NT; t++)
 						UNROLL
-						for (int i = 0; i < 8; i++)
+						for (int i = 0; i < min(8, WIDE); i++)
 							sum[m][t][i] = sum[m][t][i] + parts[((s * MT + m) * NT + t) * LANES * 8 + i * LANES + lane];
 		barrier(CLK_LOCAL_MEM_FENCE);
 #endif
@@ -193,25 +255,23 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 		UNROLL
 		for (int t = 0; t < NT; t++)
 			UNROLL
-			for (int i = 0; i < 8; i++)
+			for (int i = 0; i < min(8, WIDE); i++)
 				parts[((slice * MT + m) * NT + t) * LANES * 8 + i * LANES + lane] = sum[m][t][i];
 	barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-	if (slice != 0)
-		return;
 	UNROLL
 	for (int m = 0; m < MT; m++)
 		UNROLL
 		for (int t = 0; t < NT; t++)
 			UNROLL
-			for (int i = 0; i < 8; i++) {
-				const int row = row0 + m * 8 + i, o = tile * TILE + t * LANES + lane;
-				if (row >= min(rows, row0 + height) || o >= n)
+			for (int i = 0; i < min(8, WIDE); i++) {
+				const int r = row0 + m * 8 + i, o = tile * TILE + t * LANES + lane;
+				if (slice != 0 || r >= rows || o >= n)
 					continue;
 				float y = sum[m][t][i];
 #if INTEGER
 #if FORMAT == INT8
-				y = y * ws[t * LANES];
+				y = y * as_float(LOAD(ws, t * LANES + lane));
 #endif
 #else
 				for (int s = 1; s < SPLIT; s++)
@@ -219,20 +279,25 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 #endif
 				y *= scale;
 				if (bias >= 0)
-					y += vectors[bias + o];
-				const long at = (long)row * outStride + first + o;
+					y += LOAD(vectors, bias + o);
+				const long to = (long)r * outStride + first + o;
 				if (hasAdd)
-					y += add[at];
-				out[at] = y;
+					y += LOAD(add, to);
+				STORE(out, to, y);
 			}
+	COUNT_END;
 }
 
 #undef INTEGER
 #undef ACC
 #undef UNIT
 #undef DEPTH
-#undef STEPS
+#undef LOADS
+#undef USES
+#undef DROWS
 #undef NT
+#undef WIDE
 #undef FORMAT
 #undef NAME
 #undef MT
+#undef ONE

@@ -24,6 +24,29 @@
 #define NaN nan(0u)
 #endif
 
+// With -DCOUNT the kernels that decode count what they move, in bytes: an item what it
+// loads for itself, item 0 what all of a group load together. Such a kernel has a counter
+// behind its other arguments.
+#ifdef COUNT
+#define COUNTER , __global uint *counter
+#define COUNTING , uint *bytes, const int who
+#define COUNT_ON , bytes, who
+#define COUNT_BEGIN(item) uint counted_ = 0; uint *bytes = &counted_; const int who = (item);
+#define COUNT_END atomic_add(counter, counted_)
+#define LOAD(p, i) (*bytes += sizeof((p)[0]), (p)[i])
+#define LOAD_SAME(p, i) (*bytes += who == 0 ? sizeof((p)[0]) : 0, (p)[i])
+#define STORE(p, i, v) (*bytes += sizeof((p)[0]), (p)[i] = (v))
+#else
+#define COUNTER
+#define COUNTING
+#define COUNT_ON
+#define COUNT_BEGIN(item)
+#define COUNT_END
+#define LOAD(p, i) (p)[i]
+#define LOAD_SAME(p, i) (p)[i]
+#define STORE(p, i, v) (p)[i] = (v)
+#endif
+
 // Numbers of two bytes and one.
 
 inline float from_bf16(uint b) { return as_float(b << 16); }
@@ -114,8 +137,12 @@ inline float from_e8m0(uint b) {
 #define GPTQ 7
 #define AWQ 8
 
-// The types of pages, as in kernels.DType.
-enum { PAGE_F32, PAGE_F16, PAGE_BF16, PAGE_F8E4M3 };
+// The types of pages, as in kernels.DType, and no pages.
+#define PAGE_F32 0
+#define PAGE_F16 1
+#define PAGE_BF16 2
+#define PAGE_F8E4M3 3
+#define ROWS 4
 
 // The scalar functions, as in kernels.Activation.
 enum { SILU, GELU, GELU_TANH, RELU, TANH, SIGMOID, SWIGLU_OAI };
@@ -147,4 +174,19 @@ inline float gated(int kind, float gate, float up, float limit) {
 	if (kind == SWIGLU_OAI)
 		return gate * sigmoid(1.702f * gate) * (up + 1.0f);
 	return activation(kind, gate) * up;
+}
+
+// total adds up one number of each of 64 items, always in the same order.
+inline float total(float x, __local float *parts) {
+	const int i = get_local_id(0);
+	parts[i] = x;
+	barrier(CLK_LOCAL_MEM_FENCE);
+	for (int reach = 32; reach > 0; reach /= 2) {
+		if (i < reach)
+			parts[i] += parts[i + reach];
+		barrier(CLK_LOCAL_MEM_FENCE);
+	}
+	float sum = parts[0];
+	barrier(CLK_LOCAL_MEM_FENCE);
+	return sum;
 }

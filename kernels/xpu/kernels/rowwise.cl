@@ -53,21 +53,6 @@ __kernel void copy_rows(__global const float *in, __global float *out) {
 	out[i] = in[i];
 }
 
-// total adds up one number of each of 64 items, always in the same order.
-inline float total(float x, __local float *parts) {
-	const int i = get_local_id(0);
-	parts[i] = x;
-	barrier(CLK_LOCAL_MEM_FENCE);
-	for (int reach = 32; reach > 0; reach /= 2) {
-		if (i < reach)
-			parts[i] += parts[i + reach];
-		barrier(CLK_LOCAL_MEM_FENCE);
-	}
-	float sum = parts[0];
-	barrier(CLK_LOCAL_MEM_FENCE);
-	return sum;
-}
-
 // norm normalises one group of columns of a row; 64 items share it.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 void norm(__global const float *in, __global float *out, int stride, int first, int width, int layer, float eps,

@@ -6,6 +6,9 @@
 // the unit, lanes exchange their slices through local memory, so that the layout
 // itself runs in every test.
 //
+// A block read gives lane l element l of LANES that lie side by side, in one message; the
+// longer ones go on behind them.
+//
 // With -DDPAS the built-ins are used. The wrong form compiles without them and is
 // slow without a word: a test counts the opcodes.
 
@@ -28,14 +31,41 @@
 int8 __attribute__((overloadable)) intel_sub_group_i8_i8_matrix_mad_k32(A a, int8 b, int8 acc);
 float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(A a, int8 b, float8 acc);
 
+uint __attribute__((overloadable)) intel_sub_group_block_read(const __global uint *p);
+uint2 __attribute__((overloadable)) intel_sub_group_block_read2(const __global uint *p);
+uint4 __attribute__((overloadable)) intel_sub_group_block_read4(const __global uint *p);
+uint8 __attribute__((overloadable)) intel_sub_group_block_read8(const __global uint *p);
+ushort __attribute__((overloadable)) intel_sub_group_block_read_us(const __global ushort *p);
+
+// The p of a block read is the same in all lanes.
+#define block1(p) intel_sub_group_block_read(p)
+#define block2(p, to) vstore2(intel_sub_group_block_read2(p), 0, to)
+#define block4(p, to) vstore4(intel_sub_group_block_read4(p), 0, to)
+#define block8(p, to) vstore8(intel_sub_group_block_read8(p), 0, to)
+#if LANES == 8
+#define block_slice(p) as_int(intel_sub_group_block_read(p))
+#else
+#define block_slice(p) as_short(intel_sub_group_block_read_us((const __global ushort *)(p)))
+#endif
+
 #define dpas_i8(a, b, acc, shared) intel_sub_group_i8_i8_matrix_mad_k32(a, b, acc)
 #define dpas_bf16(a, b, acc, shared) intel_sub_group_bf16_bf16_matrix_mad_k16(a, b, acc)
 #define SHARED(name)
 #define SHARED_OF(name, sub) 0
+uint __attribute__((overloadable)) get_sub_group_id(void);
+#define SLICE_ID ((int)get_sub_group_id()) // the compiler knows that it is the same in all lanes
 
 #else
 
 #define SUBGROUP
+#define SLICE_ID (get_local_id(0) / LANES)
+#define BLOCK_LANE (get_local_id(0) % LANES)
+#define block1(p) LOAD(p, BLOCK_LANE)
+#define block_n(p, to, n) for (int b_ = 0; b_ < (n); b_++) (to)[b_] = LOAD(p, b_ * LANES + BLOCK_LANE)
+#define block2(p, to) block_n(p, to, 2)
+#define block4(p, to) block_n(p, to, 4)
+#define block8(p, to) block_n(p, to, 8)
+#define block_slice(p) LOAD((const __global SLICE *)(p), BLOCK_LANE)
 #define SHARED(name) __local SLICE name[SPLIT * LANES * 8];
 #define SHARED_OF(name, sub) (name + (sub) * LANES * 8)
 

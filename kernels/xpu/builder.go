@@ -1,0 +1,69 @@
+package xpu
+
+import (
+	"fmt"
+	"slices"
+
+	"roundhouse/kernels/xpu/cl"
+)
+
+// builder builds modules when their first kernel is asked for: from what the driver
+// made of them at an earlier start, from SPIR-V, or from source.
+type builder struct {
+	ctx      *cl.Context
+	tuning   Tuning
+	modules  []Module
+	cache    string
+	programs map[string]*cl.Program // by module
+	from     []string               // how each was built, for tests and people: "sample: cache"
+}
+
+// kernel finds a kernel by name and builds its module if need be.
+func (b *builder) kernel(name string) (*cl.Kernel, error) {
+	i := slices.IndexFunc(b.modules, func(m Module) bool { return slices.Contains(m.Kernels, name) })
+	if i < 0 {
+		panic(fmt.Sprintf("BUG: no module has the kernel %s", name))
+	}
+	m := b.modules[i]
+	p := b.programs[m.Name]
+	if p == nil {
+		var err error
+		if p, err = b.build(m); err != nil {
+			return nil, fmt.Errorf("kernels %s: %w", m.Name, err)
+		}
+		b.programs[m.Name] = p
+	}
+	return p.Kernel(name)
+}
+
+// build makes a program of a module. SPIR-V that a driver does not take is no error:
+// the source is there as well.
+func (b *builder) build(m Module) (*cl.Program, error) {
+	options := b.tuning.Options()
+	e := entryOf(b.cache, b.ctx.Device, m, b.tuning)
+	if binary, ok := e.read(); ok {
+		if p, err := b.ctx.BuildBinary(binary, options); err == nil {
+			b.from = append(b.from, m.Name+": cache")
+			return p, nil
+		}
+	}
+	p, err := b.ctx.BuildIL(m.IL(b.tuning), options)
+	how := "SPIR-V"
+	if err != nil {
+		how = "source"
+		if p, err = b.ctx.Build(m.Text, options); err != nil {
+			return nil, err
+		}
+	}
+	b.from = append(b.from, m.Name+": "+how)
+	if binary, err := p.Binary(); err == nil {
+		e.write(binary)
+	}
+	return p, nil
+}
+
+func (b *builder) release() {
+	for _, p := range b.programs {
+		p.Release()
+	}
+}
