@@ -10,8 +10,8 @@ import (
 	"roundhouse/worker/model"
 )
 
-// BlockTokens is the page size of the measurements.
-const BlockTokens = 16
+// BlockTokens is the page size of the measurements, which is the worker's.
+const BlockTokens = 32
 
 // Runner is one model on one backend, for one sequence at a time.
 type Runner struct {

@@ -59,7 +59,6 @@ type config struct {
 	llama, worker, dir, level, only, profile   string
 	threads, prompt, generate, streams, rounds int
 	pairs                                      int
-	read                                       float64 // bytes a second of a bare loop on all threads
 }
 
 // form is one way to keep the weights.
@@ -82,8 +81,7 @@ func run(c *config, shapes []string) error {
 		fmt.Println("llama.cpp is not built: ours alone. worker/bench/llama builds it.")
 		c.llama = ""
 	}
-	c.read = cpu.ReadRate(c.threads)
-	fmt.Printf("%d thread(s); a bare loop reads %.1f GB/s on them\n", c.threads, c.read/1e9)
+	fmt.Printf("%d thread(s); a bare loop reads %.1f GB/s on them\n", c.threads, cpu.ReadRate(c.threads)/1e9)
 	for _, name := range shapes {
 		shape, err := bench.Find(name)
 		if err != nil {
