@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"roundhouse/balancer/control"
 	"roundhouse/supervisor/core"
 )
@@ -20,14 +22,15 @@ const (
 type progress struct {
 	generation uint64
 	sum        int64
+	tokens     time.Time // when the sum last moved
 	busy       bool
-	since      time.Time
+	since      time.Time // as tokens, or when there last was nothing to do
 }
 
 // observe gathers what is known into what core decides by.
 func (s *Supervisor) observe(now time.Time) core.Observed {
 	set := s.set.Load()
-	o := core.Observed{Wall: s.clock.Wall(), DiskFull: s.diskFull != nil, Prepared: s.prepared, Workers: map[string]core.Seen{}}
+	o := core.Observed{Wall: s.clock.Wall(), DiskFull: s.diskFull != nil || s.noRoom(now), Prepared: s.prepared, Workers: map[string]core.Seen{}}
 	allAcked := true
 	for i, d := range s.living() {
 		o.Doors++
@@ -50,6 +53,34 @@ func (s *Supervisor) observe(now time.Time) core.Observed {
 		}
 	}
 	return o
+}
+
+// leastRoom is what must be free where the journal lies: it grows in steps, and
+// the workers' logs want room as well.
+const leastRoom = 1 << 20
+
+// noRoom says whether the journal's disk is full. It is looked at once a second.
+func (s *Supervisor) noRoom(now time.Time) bool {
+	if now.Sub(s.disk.looked) < time.Second {
+		return s.disk.full
+	}
+	var st unix.Statfs_t
+	full := unix.Statfs(s.options.Config.StateDir, &st) == nil && st.Bavail*uint64(st.Bsize) < leastRoom
+	if full != s.disk.full {
+		text := "has room again"
+		if full {
+			text = "is full; no rotation begins until it has room"
+		}
+		s.log.Warn("the disk of state_dir " + text)
+	}
+	s.disk = disk{now, full}
+	return full
+}
+
+// disk is how the journal's disk was when it was last looked at.
+type disk struct {
+	looked time.Time
+	full   bool
 }
 
 // seen gathers what is known of one worker.
@@ -87,7 +118,7 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 		if last.IsZero() {
 			last = p.began
 		}
-		seen.Down = !p.healthy && now.Sub(last) > s.options.DownAfter && now.Sub(moving.since) > s.options.DownAfter
+		seen.Down = !p.healthy && now.Sub(last) > s.options.DownAfter && now.Sub(moving.tokens) > s.options.DownAfter
 	}
 	seen.Hung = moving.busy && now.Sub(moving.since) > s.options.HungAfter
 	return seen
@@ -141,8 +172,11 @@ func (s *Supervisor) moved(id string, seen core.Seen, now time.Time) progress {
 		}
 	}
 	p := s.progress[id]
-	if p.sum != sum || p.generation != seen.Generation || seen.InFlight == 0 {
-		p = progress{generation: seen.Generation, sum: sum, since: now}
+	if p.sum != sum || p.generation != seen.Generation {
+		p = progress{generation: seen.Generation, sum: sum, tokens: now, since: now}
+	}
+	if seen.InFlight == 0 {
+		p.since = now
 	}
 	p.busy = seen.InFlight > 0
 	s.progress[id] = p

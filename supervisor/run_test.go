@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"roundhouse/configs"
+	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/process"
 )
 
@@ -69,7 +70,25 @@ func upFake(path string) error {
 	if err != nil {
 		return err
 	}
+	if left, err := strconv.Atoi(os.Getenv("FAKE_DIE_AT")); err == nil {
+		s.journal.Fault = dieAt(left, s)
+	}
 	return s.Run(context.Background())
+}
+
+// dieAt kills this process at a write of the journal during a rotation: counted
+// from the first one that has a rotation running, before it and after it.
+func dieAt(step int, s *Supervisor) func(bool) error {
+	return func(bool) error {
+		if r := s.intent.Rotations["chat"]; r.State != core.Running {
+			return nil
+		}
+		if step--; step == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return nil
+	}
 }
 
 // testVersion is what this test program calls itself; an upgrade's test changes

@@ -114,6 +114,7 @@ type Supervisor struct {
 	prepared     map[string]string // how preparations ended, by core.PreparedKey
 	walls        map[string]wall
 	diskFull     error
+	disk         disk
 	ending       bool
 	handover     *handover  // nil: none under way
 	handedOver   bool       // it was tried; an old door that stayed stays
