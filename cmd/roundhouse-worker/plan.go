@@ -22,8 +22,8 @@ func plan(args []string, stdout, stderr io.Writer) int {
 	memory := flags.String("memory", "", "`bytes` that there are: 24GiB, 16GB")
 	o := model.PlanOptions{Format: kernels.FormatBF16}
 	flags.Float64Var(&o.Utilisation, "gpu-memory-utilization", 0.92, "`share` of the memory to use")
-	flags.IntVar(&o.MaxModelLen, "max-model-len", 0, "longest sequence in `tokens`; 0: the model's own")
-	flags.IntVar(&o.BlockTokens, "block-size", 16, "`tokens` of a KV block")
+	flags.IntVar(&o.MaxModelLen, "max-model-len", 0, "longest sequence in `tokens`; 0: the model's own; -1: as long as fits")
+	flags.IntVar(&o.BlockTokens, "block-size", 32, "`tokens` of a KV block")
 	flags.IntVar(&o.Limits.Tokens, "max-num-batched-tokens", 2048, "`tokens` of a step")
 	flags.IntVar(&o.Limits.Seqs, "max-num-seqs", 256, "`sequences` of a step")
 	kv := flags.String("kv-cache-dtype", "bfloat16", "`type` of keys and values: bfloat16, float32, fp8_e4m3")

@@ -8,7 +8,6 @@ import (
 	"roundhouse/kernels"
 	"roundhouse/kernels/cpu"
 	"roundhouse/worker/device"
-	"roundhouse/worker/model"
 )
 
 // openBackend opens what --device names, and leaves the rest of the process a
@@ -70,18 +69,4 @@ func kvType(o *Options) kernels.DType {
 		return kernels.F32
 	}
 	return kernels.BF16
-}
-
-// deviceBytes is what a device has left for keys and values once weights and the
-// activations of the largest step are there; ok is false for host memory, whose
-// budget is another.
-func deviceBytes(o *Options, m *model.Model, be kernels.Backend) (bytes int64, ok bool) {
-	d, ok := be.(interface{ Free() int64 })
-	if !ok {
-		return 0, false
-	}
-	cfg := m.Config()
-	// A step holds a few values of its widest layer and one of the vocabulary.
-	step := int64(o.MaxBatched)*int64(cfg.Hidden)*64 + 4*int64(o.MaxSeqs)*int64(cfg.Vocab)
-	return d.Free() - m.WeightBytes(format(o)) - step, true
 }

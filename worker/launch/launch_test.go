@@ -86,30 +86,6 @@ func TestFlagErrors(t *testing.T) {
 	f("--max-logprobs 65", "from 0 to 64")
 }
 
-func TestPlanCache(t *testing.T) {
-	spec := kernels.KVSpec{Layers: 2, BlockTokens: 16, Heads: 1, KeyDim: 64, ValueDim: 64, Type: kernels.BF16} // 8 KiB a block
-	o := Options{MaxSeqs: 4, MaxBatched: 64}
-	p, err := planCache(&o, []kernels.KVSpec{spec}, []int{0}, 1<<20, 1024)
-	if err != nil || p.tokens != 128*16 || p.maxModelLen != 1024 {
-		t.Fatalf("plan %+v, %v", p, err)
-	}
-	_, err = planCache(&o, []kernels.KVSpec{spec}, []int{0}, 1<<18, 1024)
-	if err == nil || !strings.Contains(err.Error(), "max seq len (1024)") || !strings.Contains(err.Error(), "estimated maximum model length is 512") {
-		t.Fatalf("too small: %v", err)
-	}
-	o.MaxModelLen = -1
-	if p, err = planCache(&o, []kernels.KVSpec{spec}, []int{0}, 1<<18, 1024); err != nil || p.maxModelLen != 512 {
-		t.Fatalf("auto: %+v, %v", p, err)
-	}
-	if p, err = planCache(&o, []kernels.KVSpec{spec, spec}, []int{0, 32}, 1<<20, 1024); err != nil || p.groups[1].Blocks >= p.groups[0].Blocks || p.groups[1].Window != 32 {
-		t.Fatalf("window: %+v, %v", p, err)
-	}
-	o.MaxModelLen = 2048
-	if _, err = planCache(&o, []kernels.KVSpec{spec}, []int{0}, 1<<20, 1024); err == nil || !strings.Contains(err.Error(), "longer than the 1024 positions") {
-		t.Fatalf("too long: %v", err)
-	}
-}
-
 // copyDemo writes the demonstration model's files to a folder.
 func copyDemo(t *testing.T) string {
 	t.Helper()

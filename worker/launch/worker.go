@@ -75,7 +75,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 		return nil, err
 	}
 	log.Info("model loaded", "model", name, "architecture", cfg.Architecture, "backend", be.Name(), "weights", format(&o).String(), "head", m.HeadFormat(format(&o)).String(), "packed", cached(be), "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
-	log.Info(fmt.Sprintf("GPU KV cache size: %s tokens, Maximum concurrency for %s tokens per request: %.2fx", commas(p.tokens), commas(p.maxModelLen), float64(p.tokens)/float64(p.maxModelLen)))
+	log.Info(fmt.Sprintf("GPU KV cache size: %s tokens, Maximum concurrency for %s tokens per request: %.2fx", commas(p.tokens), commas(p.maxModelLen), p.concurrency))
 	return assemble(&memory{o: o, specs: p.specs, backend: be, log: log}, name, cfg, p, w, exec), nil
 }
 
@@ -91,31 +91,6 @@ func openModel(o *Options) (name string, folder fs.FS, m *model.Model, err error
 	}
 	m, err = model.Open(dir)
 	return o.Model, os.DirFS(dir), m, err
-}
-
-func cachePlan(o *Options, m *model.Model, be kernels.Backend) (plan, error) {
-	if o.BlockTokens == 0 {
-		o.BlockTokens = cpuBlockTokens
-	}
-	cfg := m.Config()
-	specs := m.KVGroups(o.BlockTokens, kvType(o))
-	if cfg.Kind != model.Generate {
-		return planPooled(o, specs, cfg.Windows, cfg.MaxPositions)
-	}
-	bytes := o.KVBytes
-	if left, ok := deviceBytes(o, m, be); bytes == 0 && ok {
-		bytes = left
-		if o.Model == "" {
-			bytes = min(bytes, demoBytes)
-		}
-	}
-	if bytes == 0 {
-		bytes = min(mostCPUBytes, availableBytes()/4)
-		if o.Model == "" {
-			bytes = min(bytes, demoBytes)
-		}
-	}
-	return planCache(o, specs, cfg.Windows, bytes, cfg.MaxPositions)
 }
 
 // checkTask compares --task with what the model is.
@@ -192,7 +167,7 @@ func cacheLabels(o *Options, p plan) []metrics.Label {
 		{Name: "enable_prefix_caching", Value: pythonBool(o.PrefixCache)},
 		{Name: "gpu_memory_utilization", Value: "0.92"},
 		{Name: "is_attention_free", Value: "False"},
-		{Name: "kv_cache_max_concurrency", Value: fmt.Sprintf("%.4f", float64(p.tokens)/float64(p.maxModelLen))},
+		{Name: "kv_cache_max_concurrency", Value: fmt.Sprintf("%.4f", p.concurrency)},
 		{Name: "kv_cache_memory_bytes", Value: strconv.FormatInt(p.bytes, 10)},
 		{Name: "kv_cache_size_tokens", Value: strconv.Itoa(p.tokens)},
 		{Name: "num_cpu_blocks", Value: "None"},

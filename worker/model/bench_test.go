@@ -21,13 +21,13 @@ var benchShape = map[string]any{
 	"sliding_window": 256, "rope_scaling": nil, "layer_types": nil,
 }
 
-// benchModel is a family at the shape, its weights a hash.
-func benchModel(b *testing.B, arch architecture) *Model {
+// shapedModel is a family at a shape, its weights a hash.
+func shapedModel(b testing.TB, arch architecture, shape map[string]any) *Model {
 	b.Helper()
 	f := &fixture{}
 	readJSON(b, arch.fixture, f)
 	config := maps.Clone(f.Config)
-	for field, value := range benchShape {
+	for field, value := range shape {
 		if _, ok := config[field]; ok {
 			config[field] = value
 		}
@@ -78,7 +78,7 @@ func BenchmarkModels(b *testing.B) {
 			continue
 		}
 		b.Run(arch.name, func(b *testing.B) {
-			m := benchModel(b, arch)
+			m := shapedModel(b, arch, benchShape)
 			b.Run("load", func(b *testing.B) {
 				b.SetBytes(m.read)
 				for b.Loop() {

@@ -33,6 +33,7 @@ type binder struct {
 
 // counted is a weight of the first pass: a shape and a size.
 type counted struct {
+	format  kernels.Format
 	out, in int
 	bytes   int64
 }
@@ -205,7 +206,7 @@ func (b *binder) miss(format string, args ...any) {
 }
 
 func (b *binder) make(w wanted) kernels.Weight {
-	plan := counted{w.out, w.in, formatBytes(w.format, w.out, w.in)}
+	plan := counted{w.format, w.out, w.in, formatBytes(w.format, w.out, w.in)}
 	tensors := make([]*weights.Tensor, len(w.pieces))
 	float := weights.DType("") // of the pieces that are floats; they must agree
 	found := true

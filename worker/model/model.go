@@ -22,9 +22,8 @@ type Model struct {
 	config   Config
 	set      *weights.Set
 	groups   []group
-	values   []kernels.Value // of the program
-	read     int64           // bytes of files that Build reads
-	wideHead bool            // see WideHead
+	read     int64 // bytes of files that Build reads
+	wideHead bool  // see WideHead
 }
 
 // Open reads a model's folder, or one GGUF file, and maps the weight files. It
@@ -73,7 +72,7 @@ func (m *Model) dryRun() error {
 	b := m.count(kernels.FormatBF16)
 	g := newGraph(m.settings, b, m.groups, nil)
 	m.arch.record(g)
-	m.read, m.values = b.read, g.prog.Values
+	m.read = b.read
 	return openFaults(g)
 }
 
@@ -165,9 +164,16 @@ func (m *Model) Stamp(format kernels.Format) (stamp string, ok bool) {
 
 // WeightBytes is the memory that the weights take in a format.
 func (m *Model) WeightBytes(format kernels.Format) int64 {
+	n, _ := m.memory(format, kernels.Limits{})
+	return n
+}
+
+// memory is what the weights take in a format, and a step at its limits.
+func (m *Model) memory(format kernels.Format, l kernels.Limits) (weights, step int64) {
 	b := m.count(format)
-	m.arch.record(newGraph(m.settings, b, m.groups, nil))
-	return b.bytes
+	g := newGraph(m.settings, b, m.groups, nil)
+	m.arch.record(g)
+	return b.bytes, activations(g.prog, l)
 }
 
 // count is a binder that loads nothing.

@@ -10,30 +10,41 @@ import (
 
 // PlanOptions say what a model is to be served with.
 type PlanOptions struct {
-	Memory      int64   // bytes of the device that the worker may plan with
+	Memory      int64   // bytes of the device that the worker may plan with; 0: not known, and KV is given
 	Utilisation float64 // share of Memory to use; 0: 0.92
+	KV          int64   // bytes for the cache; 0: what weights and activations leave
+	KVMost      int64   // bytes that the cache takes at most; 0: no bound
+	Blocks      int     // of the groups that keep every token; 0: as many as fit
 	Format      kernels.Format
 	KVType      kernels.DType
 	BlockTokens int
-	MaxModelLen int            // longest sequence; 0: the model's own
+	MaxModelLen int            // longest sequence; 0: the model's own; -1: as long as fits
 	Limits      kernels.Limits // of a step
 }
 
 // Plan is how a model would use memory, known before a weight is read.
 type Plan struct {
 	Weights     int64 // bytes
-	Activations int64 // bytes: every value of the program at the limits of a step
-	KV          int64 // bytes left for the cache
+	Activations int64 // bytes of a step at its limits
+	KV          int64 // bytes for the cache
 
 	KVSpecs     []kernels.KVSpec // for BuildOptions.KV: Blocks is filled in
-	KVTokens    int              // that the cache holds, of groups without a window where there are any
-	MaxModelLen int              // longest sequence asked for
+	Limits      kernels.Limits   // of a step: a model that embeds or scores takes a text in one
+	KVTokens    int              // that the cache holds
+	MaxModelLen int              // longest sequence that is served
 	Longest     int              // longest sequence that the cache could hold, at most what the model was made for
 	Concurrency float64          // sequences of MaxModelLen that the cache holds at once
 }
 
 // defaultUtilisation is vLLM's gpu_memory_utilization.
 const defaultUtilisation = 0.92
+
+// Of models that embed or score: the longest text, unless MaxModelLen says
+// otherwise, and of how many steps an encoder's texts are accounted for.
+const (
+	mostPooledTokens = 8192
+	pooledSteps      = 16
+)
 
 // Plan divides memory between weights, activations and the KV cache. The plan
 // is returned with the error too, as far as it goes; an error says that the
@@ -42,36 +53,98 @@ func (m *Model) Plan(o PlanOptions) (Plan, error) {
 	if o.Utilisation == 0 {
 		o.Utilisation = defaultUtilisation
 	}
+	most := m.config.MaxPositions
+	p := Plan{MaxModelLen: o.MaxModelLen}
 	if o.MaxModelLen == 0 {
-		o.MaxModelLen = m.config.MaxPositions
+		p.MaxModelLen = most
+		if m.config.Kind != Generate {
+			p.MaxModelLen = min(most, mostPooledTokens)
+		}
 	}
-	p := Plan{Weights: m.WeightBytes(o.Format), Activations: m.activations(o.Limits), MaxModelLen: o.MaxModelLen}
-	if o.MaxModelLen < 1 || o.MaxModelLen > m.config.MaxPositions {
-		return p, fmt.Errorf("max_model_len is %d; want 1 to %d, which is what the model was made for", o.MaxModelLen, m.config.MaxPositions)
-	}
-	if err := m.settings.quant.fits(o.Format); err != nil {
-		return p, err
+	if o.MaxModelLen > most || o.MaxModelLen < -1 {
+		return p, fmt.Errorf("max_model_len is %d; want 1 to %d, which is what the model was made for", o.MaxModelLen, most)
 	}
 	if o.BlockTokens < 1 || o.Limits.Tokens < 1 || o.Limits.Seqs < 1 {
 		return p, fmt.Errorf("blocks of %d tokens, steps of %d tokens and %d sequences; want at least 1 of each", o.BlockTokens, o.Limits.Tokens, o.Limits.Seqs)
 	}
-	usable := int64(float64(o.Memory) * o.Utilisation)
-	p.KV = max(usable-p.Weights-p.Activations, 0)
+	if m.config.Kind != Generate {
+		if p.MaxModelLen < 0 {
+			p.MaxModelLen = most
+		}
+		o.Limits.Tokens = max(o.Limits.Tokens, p.MaxModelLen)
+	}
+	p.Limits = o.Limits
+	p.Weights, p.Activations = m.memory(o.Format, o.Limits)
+	if err := m.settings.quant.fits(o.Format); err != nil {
+		return p, err
+	}
+	if m.config.Kind != Generate {
+		return p, m.planTexts(&p, o)
+	}
+	return p, m.planCache(&p, o)
+}
+
+// usable is what of the memory may be taken.
+func (o *PlanOptions) usable() int64 { return int64(float64(o.Memory) * o.Utilisation) }
+
+// planCache plans the cache of a model that generates.
+func (m *Model) planCache(p *Plan, o PlanOptions) error {
+	p.KV = o.KV
+	if p.KV == 0 {
+		p.KV = max(o.usable()-p.Weights-p.Activations, 0)
+	}
+	if o.KVMost > 0 {
+		p.KV = min(p.KV, o.KVMost)
+	}
 	c := m.cache(o)
-	n := c.largest(p.KV)
+	n := o.Blocks
 	if n == 0 {
-		return p, inVLLMsWords("No available memory for the cache blocks. Weights take %s and activations %s of %s. Try increasing `gpu_memory_utilization` when initializing the engine, or a smaller quantization",
-			gib(p.Weights), gib(p.Activations), gib(usable))
+		n = c.largest(p.KV)
+	}
+	if n == 0 {
+		if o.Memory == 0 {
+			return inVLLMsWords("No available memory for the cache blocks. Try increasing `gpu_memory_utilization` or VLLM_CPU_KVCACHE_SPACE; %s are set aside and one block takes %s", gib(p.KV), gib(c.bytes(1)))
+		}
+		return inVLLMsWords("No available memory for the cache blocks. Weights take %s and activations %s of %s. Try increasing `gpu_memory_utilization` when initializing the engine, or a smaller quantization",
+			gib(p.Weights), gib(p.Activations), gib(o.usable()))
 	}
 	p.KVSpecs = c.specs(n)
-	p.KVTokens = n * o.BlockTokens
-	p.Concurrency = c.concurrency(p.KVSpecs, o.MaxModelLen)
-	p.Longest = c.longest(p.KV, m.config.MaxPositions)
-	if need := c.need(o.MaxModelLen); need > p.KV {
-		return p, inVLLMsWords("To serve at least one request with the model's max seq len (%d), (%s KV cache is needed, which is larger than the available KV cache memory (%s). Based on the available memory, the estimated maximum model length is %d. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine",
-			o.MaxModelLen, gib(need), gib(p.KV), p.Longest)
+	p.Longest = c.longest(p.KVSpecs, m.config.MaxPositions)
+	if p.MaxModelLen < 0 {
+		p.MaxModelLen = p.Longest
 	}
-	return p, nil
+	p.Concurrency = c.concurrency(p.KVSpecs, p.MaxModelLen)
+	p.KVTokens = n * o.BlockTokens
+	if !c.whole { // no group keeps every token, so that blocks bound no sequence
+		p.KVTokens = int(p.Concurrency * float64(p.MaxModelLen))
+	}
+	if p.MaxModelLen > p.Longest {
+		return inVLLMsWords("To serve at least one request with the model's max seq len (%d), (%s KV cache is needed, which is larger than the available KV cache memory (%s). Based on the available memory, the estimated maximum model length is %d. Try increasing `gpu_memory_utilization` or VLLM_CPU_KVCACHE_SPACE, or decreasing `max_model_len` when initializing the engine",
+			p.MaxModelLen, gib(c.need(p.MaxModelLen)), gib(p.KV), p.Longest)
+	}
+	return nil
+}
+
+// planTexts plans a model that reads whole texts and keeps nothing from one
+// step to the next. An encoder has no cache at all; its tokens are then only
+// the unit in which its load is told.
+func (m *Model) planTexts(p *Plan, o PlanOptions) error {
+	blocks := (o.Limits.Tokens+o.BlockTokens-1)/o.BlockTokens + o.Limits.Seqs
+	p.KVSpecs = m.KVGroups(o.BlockTokens, o.KVType)
+	for i := range p.KVSpecs {
+		p.KVSpecs[i].Blocks = blocks
+		p.KV += int64(blocks) * p.KVSpecs[i].PageBytes()
+	}
+	if len(p.KVSpecs) == 0 {
+		blocks *= pooledSteps
+	}
+	p.KVTokens, p.Longest = blocks*o.BlockTokens, m.config.MaxPositions
+	p.Concurrency = float64(p.KVTokens) / float64(p.MaxModelLen)
+	if need := p.Weights + p.Activations + p.KV; o.Memory > 0 && need > o.usable() {
+		return inVLLMsWords("No available memory for the cache blocks. Weights take %s, activations %s and the keys and values of a step %s of %s. Try increasing `gpu_memory_utilization` when initializing the engine, a smaller quantization, or a smaller `max_model_len`",
+			gib(p.Weights), gib(p.Activations), gib(p.KV), gib(o.usable()))
+	}
+	return nil
 }
 
 // inVLLMsWords makes an error of a sentence that vLLM's users know, and its
@@ -84,16 +157,6 @@ func gib(n int64) string {
 		return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20))
 	}
 	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
-}
-
-// activations is the memory of every value of the program at its most rows.
-func (m *Model) activations(l kernels.Limits) int64 {
-	rows := map[kernels.Rows]int{kernels.Tokens: l.Tokens, kernels.Sampled: l.Rows, kernels.Seqs: l.Seqs}
-	var n int64
-	for _, v := range m.values {
-		n += 4 * int64(rows[v.Rows]) * int64(v.Width)
-	}
-	return n
 }
 
 // cache is what the sizes of a KV cache follow from.
@@ -120,7 +183,7 @@ func (c cache) blocks(group, n int) int {
 	if c.pages[group].StateBytes > 0 {
 		return 1
 	}
-	all := (n + c.block - 1) / c.block
+	all := c.up(n)
 	if w := c.windows[group]; w > 0 {
 		// The window may begin and end within blocks.
 		return min(all, (w+c.step-2)/c.block+2)
@@ -138,31 +201,51 @@ func (c cache) need(n int) int64 {
 }
 
 // counts gives each group its blocks when those that see all tokens have n.
-// A group with a window needs no more than its window for each sequence, and a
-// recurrent one a state for each.
+// A group with a window needs its window for each sequence, and a step's tokens
+// once; a recurrent one a state for each.
 func (c cache) counts(n int) []int {
 	counts := make([]int, len(c.pages))
 	for i, p := range c.pages {
 		counts[i] = n
 		if p.StateBytes > 0 {
 			counts[i] = c.seqs
-		} else if c.windows[i] > 0 && c.whole {
-			counts[i] = min(n, c.seqs*c.blocks(i, math.MaxInt32))
+		} else if w := c.windows[i]; w > 0 {
+			counts[i] = min(n, c.seqs*c.seen(w)+c.up(c.step))
 		}
 	}
 	return counts
 }
 
-// largest is the most blocks that fit into memory.
+// up is the blocks of n tokens.
+func (c cache) up(n int) int { return (n + c.block - 1) / c.block }
+
+// seen is the most blocks that a window of w tokens and the next token lie in.
+func (c cache) seen(w int) int { return c.up(w) + 2 }
+
+// bytes is the memory of the cache when the groups that see all have n blocks.
+func (c cache) bytes(n int) int64 {
+	var bytes int64
+	for i, count := range c.counts(n) {
+		bytes += c.pages[i].PageBytes() * int64(count)
+	}
+	return bytes
+}
+
+// largest is the most blocks that fit into memory. A cache whose groups all
+// have windows or states has as many as its sequences could use.
 func (c cache) largest(memory int64) int {
 	const most = 1 << 28
-	return sort.Search(most, func(n int) bool {
-		var bytes int64
-		for i, count := range c.counts(n + 1) {
-			bytes += c.pages[i].PageBytes() * int64(count)
+	n := sort.Search(most, func(n int) bool { return c.bytes(n+1) > memory })
+	if n == most && !c.whole {
+		n = 0
+		for i, p := range c.pages {
+			if p.StateBytes == 0 {
+				n = max(n, c.counts(most)[i])
+			}
 		}
-		return bytes > memory
-	})
+		n = max(n, 1)
+	}
+	return n
 }
 
 func (c cache) specs(n int) []kernels.KVSpec {
@@ -173,16 +256,28 @@ func (c cache) specs(n int) []kernels.KVSpec {
 	return specs
 }
 
-// concurrency is how many sequences of n tokens fit at once.
+// concurrency is how many sequences of n tokens fit at once. Of a group with a
+// window, what a step adds is counted once.
 func (c cache) concurrency(specs []kernels.KVSpec, n int) float64 {
 	least := math.Inf(1)
 	for i, s := range specs {
-		least = min(least, float64(s.Blocks)/float64(c.blocks(i, n)))
+		each := c.blocks(i, n)
+		if w := c.windows[i]; w > 0 && s.StateBytes == 0 {
+			each = min(each, c.seen(w))
+		}
+		least = min(least, float64(s.Blocks)/float64(max(each, 1)))
 	}
 	return least
 }
 
-// longest is the longest sequence that fits alone.
-func (c cache) longest(memory int64, most int) int {
-	return sort.Search(most, func(n int) bool { return c.need(n+1) > memory })
+// longest is the longest sequence that the cache holds.
+func (c cache) longest(specs []kernels.KVSpec, most int) int {
+	return sort.Search(most, func(n int) bool {
+		for i, s := range specs {
+			if c.blocks(i, n+1) > s.Blocks {
+				return true
+			}
+		}
+		return false
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,35 @@ import (
 // the order of their size.
 func Formats() []kernels.Format {
 	return []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatF16, kernels.FormatFP8, kernels.FormatInt8, kernels.FormatInt4}
+}
+
+// formats are those that this checkpoint can be kept in.
+func (m *Model) formats() []kernels.Format {
+	var list []kernels.Format
+	for _, f := range Formats() {
+		// Of what is quantised already, both sixteen-bit formats keep the codes.
+		if m.settings.quant.fits(f) == nil && (m.settings.quant == nil || f != kernels.FormatF16) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// formatName says what a format makes of this checkpoint.
+func (m *Model) formatName(f kernels.Format) string {
+	sixteen := f == kernels.FormatBF16 || f == kernels.FormatF16
+	switch {
+	case sixteen && m.settings.quant != nil:
+		return m.settings.quant.method + ", as it is"
+	case sixteen && m.hasBlocks():
+		return f.String() + ", blocks int8"
+	}
+	return f.String()
+}
+
+// hasBlocks says whether a GGUF file holds blocks.
+func (m *Model) hasBlocks() bool {
+	return slices.ContainsFunc(m.set.Names(), func(n string) bool { return slices.Contains(blockTypes, m.set.Lookup(n).Type) })
 }
 
 // ErrFitsNowhere is returned by Report when no format fits.
@@ -33,15 +63,15 @@ func (m *Model) Report(w io.Writer, o PlanOptions) error {
 		gib(o.Memory), gib(int64(float64(o.Memory)*o.Utilisation)), o.Limits.Tokens, o.Limits.Seqs, o.KVType, o.BlockTokens)
 	rows := [][]string{{"weights as", "fits", "weights", "activations", "KV cache", "KV tokens", "longest context", "at once"}}
 	var faults []string
-	for _, f := range Formats() {
+	for _, f := range m.formats() {
 		o.Format = f
 		p, err := m.Plan(o)
 		fits := "yes"
 		if err != nil {
 			fits = "no"
-			faults = append(faults, fmt.Sprintf("\n%v: %v\n", f, err))
+			faults = append(faults, fmt.Sprintf("\n%s: %v\n", m.formatName(f), err))
 		}
-		rows = append(rows, []string{f.String(), fits, gib(p.Weights), gib(p.Activations), gib(p.KV),
+		rows = append(rows, []string{m.formatName(f), fits, gib(p.Weights), gib(p.Activations), gib(p.KV),
 			strconv.Itoa(p.KVTokens), strconv.Itoa(p.Longest), fmt.Sprintf("%.2f × %d", p.Concurrency, p.MaxModelLen)})
 	}
 	b.WriteString(columns(rows))
@@ -49,7 +79,7 @@ func (m *Model) Report(w io.Writer, o PlanOptions) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if len(faults) == len(Formats()) {
+	if len(faults) == len(m.formats()) {
 		return ErrFitsNowhere
 	}
 	return nil
