@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-plugins bench-plugins-short proto clean
+.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -38,7 +38,7 @@ test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SD
 	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer | $(GO) run ./test/tool/summary clients
 
 test-docker: ## images, compose files, dashboards and alert rules, on a real Docker engine and a real Prometheus
-	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... | $(GO) run ./test/tool/summary docker
+	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... | $(GO) run ./test/tool/summary docker
 
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
 	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl
@@ -58,13 +58,13 @@ fuzz: ## every fuzz target for FUZZTIME (20s) each
 soak: ## what takes long: the engine under load for thirty minutes (TRACE=FILE replays the lengths of a recorded trace)
 	$(GO) test ./worker/soak -timeout 60m -v -args -for 30m $(if $(TRACE),-trace $(abspath $(TRACE)))
 
-images: ## container images from our own binaries, with no registry
-	@compose/images
+images: ## container images from our own binaries, with no registry (TARGETS="roundhouse worker-cpu" for some)
+	@compose/images $(TARGETS)
 
 deb: ## a Debian package
 	@compose/deb
 
-bench: bench-door bench-routing bench-rotation bench-engine bench-models bench-tokenizers bench-plugins ## every benchmark, one after the other
+bench: bench-door bench-routing bench-rotation bench-parallel bench-engine bench-models bench-tokenizers bench-plugins ## every benchmark, one after the other
 
 bench-engine: build ## our worker beside llama.cpp, which it builds first (half an hour of one core; JOBS=N)
 	-worker/bench/llama
@@ -101,10 +101,20 @@ bench-routing: ## the routing policies on simulated fleets; TRACES="FILE…" add
 bench-routing-short:
 	$(GO) run ./balancer/sim/routing -short $(TRACES)
 
-bench-rotation: ## a night's rotation beside that of a script in cron
+bench-rotation: ## rotation beside a script in cron; 20 of 3 workers under 48 streams, as processes and as containers
 	$(GO) run ./supervisor/bench
+	$(GO) run ./supervisor/bench/streams -driver process
+	test/with-docker $(GO) run ./supervisor/bench/streams -driver docker
 
-bench-rotation-short: bench-rotation
+bench-rotation-short:
+	$(GO) run ./supervisor/bench
+	$(GO) run ./supervisor/bench/streams -short -driver process
+
+bench-parallel: ## one worker against two behind the door, in tokens per second
+	$(GO) run ./supervisor/bench/streams -parallel
+
+bench-parallel-short:
+	$(GO) run ./supervisor/bench/streams -parallel -short
 
 bench-plugins: ## a plugin's call against a bare gRPC echo, in turns
 	$(GO) run ./plugins/bench
