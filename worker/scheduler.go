@@ -9,9 +9,10 @@ import (
 
 // Limits bound what one step may hold.
 type Limits struct {
-	Tokens int // rows of a step
-	Seqs   int // sequences that run at once
-	Rows   int // rows whose logits are wanted
+	Tokens  int // rows of a step
+	Seqs    int // sequences that run at once
+	Rows    int // rows whose logits are wanted
+	Prefill int // of one prompt's tokens in a step; 0: no bound of its own
 }
 
 // Scheduler decides what the next step computes. It knows no phases: of every
@@ -214,6 +215,9 @@ func (s *Scheduler) prefills(plan *Plan, b *budget) {
 		most := b.tokens
 		if i < len(list)-1 {
 			most = min(most, max(1, s.limits.Tokens/2))
+		}
+		if s.limits.Prefill > 0 {
+			most = min(most, s.limits.Prefill)
 		}
 		s.prefill(plan, b, q, min(q.remaining(), most))
 	}

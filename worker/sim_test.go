@@ -226,7 +226,7 @@ func tokensFrom(n, from int) []int32 {
 // The four are bugs that nano-vllm had, by name.
 
 func TestPositionOffByOne(t *testing.T) {
-	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 9, BlockTokens: 4}}, PrefixCache: true}), Limits{64, 4, 4})
+	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 9, BlockTokens: 4}}, PrefixCache: true}), Limits{Tokens: 64, Seqs: 4, Rows: 4})
 	q := &Sequence{Prompt: 8, Tokens: tokensFrom(8, 0)}
 	s.Add(q)
 	e := run1(t, s, 8)
@@ -240,7 +240,7 @@ func TestPositionOffByOne(t *testing.T) {
 }
 
 func TestOverScheduledAfterPrefixHit(t *testing.T) {
-	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 20, BlockTokens: 4}}, PrefixCache: true}), Limits{6, 4, 4})
+	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 20, BlockTokens: 4}}, PrefixCache: true}), Limits{Tokens: 6, Seqs: 4, Rows: 4})
 	a := &Sequence{Prompt: 6, Tokens: tokensFrom(6, 0)}
 	s.Add(a)
 	e := run1(t, s, 6)
@@ -256,7 +256,7 @@ func TestOverScheduledAfterPrefixHit(t *testing.T) {
 }
 
 func TestAttentionOverUnwrittenChunk(t *testing.T) {
-	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 40, BlockTokens: 4}}, PrefixCache: true}), Limits{8, 4, 4})
+	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 40, BlockTokens: 4}}, PrefixCache: true}), Limits{Tokens: 8, Seqs: 4, Rows: 4})
 	a := &Sequence{Prompt: 30, Tokens: tokensFrom(30, 0)}
 	s.Add(a)
 	e := run1(t, s, 8)
@@ -276,7 +276,7 @@ func TestAttentionOverUnwrittenChunk(t *testing.T) {
 }
 
 func TestCacheHitErasesHash(t *testing.T) {
-	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 20, BlockTokens: 4}}, PrefixCache: true}), Limits{64, 4, 4})
+	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 20, BlockTokens: 4}}, PrefixCache: true}), Limits{Tokens: 64, Seqs: 4, Rows: 4})
 	for i := range 4 {
 		q := &Sequence{Prompt: 10, Tokens: tokensFrom(10, 0)}
 		s.Add(q)
@@ -293,7 +293,7 @@ func TestCacheHitErasesHash(t *testing.T) {
 // TestShortBehindLong holds the promise that a short request behind a long
 // prefill gets its first token within two steps of its own length.
 func TestShortBehindLong(t *testing.T) {
-	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 2000, BlockTokens: 4}}, PrefixCache: true}), Limits{256, 8, 8})
+	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 2000, BlockTokens: 4}}, PrefixCache: true}), Limits{Tokens: 256, Seqs: 8, Rows: 8})
 	long := &Sequence{Prompt: 4000, Tokens: tokensFrom(4000, 0)}
 	s.Add(long)
 	e := run1(t, s, 256)
@@ -317,7 +317,7 @@ func TestShortBehindLong(t *testing.T) {
 // TestLongIsNotStarved holds that a long prompt ends although short ones keep
 // coming that could fill every step.
 func TestLongIsNotStarved(t *testing.T) {
-	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 2000, BlockTokens: 4}}}), Limits{64, 16, 16})
+	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 2000, BlockTokens: 4}}}), Limits{Tokens: 64, Seqs: 16, Rows: 16})
 	long := &Sequence{Prompt: 1000, Tokens: tokensFrom(1000, 0)}
 	s.Add(long)
 	for step := 1; long.Computed < 1000; step++ {

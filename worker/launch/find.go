@@ -22,8 +22,11 @@ func caches(getenv func(string) string) []string {
 }
 
 // findModel resolves --model: a folder, a GGUF file, or a name in the local
-// cache.
-func findModel(name string, caches []string) (string, error) {
+// cache, there at a revision ("": main).
+func findModel(name, revision string, caches []string) (string, error) {
+	if revision == "" {
+		revision = "main"
+	}
 	if st, err := os.Stat(name); err == nil {
 		if !st.IsDir() && filepath.Ext(name) != ".gguf" {
 			return "", fmt.Errorf("--model %s is a file; want the model's folder, or a file *.gguf", name)
@@ -37,14 +40,18 @@ func findModel(name string, caches []string) (string, error) {
 	for _, dir := range caches {
 		repo := filepath.Join(dir, "models--"+strings.ReplaceAll(name, "/", "--"))
 		searched = append(searched, repo)
-		ref, err := os.ReadFile(filepath.Join(repo, "refs", "main"))
-		if err != nil {
-			continue
+		commit := revision // a branch or tag, or the commit itself
+		if ref, err := os.ReadFile(filepath.Join(repo, "refs", filepath.Clean("/"+revision))); err == nil {
+			commit = strings.TrimSpace(string(ref))
 		}
-		snapshot := filepath.Join(repo, "snapshots", filepath.Base(strings.TrimSpace(string(ref))))
+		snapshot := filepath.Join(repo, "snapshots", filepath.Base(commit))
 		if st, err := os.Stat(snapshot); err == nil && st.IsDir() {
 			return snapshot, nil
 		}
 	}
-	return "", fmt.Errorf("--model %s is neither a folder nor in the local cache (searched %s); download it with: hf download %s", name, strings.Join(searched, ", "), name)
+	at := ""
+	if revision != "main" {
+		at = " --revision " + revision
+	}
+	return "", fmt.Errorf("--model %s is neither a folder nor in the local cache (searched %s); download it with: hf download %s%s", name, strings.Join(searched, ", "), name, at)
 }

@@ -55,6 +55,14 @@ func TestFlags(t *testing.T) {
 	f("--tool-call-parser hermes --enable-auto-tool-choice --reasoning-parser qwen3", func(o Options) any { return toolParser(&o) + o.ReasoningParser }, "hermesqwen3")
 	f("--dtype float32", func(o Options) any { return []any{format(&o), kvType(&o)} }, []any{kernels.FormatF32, kernels.F32})
 	f("", func(o Options) any { return []any{format(&o), kvType(&o)} }, []any{kernels.FormatBF16, kernels.BF16})
+	f("--seed -3 --revision v2 --tokenizer t --response-role r --long-prefill-token-threshold 9 --download-dir /d", func(o Options) any {
+		return []any{*o.Seed, o.Revision, o.Tokenizer, o.ResponseRole, o.LongPrefill, o.Caches}
+	}, []any{^uint64(2), "v2", "t", "r", 9, []string{"/d"}})
+	f("--tokenizer-mode bpe-qwen --load-format safetensors --scheduling-policy priority --stream-interval 1 --enable-chunked-prefill --runner auto", func(o Options) any { return len(o.Warnings) }, 0)
+	f("--disable-sliding-window --return-tokens-as-token-ids --enable-log-requests --disable-log-stats", func(o Options) any {
+		return []any{o.NoWindow, o.TokensAsIDs, o.LogRequests, o.NoLogStats}
+	}, []any{true, true, true, true})
+	f(`--override-generation-config {"temperature":0.5,"top_k":7}`, func(o Options) any { return []any{*o.Sampling.Temperature, *o.Sampling.TopK} }, []any{0.5, 7})
 	f(`--speculative-config {"method":"ngram","num_speculative_tokens":3}`, func(o Options) any { return o.Speculative }, Speculative{"ngram", 3, 5, 2})
 }
 
@@ -84,6 +92,17 @@ func TestFlagErrors(t *testing.T) {
 	f("--reasoning-parser x", "known are deepseek_r1, qwen3")
 	f("--enable-auto-tool-choice", "requires --tool-call-parser")
 	f("--max-logprobs 65", "from 0 to 64")
+	f("--seed x", "want a whole number")
+	f("--tokenizer-mode mistral", "all of them give the same tokens")
+	f("--load-format pt", "safetensors or GGUF files")
+	f("--convert embed", "what it was made for")
+	f("--scheduling-policy fcfs", "by priority, then the shortest first")
+	f("--chat-template-content-format openai", "joined before the template sees it")
+	f("--stream-interval 5", "every token is sent when it is there")
+	f("--no-enable-chunked-prefill", "always computed in chunks")
+	f(`--override-generation-config {"max_new_tokens":7}`, "want JSON with temperature")
+	f("--enable-lora", "merge the adapter")
+	f("--data-parallel-size 2", "start more workers instead")
 }
 
 // copyDemo writes the demonstration model's files to a folder.
@@ -122,6 +141,8 @@ func TestStartErrors(t *testing.T) {
 	f("--device xpu:0000:ff:1f.7", "--device", "xpu:0000:ff:1f.7")
 	f("--cpus", "--cpus", "x")
 	f("KV cache is needed", "--num-gpu-blocks-override", "3")
+	f("--tokenizer: --model /nowhere", "--tokenizer", "/nowhere")
+	f("is a model of kind generate", "--runner", "pooling")
 
 	dir := copyDemo(t)
 	cut := filepath.Join(dir, "model.safetensors")
@@ -199,11 +220,25 @@ func TestFindModel(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(repo, "refs", "main"), []byte("abc\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := findModel("org/name", []string{"/nowhere", dir})
+	got, err := findModel("org/name", "", []string{"/nowhere", dir})
 	if want := filepath.Join(repo, "snapshots", "abc"); err != nil || got != want {
 		t.Fatalf("got %s, %v; want %s", got, err, want)
 	}
-	if _, err := findModel("org/other", []string{dir}); err == nil || !strings.Contains(err.Error(), "models--org--other") {
+	if err := os.MkdirAll(filepath.Join(repo, "snapshots", "def"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(repo, "refs", "v2"), []byte("def"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for revision, want := range map[string]string{"v2": "def", "def": "def", "main": "abc"} {
+		if got, err := findModel("org/name", revision, []string{dir}); err != nil || filepath.Base(got) != want {
+			t.Errorf("revision %s: got %s, %v; want %s", revision, got, err, want)
+		}
+	}
+	if _, err := findModel("org/name", "../../x", []string{dir}); err == nil || !strings.Contains(err.Error(), "--revision ../../x") {
+		t.Errorf("a revision that is none: %v", err)
+	}
+	if _, err := findModel("org/other", "", []string{dir}); err == nil || !strings.Contains(err.Error(), "models--org--other") {
 		t.Fatalf("got %v; want the path that was searched", err)
 	}
 	if _, err := fs.Stat(demo.FS, "config.json"); err != nil {

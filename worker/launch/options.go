@@ -56,6 +56,18 @@ type Options struct {
 	GPUSelector      string   // ONEAPI_DEVICE_SELECTOR, likewise
 	Utilization      float64  // share of a GPU's memory that may be taken
 	Caches           []string // where models by name are looked for
+	Tokenizer        string   // of another model than Model
+	Revision         string   // of a model by name; "": main
+	DownloadDir      string   // looked in before Caches
+	Seed             *uint64  // of requests that name none; nil: drawn at random
+	Runner           string   // "", generate or pooling
+	LongPrefill      int      // the most tokens of one prompt in a step; 0: no bound of its own
+	ResponseRole     string   // "": assistant
+	Sampling         Overrides
+	NoWindow         bool // contexts no longer than a sliding window
+	TokensAsIDs      bool
+	LogRequests      bool
+	NoLogStats       bool
 	Warnings         []string
 }
 
@@ -100,6 +112,9 @@ func ParseServe(args []string, getenv func(string) string) (Options, error) {
 	o.DevMode = getenv("VLLM_SERVER_DEV_MODE") == "1"
 	o.GPUMask, o.GPUSelector = getenv("ZE_AFFINITY_MASK"), getenv("ONEAPI_DEVICE_SELECTOR")
 	o.Caches = caches(getenv)
+	if o.DownloadDir != "" {
+		o.Caches = append([]string{o.DownloadDir}, o.Caches...)
+	}
 	if o.PackedDir == "" {
 		o.PackedDir = packedDir(getenv)
 	}
@@ -268,29 +283,7 @@ func serveFlags() []flagSpec {
 		{"task", flagValue, oneOf(func(o *Options) *string { return &o.Task }, "auto", "generate", "embed", "embedding", "score", "classify")},
 		{"legacy-metrics", flagSwitch, flag(func(o *Options) *bool { return &o.LegacyMetrics })},
 	}
-	return append(append(flags, refusedFlags()...), ignoredFlags()...)
-}
-
-// ignoredFlags are taken for compatibility's sake; a warning says that they
-// have no effect.
-func ignoredFlags() []flagSpec {
-	var flags []flagSpec
-	for _, name := range []string{
-		"swap-space", "tokenizer-mode", "tokenizer", "download-dir", "load-format", "seed", "uvicorn-log-level",
-		"revision", "runner", "convert", "max-seq-len-to-capture", "scheduling-policy", "distributed-executor-backend", "allowed-local-media-path",
-		"chat-template-content-format", "max-parallel-loading-workers", "cpu-offload-gb", "root-path", "prefix-caching-hash-algo",
-		"response-role", "max-log-len", "long-prefill-token-threshold", "compilation-config", "stream-interval", "limit-mm-per-prompt",
-	} {
-		flags = append(flags, flagSpec{name, flagIgnored, nil})
-	}
-	for _, name := range []string{
-		"enforce-eager", "trust-remote-code", "disable-sliding-window", "disable-log-requests", "disable-log-stats",
-		"enable-log-requests", "enable-chunked-prefill", "disable-uvicorn-access-log", "disable-frontend-multiprocessing",
-		"use-v2-block-manager", "async-scheduling", "disable-custom-all-reduce", "return-tokens-as-token-ids", "disable-fastapi-docs",
-	} {
-		flags = append(flags, flagSpec{name, flagIgnoredSwitch, nil})
-	}
-	return flags
+	return append(append(append(flags, compatFlags()...), refusedFlags()...), ignoredFlags()...)
 }
 
 // refusedFlags ask for what a worker does not have; the start stops, with the

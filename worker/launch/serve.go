@@ -59,7 +59,12 @@ func serve(ctx context.Context, o *Options, w *Worker, ln net.Listener, ended ch
 	go func() { served <- hs.Serve(ln) }()
 	logging, silence := context.WithCancel(context.Background())
 	logged := make(chan struct{})
-	go func() { defer close(logged); logThroughput(logging, w.Engine, log) }()
+	go func() {
+		defer close(logged)
+		if !o.NoLogStats {
+			logThroughput(logging, w.Engine, log)
+		}
+	}()
 	defer func() { silence(); <-logged }()
 	log.Info("ready", "address", ln.Addr().String(), "models", fmt.Sprint(w.Engine.Config().Models))
 

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -40,17 +41,12 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }() // Build has what it needs
-	var w words
-	if f := m.GGUF(); f != nil {
-		w, err = loadGGUFWords(f, name, o.ChatTemplate)
-	} else {
-		w, err = loadWords(folder, name, o.ChatTemplate)
-	}
+	w, err := wordsOf(&o, name, folder, m)
 	if err != nil {
 		return nil, err
 	}
 	cfg := m.Config()
-	if err := checkTask(&o, name, cfg.Kind); err != nil {
+	if err := errors.Join(checkTask(&o, name, cfg.Kind), withoutWindow(&o, cfg.Windows)); err != nil {
 		return nil, err
 	}
 	if o.HeadDType == "bfloat16" {
@@ -85,7 +81,7 @@ func openModel(o *Options) (name string, folder fs.FS, m *model.Model, err error
 		m, err = model.OpenFS(demo.FS)
 		return demo.Name, demo.FS, m, err
 	}
-	dir, err := findModel(o.Model, o.Caches)
+	dir, err := findModel(o.Model, o.Revision, o.Caches)
 	if err != nil {
 		return "", nil, nil, err
 	}
@@ -101,6 +97,9 @@ func checkTask(o *Options, name string, kind model.Kind) error {
 	if k, named := want[o.Task]; named && k != kind {
 		return fmt.Errorf("--task %s: %s is a model of kind %s", o.Task, name, kind)
 	}
+	if o.Runner == "generate" && kind != model.Generate || o.Runner == "pooling" && kind == model.Generate {
+		return fmt.Errorf("--runner %s: %s is a model of kind %s", o.Runner, name, kind)
+	}
 	return nil
 }
 
@@ -115,7 +114,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 	_, _ = rand.Read(seed[:]) // never fails
 	e := worker.NewEngine(worker.Config{
 		Exec: exec, Memory: mem, Groups: p.groups, PrefixCache: o.PrefixCache, HashSeed: binary.LittleEndian.Uint64(seed[:]),
-		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}, MaxModelLen: p.maxModelLen,
+		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Prefill: o.LongPrefill}, MaxModelLen: p.maxModelLen,
 		Vocab: cfg.Vocab, EOS: cfg.EOS, Models: names, Generation: generation(), Pace: o.Pace,
 		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
 	})
@@ -127,7 +126,8 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 		Compile:    newCompiler(w.tokenizer, cfg.Vocab, cfg.EOS).compile,
 		ToolParser: toolParser(o), ReasoningParser: o.ReasoningParser,
 		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt],
-		Device: deviceMetrics(mem.backend, "/sys", "/proc"), RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: mem.log,
+		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, Role: o.ResponseRole, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
+		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: mem.log,
 	})
 	return &Worker{Engine: e, Server: s, memory: mem}
 }
@@ -144,13 +144,18 @@ func toolParser(o *Options) string {
 // kinds are the server's names of the model's kinds.
 var kinds = map[model.Kind]server.Kind{model.Generate: server.Generates, model.Embed: server.Embeds, model.Score: server.Scores}
 
-// defaults are the model's own, unless --generation-config vllm.
+// defaults are the model's own, unless --generation-config vllm, below those of
+// --override-generation-config.
 func defaults(o *Options, cfg model.Config) server.Defaults {
-	if o.GenerationConfig == "vllm" {
-		return server.Defaults{}
-	}
 	d := cfg.Sampling
-	return server.Defaults{Temperature: d.Temperature, TopP: d.TopP, TopK: d.TopK, MinP: d.MinP, Repetition: d.RepetitionPenalty}
+	if o.GenerationConfig == "vllm" {
+		d = model.SamplingDefaults{}
+	}
+	s := o.Sampling
+	return server.Defaults{
+		Temperature: cmp.Or(s.Temperature, d.Temperature), TopP: cmp.Or(s.TopP, d.TopP), TopK: cmp.Or(s.TopK, d.TopK),
+		MinP: cmp.Or(s.MinP, d.MinP), Repetition: cmp.Or(s.Repetition, d.RepetitionPenalty),
+	}
 }
 
 // cacheLabels are those of vllm:cache_config_info.

@@ -36,7 +36,7 @@ func (c *chat) answer(w http.ResponseWriter, r *http.Request) {
 	out := chatAnswer{ID: c.id, Object: "chat.completion", Created: c.created, Model: c.model, Choices: choices, Usage: c.chatUsage()}
 	for i := range choices {
 		choices[i].Index = i
-		choices[i].Message = messages[i].message(c.echo)
+		choices[i].Message = messages[i].message(c.s.cfg.Role, c.echo)
 	}
 	if c.f.PromptLogprobs != nil {
 		out.PromptLogprobs = c.s.promptLogprobs(c.reqs[0].Tokens, c.promptRows[0])
@@ -89,7 +89,7 @@ func (c *chat) stream(w http.ResponseWriter, r *http.Request) {
 func (c *chat) open(ev *events) error {
 	for i := range c.choices() {
 		empty := ""
-		chunk := c.chunk(chatChunkChoice{Index: i, Delta: chatDelta{Role: "assistant", Content: &empty}})
+		chunk := c.chunk(chatChunkChoice{Index: i, Delta: chatDelta{Role: c.s.cfg.Role, Content: &empty}})
 		if i == 0 && c.f.ReturnTokenIDs {
 			chunk.PromptTokenIDs = c.reqs[0].Tokens
 		}

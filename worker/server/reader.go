@@ -121,8 +121,8 @@ func (g *gathered) add(d chatDelta) {
 }
 
 // message is what was gathered; a message that only calls tools has no content.
-func (g *gathered) message(echo string) message {
-	m := message{Role: "assistant", ToolCalls: g.calls}
+func (g *gathered) message(role, echo string) message {
+	m := message{Role: role, ToolCalls: g.calls}
 	if m.ToolCalls == nil {
 		m.ToolCalls = []toolCall{}
 	}

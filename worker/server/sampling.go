@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"math"
-	"math/rand/v2"
 	"strconv"
 
 	"roundhouse/worker"
@@ -228,10 +227,12 @@ func (s *Server) params(f *samplingFields) (worker.Params, textOptions, *apiErro
 	if p.N > 1 && p.Temperature == 0 {
 		return p, textOptions{}, badValue("n", "n must be 1 when using greedy sampling, got %d.", p.N)
 	}
-	p.Seed = rand.Uint64()
 	if f.Seed != nil {
 		p.Seed = uint64(*f.Seed)
+	} else {
+		p.Seed = s.seeds.next()
 	}
+	f.TokensAsIDs = f.TokensAsIDs || s.cfg.TokensAsIDs
 	text := textOptions{
 		stops: f.Stop, includeStop: f.IncludeStop, skipSpecial: value(f.SkipSpecial, true), minTokens: f.MinTokens,
 	}

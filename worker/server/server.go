@@ -46,6 +46,10 @@ type Config struct {
 	EOSToken            string
 	Defaults            Defaults
 	MaxLogprobs         int
+	Seed                *uint64 // of the seeds of requests that name none; nil: drawn at random
+	Role                string  // who speaks in a chat's answers; "": assistant
+	TokensAsIDs         bool    // logprobs show tokens as ids, whatever the request says
+	LogRequests         bool    // a line for each request, without any of its text
 	BodyLimit           int64
 	APIKeys             []string
 	CacheConfig         []metrics.Label       // of vllm:cache_config_info
@@ -75,6 +79,7 @@ type Server struct {
 	http    *httpStats
 	parsed  parsedCounts
 	created int64
+	seeds   seeds
 }
 
 // New makes a server.
@@ -85,6 +90,10 @@ func New(cfg Config) *Server {
 	}
 	for _, k := range cfg.APIKeys {
 		s.keys = append(s.keys, sha256.Sum256([]byte(k)))
+	}
+	s.seeds.from(cfg.Seed)
+	if s.cfg.Role == "" {
+		s.cfg.Role = "assistant"
 	}
 	s.routes()
 	return s
@@ -138,6 +147,7 @@ func (s *Server) generating(h http.HandlerFunc) http.HandlerFunc {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w, began: time.Now()}
 	defer s.http.observe(rec, r)
+	defer s.logRequest(rec, r)
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -211,6 +221,13 @@ func (s *Server) allowed(r *http.Request) bool {
 		ok |= subtle.ConstantTimeCompare(k[:], sum[:])
 	}
 	return ok == 1
+}
+
+// logRequest writes a line for an answer: nothing of what was said.
+func (s *Server) logRequest(rec *recorder, r *http.Request) {
+	if s.cfg.LogRequests {
+		s.cfg.Log.Info("request", "method", r.Method, "path", r.URL.Path, "status", rec.code, "bytes", rec.bytes, "seconds", fmt.Sprintf("%.3f", time.Since(rec.began).Seconds()))
+	}
 }
 
 func randomID() string {
