@@ -31,6 +31,7 @@ type Backend struct {
 	used    int64 // dwords of the last arena
 	buffers []*cl.Buffer
 	execs   []*executable
+	counter *cl.Buffer // of bytes moved, in tests
 	dummy   *cl.Buffer // where a kernel wants a buffer that it does not use
 }
 
@@ -51,6 +52,12 @@ func New(o Options) (*Backend, error) {
 	if b.dummy, err = b.buffer(64); err != nil {
 		b.Close()
 		return nil, err
+	}
+	if b.tuning.count {
+		if b.counter, err = b.buffer(4); err != nil {
+			b.Close()
+			return nil, err
+		}
 	}
 	return b, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/xpu/cl"
@@ -53,6 +54,9 @@ func (e *executable) launch(name string, local []uintptr, global func(c counts) 
 		e.err = err
 		return
 	}
+	if e.b.tuning.count && hasCounter(name) {
+		args = append(args, e.b.counter)
+	}
 	l := &launch{kernel: k, global: global, local: local, rowArg: -1}
 	e.launches = append(e.launches, l)
 	for i, a := range args {
@@ -61,6 +65,11 @@ func (e *executable) launch(name string, local []uintptr, global func(c counts) 
 			return
 		}
 	}
+}
+
+// hasCounter says whether a kernel can count what it moves.
+func hasCounter(name string) bool {
+	return strings.HasPrefix(name, "linear_") || strings.HasPrefix(name, "attend_") || name == "merge"
 }
 
 // set gives a kernel one argument. A kernel that does not use a buffer gets the

@@ -19,6 +19,8 @@ type Tuning struct {
 	Lanes int  // of a sub-group: 8 on Xe-HPG, 16 on Xe-HPC and Xe2
 	Tiles int  // of 8 rows, in a group of a linear with many rows
 	DPAS  bool // the unit itself; false: the same arithmetic in plain C
+
+	count bool // for tests: kernels that decode count the bytes that they move
 }
 
 // tuningOf is the table of tunings. On a CPU a work-group is a loop, so that few
@@ -102,6 +104,9 @@ func (t Tuning) group(f kernels.Format, many bool) (items, rows int) {
 // among them: masks are infinite, and integer linears are held to equal bits. Pages may
 // lie in a buffer beyond 4 GiB, which Intel's compiler has to be told.
 func (t Tuning) Options() string {
+	if t.count {
+		return "-cl-std=CL2.0 -DCOUNT"
+	}
 	if t.DPAS {
 		return "-cl-std=CL2.0 -DDPAS -cl-intel-greater-than-4GB-buffer-required"
 	}
