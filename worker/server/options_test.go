@@ -1,0 +1,73 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"roundhouse/worker"
+	"roundhouse/worker/server"
+)
+
+// TestSeedOfTheWorker holds that with a seed of its own a worker gives the same
+// answers after every start, and different ones within a run.
+func TestSeedOfTheWorker(t *testing.T) {
+	answers := func(seed *uint64) []string {
+		r := newRig(t, func(s *server.Config, _ *worker.Config) { s.Seed = seed })
+		var out []string
+		for range 3 {
+			out = append(out, text(r.ask(texts, object{"prompt": "a", "max_tokens": 8, "return_token_ids": true})["choices"].([]any)[0].(object)["token_ids"]))
+		}
+		return out
+	}
+	a, b, c := answers(new(uint64(7))), answers(new(uint64(7))), answers(new(uint64(8)))
+	if fmt.Sprint(a) != fmt.Sprint(b) || a[0] == a[1] || fmt.Sprint(a) == fmt.Sprint(c) {
+		t.Errorf("seed 7: %v, again %v; seed 8: %v", a, b, c)
+	}
+	if d, e := answers(nil), answers(nil); fmt.Sprint(d) == fmt.Sprint(e) {
+		t.Errorf("without a seed, twice: %v", d)
+	}
+}
+
+// locked is a buffer that several goroutines write to.
+type locked struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestWorkerWideOptions holds what is set once for all requests: who speaks,
+// tokens shown as ids, and a line of the log for each request with nothing of
+// its text.
+func TestWorkerWideOptions(t *testing.T) {
+	var log locked
+	r := newRig(t, func(s *server.Config, _ *worker.Config) {
+		s.Role, s.TokensAsIDs, s.LogRequests, s.Log = "helper", true, true, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	body := object{"messages": []object{{"role": "user", "content": "canary-31337"}}, "max_tokens": 3, "logprobs": true, "ignore_eos": true}
+	c := r.ask(chats, body)["choices"].([]any)[0].(object)
+	if c["message"].(object)["role"] != "helper" || !strings.HasPrefix(c["logprobs"].(object)["content"].([]any)[0].(object)["token"].(string), "token_id:") {
+		t.Errorf("got %s", text(c))
+	}
+	if first := r.stream(chats, body)[0]; !strings.Contains(text(first), `"role":"helper"`) {
+		t.Errorf("streamed: %s", text(first))
+	}
+	r.get("/health")
+	if out := log.String(); strings.Count(out, "msg=request method=POST path=/v1/chat/completions status=200") != 2 || strings.Contains(out, "canary") {
+		t.Errorf("the log: %s", out)
+	}
+}
