@@ -15,7 +15,7 @@ import (
 type Options struct {
 	Device  cl.Device
 	Memory  int64  // bytes to use at most; 0: what the device has
-	Tuning  Tuning // zero: by device
+	Tuning  Tuning // zero: what `roundhouse-worker tune` stored in Cache, else the table's
 	Library *cl.Library
 	Cache   string // folder where the driver's results are kept; empty: nowhere
 }
@@ -46,7 +46,7 @@ func New(o Options) (*Backend, error) {
 		b.memory = int64(o.Device.GlobalMemory)
 	}
 	if b.tuning == (Tuning{}) {
-		b.tuning = tuningOf(o.Device)
+		b.tuning = tuningFor(o.Cache, o.Device)
 	}
 	b.built = builder{ctx: ctx, tuning: b.tuning, modules: Modules(b.tuning), cache: o.Cache, programs: map[string]*cl.Program{}}
 	if b.dummy, err = b.buffer(64); err != nil {

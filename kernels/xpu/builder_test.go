@@ -63,3 +63,17 @@ func TestCachedBinaries(t *testing.T) {
 		t.Error("another driver, device or set of options has the same place")
 	}
 }
+
+// A driver that does not build a kernel says so in a sentence, with the compiler's words.
+func TestBuildFails(t *testing.T) {
+	b := open(t, Tuning{})
+	for i := range b.built.modules {
+		if b.built.modules[i].Name == "rowwise" {
+			b.built.modules[i].Text = "__kernel void add_rows() { undeclared = 1; }"
+		}
+	}
+	_, err := b.built.kernel("add_rows")
+	if err == nil || !strings.Contains(err.Error(), "kernels rowwise: ") || !strings.Contains(err.Error(), "does not build the kernels") || !strings.Contains(err.Error(), "undeclared") {
+		t.Errorf("got %v", err)
+	}
+}

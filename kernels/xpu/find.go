@@ -22,6 +22,8 @@ type Selection struct {
 	Mask, Selector string
 	// Nodes is the folder of the render nodes; empty: /dev/dri.
 	Nodes string
+
+	open func(node string) error // in tests: opens a render node
 }
 
 // Find chooses one device of those that OpenCL offers, or says in one sentence what
@@ -129,12 +131,11 @@ func nothing(all []cl.Device, s Selection) error {
 	}
 	found, _ := filepath.Glob(filepath.Join(nodes, "renderD*"))
 	for _, n := range found {
-		f, err := os.OpenFile(n, os.O_RDWR, 0)
-		if err == nil {
-			f.Close()
-			continue
+		open := s.open
+		if open == nil {
+			open = openNode
 		}
-		if os.IsPermission(err) {
+		if os.IsPermission(open(n)) {
 			return fmt.Errorf("%s may not be opened: add this user to the group that owns it (render), or pass the device to the container with its group", n)
 		}
 	}
@@ -142,6 +143,14 @@ func nothing(all []cl.Device, s Selection) error {
 		return fmt.Errorf("%s is there, but no OpenCL driver offers a GPU; install the driver, on Debian intel-opencl-icd", found[0])
 	}
 	return fmt.Errorf("no OpenCL driver offers a GPU, and %s has no render node: is there a GPU, and is it passed to this container?", nodes)
+}
+
+func openNode(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // list names devices for people.

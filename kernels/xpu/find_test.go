@@ -59,4 +59,9 @@ func TestRenderNodeWithoutDriver(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "install the driver") {
 		t.Errorf("got %v", err)
 	}
+	refused := func(string) error { return &os.PathError{Op: "open", Path: nodes, Err: os.ErrPermission} }
+	_, err = choose(nil, Selection{Nodes: nodes, open: refused})
+	if err == nil || !strings.Contains(err.Error(), "may not be opened: add this user to the group that owns it (render)") {
+		t.Errorf("got %v", err)
+	}
 }
