@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math/rand"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"roundhouse/worker/grammar/grammartest"
 	"roundhouse/worker/tokenizer"
 )
 
@@ -77,14 +77,7 @@ func generate(t testing.TB, m *Matcher, v *Vocab, r *rand.Rand, budget int) stri
 // plenty, and has each checked by a validator of its own.
 func TestSchemas(t *testing.T) {
 	v := demoVocab(t)
-	var schemas [][]byte
-	for _, s := range written {
-		schemas = append(schemas, []byte(s))
-	}
-	for seed := int64(0); len(schemas) < 500; seed++ {
-		schemas = append(schemas, randomRoot(seed))
-	}
-	for i, s := range schemas {
+	for i, s := range grammartest.Schemas() {
 		g, err := Compile(Spec{JSONSchema: s, Compact: i%3 == 0}, v)
 		if err != nil {
 			t.Errorf("schema %d, %s: %v", i, s, err)
@@ -94,35 +87,11 @@ func TestSchemas(t *testing.T) {
 		for j, budget := range []int{least, least + 1, least + 7, least + 60, 400} {
 			r := rand.New(rand.NewSource(int64(i*10 + j)))
 			text := generate(t, g.Start(), v, r, max(budget, least))
-			if err := valid(s, text); err != nil {
+			if err := grammartest.Valid(s, text); err != nil {
 				t.Fatalf("schema %d, %s\nbudget %d gives %s\n%v", i, s, budget, text, err)
 			}
 		}
 	}
-}
-
-// valid checks a text against a schema.
-func valid(schema []byte, text string) error {
-	decode := func(data []byte) (any, error) {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.UseNumber()
-		var x any
-		err := d.Decode(&x)
-		if err == nil && d.More() {
-			err = errors.New("more than one value")
-		}
-		return x, err
-	}
-	s, err := decode(schema)
-	if err != nil {
-		return err
-	}
-	x, err := decode([]byte(text))
-	if err != nil {
-		return err
-	}
-	root, _ := s.(map[string]any)
-	return validator{root}.check(s, x)
 }
 
 func TestRegexChoiceAndEBNF(t *testing.T) {
@@ -170,7 +139,7 @@ func TestCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := generate(t, g.Start(), v, rand.New(rand.NewSource(int64(seed))), g.MinTokens()+4*seed)
-		if err := valid(whole, text); err != nil {
+		if err := grammartest.Valid(whole, text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 		var calls []any

@@ -1,7 +1,9 @@
-package grammar
+package grammartest
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -10,6 +12,30 @@ import (
 	"strings"
 	"unicode/utf8"
 )
+
+// Valid checks a text against a schema.
+func Valid(schema []byte, text string) error {
+	decode := func(data []byte) (any, error) {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		var x any
+		err := d.Decode(&x)
+		if err == nil && d.More() {
+			err = errors.New("more than one value")
+		}
+		return x, err
+	}
+	s, err := decode(schema)
+	if err != nil {
+		return err
+	}
+	x, err := decode([]byte(text))
+	if err != nil {
+		return err
+	}
+	root, _ := s.(map[string]any)
+	return validator{root}.check(s, x)
+}
 
 // validator checks a value against a schema, straight from the standard. It
 // shares no code with the compiler.

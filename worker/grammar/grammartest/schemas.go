@@ -1,4 +1,4 @@
-package grammar
+package grammartest
 
 import (
 	"encoding/json"
@@ -34,6 +34,21 @@ var written = []string{
 	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"},"d":{"type":"string"}}}`,
 	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["b"],"anyOf":[{"properties":{"c":{"type":"integer"}},"required":["c"]},{"required":["a"]}]}`,
 	`{"type":"array","items":{"type":"string","enum":["x","yy","zzz"]},"minItems":3,"maxItems":3}`,
+}
+
+// Count is how many schemas there are.
+const Count = 500
+
+// Schemas are those that people write, and drawn ones up to Count.
+func Schemas() [][]byte {
+	var all [][]byte
+	for _, s := range written {
+		all = append(all, []byte(s))
+	}
+	for seed := int64(0); len(all) < Count; seed++ {
+		all = append(all, randomRoot(seed))
+	}
+	return all
 }
 
 // randomSchema draws a schema.
