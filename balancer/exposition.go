@@ -45,8 +45,13 @@ func (m *metrics) write(w io.Writer, d *Door, workers bool) {
 // fleetWithin bounds how long a scrape waits for the slowest worker.
 const fleetWithin = 2 * time.Second
 
-// fleet merges the vllm: metrics of all workers, so that a dashboard made for
-// one engine shows them all.
+// relayed says whether a family of a worker's is passed on: vLLM's, so that a
+// dashboard made for one engine shows them all, and what devices say of themselves.
+func relayed(name string) bool {
+	return strings.HasPrefix(name, "vllm:") || strings.HasPrefix(name, "roundhouse_device_")
+}
+
+// fleet merges the metrics of all workers that are passed on.
 func (d *Door) fleet(w io.Writer) {
 	ctx, cancel := context.WithTimeout(d.ctx, fleetWithin)
 	defer cancel()
@@ -86,7 +91,7 @@ type family struct {
 
 func newMerge() *merge { return &merge{families: map[string]*family{}} }
 
-// add takes the vllm: families of one worker's exposition.
+// add takes the families that are passed on of one worker's exposition.
 func (m *merge) add(text []byte, worker string) {
 	var f *family
 	for line := range strings.Lines(string(text)) {
@@ -95,7 +100,7 @@ func (m *merge) add(text []byte, worker string) {
 			f = m.comment(f, rest, line)
 			continue
 		}
-		if f == nil || !strings.HasPrefix(line, "vllm:") {
+		if f == nil || !relayed(line) {
 			continue
 		}
 		name, labels, _, ok := sample([]byte(line))
@@ -121,7 +126,7 @@ func (m *merge) comment(f *family, rest, line string) *family {
 		return f
 	}
 	name := parts[1]
-	if !strings.HasPrefix(name, "vllm:") {
+	if !relayed(name) {
 		return nil
 	}
 	f = m.families[name]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sort"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
@@ -15,6 +16,7 @@ var (
 	descStarts = prometheus.NewDesc("roundhouse_worker_starts_total", "Starts of workers.", []string{"pool", "worker", "reason"}, nil)
 	descTurns  = prometheus.NewDesc("roundhouse_rotations_total", "Rotations by how they ended.", []string{"pool", "result"}, nil)
 	descGood   = prometheus.NewDesc("roundhouse_rotation_last_success_timestamp_seconds", "When a rotation last got through.", []string{"pool"}, nil)
+	descMemory = prometheus.NewDesc("roundhouse_worker_memory_bytes", "Host memory that a worker's process or container holds.", []string{"pool", "worker"}, nil)
 	descReload = prometheus.NewDesc("roundhouse_config_last_reload_successful", "Whether the configuration in force is the file's.", nil, nil)
 	descBuild  = prometheus.NewDesc("roundhouse_build_info", "What runs.", []string{"component", "version"}, nil)
 )
@@ -43,6 +45,11 @@ func (s *Supervisor) sample() sample {
 	}
 	for k, v := range s.counters.rotations {
 		add(descTurns, prometheus.CounterValue, v, k[:]...)
+	}
+	for id, i := range s.instances {
+		if pool, worker, ok := strings.Cut(id, "/"); ok && i.Running && i.Memory > 0 {
+			add(descMemory, prometheus.GaugeValue, float64(i.Memory), pool, worker)
+		}
 	}
 	for pool, t := range s.counters.success {
 		add(descGood, prometheus.GaugeValue, float64(t.Unix()), pool)
