@@ -55,7 +55,8 @@ lint: ## gofmt, go vet, and the repository's own rules
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	@test/fuzz $(or $(FUZZTIME),20s)
 
-soak: ## what takes long: the engine under load for thirty minutes (TRACE=FILE replays the lengths of a recorded trace)
+soak: ## what takes long: workers killed under load for two minutes, the engine under load for thirty minutes (TRACE=FILE replays the lengths of a recorded trace)
+	$(GO) test ./test -run '^TestKilledWorkerLosesNothing$$' -timeout 60m -v -args -for 2m
 	$(GO) test ./worker/soak -timeout 60m -v -args -for 30m $(if $(TRACE),-trace $(abspath $(TRACE)))
 
 images: ## container images from our own binaries, with no registry (TARGETS="roundhouse worker-cpu" for some)
@@ -103,6 +104,7 @@ bench-routing-short:
 
 bench-rotation: ## rotation beside a script in cron; 20 of 3 workers under 48 streams, as processes and as containers
 	$(GO) run ./supervisor/bench
+	$(GO) test ./test -run '^TestRotationLosesNothing$$' -timeout 60m -v -args -rotations 20 -workers 3 -streams 48
 	$(GO) run ./supervisor/bench/streams -driver process
 	test/with-docker $(GO) run ./supervisor/bench/streams -driver docker
 

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // count asks the door to count from a to b as a stream and checks every byte
@@ -20,26 +20,37 @@ import (
 // The demonstration model counts right, so any other number is another
 // stream's, and a missing one was lost.
 func count(ctx context.Context, door string, a, b int) error {
+	_, err := countFirst(ctx, door, a, b)
+	return err
+}
+
+// countFirst is count with the time that the first byte of the answer took.
+func countFirst(ctx context.Context, door string, a, b int) (first time.Duration, err error) {
 	body := fmt.Sprintf(`{"model":"roundhouse-demo","stream":true,"temperature":0,"max_tokens":1500,"messages":[{"role":"user","content":"Count from %d to %d by 1."}]}`, a, b)
 	req, err := http.NewRequestWithContext(ctx, "POST", door+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	began := time.Now()
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("refused: %w", err)
+		return 0, fmt.Errorf("refused: %w", err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != 200 {
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 1000))
-		return fmt.Errorf("status %d: %s", res.StatusCode, text)
+		return 0, fmt.Errorf("status %d: %s", res.StatusCode, text)
 	}
-	text, err := readStream(res.Body)
+	lines := bufio.NewReader(res.Body)
+	if _, err := lines.Peek(1); err == nil {
+		first = time.Since(began)
+	}
+	text, err := readStream(lines)
 	if err != nil {
-		return fmt.Errorf("after %q: %w", text, err)
+		return 0, fmt.Errorf("cut after %q: %w", text, err)
 	}
-	return checkCount(text, a, b)
+	return first, checkCount(text, a, b)
 }
 
 // questions are ranges of about sixty numbers that the model counts right when it
@@ -68,31 +79,6 @@ func questions(t *testing.T, s *system) [][2]int {
 		t.Fatalf("the model counts only %d of %d ranges right", len(right), asked)
 	}
 	return right
-}
-
-// keepAsking keeps n streams of checkable answers going until stop is called, which
-// waits for the last of them and returns how many there were. A wrong answer
-// fails the test and ends all.
-func keepAsking(ctx context.Context, t *testing.T, s *system, n int) (answers *atomic.Int64, failed *atomic.Bool, stop func()) {
-	t.Helper()
-	all := questions(t, s)
-	answers, failed = new(atomic.Int64), new(atomic.Bool)
-	var ending atomic.Bool
-	var streams sync.WaitGroup
-	for i := range n {
-		streams.Go(func() {
-			for k := 0; !ending.Load() && !failed.Load(); k++ {
-				q := all[(i+k*5)%len(all)]
-				if err := count(ctx, s.Door, q[0], q[1]); err != nil {
-					t.Errorf("stream %d, answer %d: %v", i, k, err)
-					failed.Store(true)
-					return
-				}
-				answers.Add(1)
-			}
-		})
-	}
-	return answers, failed, func() { ending.Store(true); streams.Wait() }
 }
 
 // readStream joins the deltas of a chat stream and checks its shape.

@@ -2,25 +2,41 @@ package test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// TestKilledWorkerLosesNothing kills a worker outright, again and again, under
-// streams of checkable answers: each goes on at another worker and is right,
-// and the worker comes back.
+// soakFor is how long the tests that soak go on; `make soak` gives them longer.
+var soakFor = flag.Duration("for", 20*time.Second, "how long workers are killed under load")
+
+// TestKilledWorkerLosesNothing kills a random worker outright every five
+// seconds, under streams of checkable answers: each goes on at another worker
+// and is right, none fails, and the worker comes back to full strength before
+// the next is killed.
 func TestKilledWorkerLosesNothing(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 6))
 	s := start(t, fmt.Sprintf(twoWorkers, `"--pace", "5ms"`))
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), *soakFor+4*time.Minute)
 	defer cancel()
 
-	answers, failed, stop := keepAsking(ctx, t, s, 16)
-	for kill := range 4 {
-		target := s.workers()[kill%2]
-		since := answers.Load()
-		poll(t, time.Minute, "answers under way", func() bool { return failed.Load() || answers.Load() > since+4 }, s.out.String)
+	var answers tally
+	answers.keep(ctx, t, s, 16)
+	beat := time.NewTicker(5 * time.Second)
+	defer beat.Stop()
+	kills := 0
+	var longest time.Duration
+	for began := time.Now(); time.Since(began) < *soakFor; kills++ {
+		workers := s.workers()
+		target := workers[r.IntN(len(workers))]
+		since := answers.whole.Load()
+		poll(t, time.Minute, "answers under way", func() bool { return answers.whole.Load() > since+4 }, s.out.String)
+		killed := time.Now()
 		if err := syscall.Kill(target.Place.PID, syscall.SIGKILL); err != nil {
 			t.Errorf("kill %s: %v", target.ID, err)
 		}
@@ -32,7 +48,9 @@ func TestKilledWorkerLosesNothing(t *testing.T) {
 			}
 			return false
 		}, s.out.String)
+		longest = max(longest, time.Since(killed))
+		<-beat.C
 	}
-	stop()
-	t.Logf("%d answers, all right, over 4 kills", answers.Load())
+	answers.stop(t)
+	t.Logf("%d kills in %v, %d answers, not whole: %v, full strength again after at most %v", kills, *soakFor, answers.whole.Load(), answers.failed, longest.Round(time.Millisecond))
 }

@@ -150,6 +150,12 @@ pool "chat" {
 func start(t *testing.T, pool string) *system {
 	t.Helper()
 	path, door, admin := writeConfig(t, pool)
+	return startAt(t, path, door, admin)
+}
+
+// startAt runs `roundhouse up` on a file, which the test may change later.
+func startAt(t *testing.T, path, door, admin string) *system {
+	t.Helper()
 	s := &system{t: t, out: newOutput(), Door: "http://" + door, Admin: "http://" + admin}
 	s.cmd = exec.Command(program(t, "roundhouse"), "up", "-c", path)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
