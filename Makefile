@@ -104,7 +104,6 @@ bench-routing-short:
 
 bench-rotation: ## rotation beside a script in cron; 20 of 3 workers under 48 streams, as processes and as containers
 	$(GO) run ./supervisor/bench
-	$(GO) test ./test -run '^TestRotationLosesNothing$$' -timeout 60m -v -args -rotations 20 -workers 3 -streams 48
 	$(GO) run ./supervisor/bench/streams -driver process
 	test/with-docker $(GO) run ./supervisor/bench/streams -driver docker
 
