@@ -45,7 +45,7 @@ func main() {
 	flag.IntVar(&c.rounds, "rounds", 5, "turns; the median counts")
 	flag.IntVar(&c.pairs, "pairs", 9, "turns of two workers against one")
 	flag.StringVar(&c.profile, "profile", "", "write CPU profiles of ours alone to this name plus the form, for go tool pprof -top")
-	flag.StringVar(&c.only, "only", "", "parts: alone,streams,pair,start; empty: all")
+	flag.StringVar(&c.only, "only", "", "parts: alone,streams,pair,batch,start; empty: all")
 	flag.Parse()
 	if *short {
 		shapes, c.prompt, c.generate, c.rounds, c.pairs = "short", 128, 24, 1, 3
@@ -111,7 +111,7 @@ func runShape(c *config, shape *bench.Shape) error {
 		for _, part := range []struct {
 			name string
 			run  func(*measured) error
-		}{{"alone", (*measured).alone}, {"streams", (*measured).together}, {"pair", (*measured).pair}, {"start", (*measured).starts}} {
+		}{{"alone", (*measured).alone}, {"streams", (*measured).together}, {"pair", (*measured).pair}, {"batch", (*measured).batch}, {"start", (*measured).starts}} {
 			if !c.does(part.name) {
 				continue
 			}
