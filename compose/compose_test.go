@@ -145,11 +145,11 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestMetricsAreExported: each of our own names stands in the code of door or
-// supervisor, and each that they name stands here.
+// TestMetricsAreExported: each of our own names stands in the code of door,
+// supervisor or worker.
 func TestMetricsAreExported(t *testing.T) {
 	code := ""
-	for _, folder := range []string{"../balancer", "../supervisor"} {
+	for _, folder := range []string{"../balancer", "../supervisor", "../worker/device"} {
 		err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -164,7 +164,7 @@ func TestMetricsAreExported(t *testing.T) {
 	}
 	for _, m := range Metrics() {
 		short, ours := strings.CutPrefix(m.Name, "roundhouse_")
-		if ours && !strings.Contains(code, `"`+m.Name+`"`) && !strings.Contains(code, `"`+short+`"`) {
+		if ours && !slices.ContainsFunc([]string{m.Name, short, strings.TrimPrefix(short, "device_")}, func(s string) bool { return strings.Contains(code, `"`+s+`"`) }) {
 			t.Errorf("nothing exports %s", m.Name)
 		}
 	}
@@ -220,7 +220,7 @@ func TestYAML(t *testing.T) {
 
 // TestConfigurations: those that are shipped in images and packages are valid.
 func TestConfigurations(t *testing.T) {
-	for _, file := range []string{"roundhouse.hcl", "debian/roundhouse.hcl"} {
+	for _, file := range []string{"etc/roundhouse.hcl", "debian/roundhouse.hcl"} {
 		src, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -29,12 +29,7 @@ type Panel struct {
 }
 
 // Query is a question to Prometheus, and how its series are named.
-type Query struct {
-	Expr, Legend string
-	// Rare marks what answers only when something has gone wrong, or has been
-	// done, so that an empty answer is no fault.
-	Rare bool
-}
+type Query struct{ Expr, Legend string }
 
 const (
 	width       = 24 // of a page, in Grafana's units

@@ -62,12 +62,12 @@ func users() Dashboard {
 					Queries: []Query{{Expr: `sum by (pool, priority) (roundhouse_queue_requests{` + byPool + `})`, Legend: "{{pool}} {{priority}}"}}},
 				{Title: "Time waited", Kind: "timeseries", Unit: "s", Queries: quantiles("roundhouse_queue_seconds", byPool, "")},
 				{Title: "Refused", About: "By reason: full, wait, key_limit, auth, bad_request, no_worker, memory.", Kind: "timeseries", Unit: "reqps",
-					Queries: []Query{{Expr: `sum by (reason) (rate(roundhouse_refused_total{` + byPool + `}[$__rate_interval]))`, Legend: "{{reason}}", Rare: true}}},
+					Queries: []Query{{Expr: `sum by (reason) (rate(roundhouse_refused_total{` + byPool + `}[$__rate_interval]))`, Legend: "{{reason}}"}}},
 			}},
 			{"What was saved", []Panel{
-				{Title: "Streams resumed elsewhere", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (result) (increase(roundhouse_resumes_total{` + byPool + `}[$__rate_interval]))`, Legend: "{{result}}", Rare: true}}},
-				{Title: "Requests tried elsewhere", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (reason) (increase(roundhouse_retries_total{` + byPool + `}[$__rate_interval]))`, Legend: "{{reason}}", Rare: true}}},
-				{Title: "Clients that left", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (phase) (increase(roundhouse_hangups_total{` + byPool + `}[$__rate_interval]))`, Legend: "{{phase}}", Rare: true}}},
+				{Title: "Streams resumed elsewhere", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (result) (increase(roundhouse_resumes_total{` + byPool + `}[$__rate_interval]))`, Legend: "{{result}}"}}},
+				{Title: "Requests tried elsewhere", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (reason) (increase(roundhouse_retries_total{` + byPool + `}[$__rate_interval]))`, Legend: "{{reason}}"}}},
+				{Title: "Clients that left", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (phase) (increase(roundhouse_hangups_total{` + byPool + `}[$__rate_interval]))`, Legend: "{{phase}}"}}},
 				{Title: "What the door itself takes", Kind: "timeseries", Unit: "s", Queries: quantiles("roundhouse_overhead_seconds", byPool, "")},
 			}},
 		},
@@ -84,9 +84,9 @@ func workers() Dashboard {
 				{Title: "State of each worker", Kind: "state-timeline", Unit: "short", Queries: []Query{
 					{Expr: `max by (pool, worker) (roundhouse_worker_state{state="ready",` + byPool + `}) + 2 * max by (pool, worker) (roundhouse_worker_state{state="draining",` + byPool + `})`, Legend: "{{pool}}/{{worker}}: 1 ready, 2 draining"}}},
 				{Title: "Turns: how long each part takes", Kind: "timeseries", Unit: "s",
-					Queries: []Query{{Expr: `sum by (phase) (increase(roundhouse_turn_seconds_sum{` + byPool + `}[1h])) / sum by (phase) (increase(roundhouse_turn_seconds_count{` + byPool + `}[1h]))`, Legend: "{{phase}}", Rare: true}}},
-				{Title: "Rotations by how they ended", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (pool, result) (increase(roundhouse_rotations_total{` + byPool + `}[1h]))`, Legend: "{{pool}} {{result}}", Rare: true}}},
-				{Title: "Since the last good rotation", Kind: "stat", Unit: "s", Queries: []Query{{Expr: `time() - roundhouse_rotation_last_success_timestamp_seconds{` + byPool + `}`, Legend: "{{pool}}", Rare: true}}},
+					Queries: []Query{{Expr: `sum by (phase) (increase(roundhouse_turn_seconds_sum{` + byPool + `}[1h])) / sum by (phase) (increase(roundhouse_turn_seconds_count{` + byPool + `}[1h]))`, Legend: "{{phase}}"}}},
+				{Title: "Rotations by how they ended", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (pool, result) (increase(roundhouse_rotations_total{` + byPool + `}[1h]))`, Legend: "{{pool}} {{result}}"}}},
+				{Title: "Since the last good rotation", Kind: "stat", Unit: "s", Queries: []Query{{Expr: `time() - roundhouse_rotation_last_success_timestamp_seconds{` + byPool + `}`, Legend: "{{pool}}"}}},
 			}},
 			{"KV cache", []Panel{
 				{Title: "Promised, of capacity", Kind: "timeseries", Unit: "percentunit", Max: &all, Queries: []Query{
@@ -118,9 +118,18 @@ func workers() Dashboard {
 				{Title: "Decode", Kind: "timeseries", Unit: "s", Queries: quantiles("vllm:request_decode_time_seconds", ofWorkers, "")},
 				{Title: "Tokens a step", Kind: "timeseries", Unit: "short", Queries: quantiles("vllm:iteration_tokens_total", ofWorkers, "")},
 			}},
+			{"Devices and memory", []Panel{
+				{Title: "Memory of the workers", About: "Host memory of the process or the container.", Kind: "timeseries", Unit: "bytes", Queries: []Query{{Expr: `roundhouse_worker_memory_bytes{` + byPool + `}`, Legend: "{{pool}}/{{worker}}"}}},
+				{Title: "Memory of the devices", Kind: "timeseries", Unit: "percentunit", Max: &all, Queries: []Query{
+					{Expr: `roundhouse_device_memory_used_bytes{` + ofWorkers + `} / roundhouse_device_memory_total_bytes{` + ofWorkers + `}`, Legend: "{{worker}} {{pci}}"}}},
+				{Title: "Devices at work", Kind: "timeseries", Unit: "percentunit", Max: &all, Queries: []Query{{Expr: `roundhouse_device_utilization_ratio{` + ofWorkers + `}`, Legend: "{{worker}} {{pci}}"}}},
+				{Title: "Power", Kind: "timeseries", Unit: "watt", Queries: []Query{{Expr: `roundhouse_device_power_watts{` + ofWorkers + `}`, Legend: "{{worker}} {{pci}}"}}},
+				{Title: "Temperature", Kind: "timeseries", Unit: "celsius", Queries: []Query{{Expr: `roundhouse_device_temperature_celsius{` + ofWorkers + `}`, Legend: "{{worker}} {{pci}}"}}},
+				{Title: "Clock", Kind: "timeseries", Unit: "hertz", Queries: []Query{{Expr: `roundhouse_device_frequency_hertz{` + ofWorkers + `}`, Legend: "{{worker}} {{pci}}"}}},
+			}},
 			{"Trouble", []Panel{
 				{Title: "Starts by reason", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (pool, worker, reason) (increase(roundhouse_worker_starts_total{` + byPool + `}[1h]))`, Legend: "{{pool}}/{{worker}} {{reason}}"}}},
-				{Title: "Ejections", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (pool, worker, reason) (increase(roundhouse_ejections_total{` + byPool + `}[1h]))`, Legend: "{{pool}}/{{worker}} {{reason}}", Rare: true}}},
+				{Title: "Ejections", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (pool, worker, reason) (increase(roundhouse_ejections_total{` + byPool + `}[1h]))`, Legend: "{{pool}}/{{worker}} {{reason}}"}}},
 				{Title: "What runs", Kind: "table", Unit: "short", Queries: []Query{{Expr: `roundhouse_build_info`}}},
 			}},
 		},

@@ -14,14 +14,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
 // TestPrometheus: a real Prometheus scrapes a running door, supervisor and
-// workers; our names are clean to promtool, every rule loads, and every query
-// of the dashboards returns data. Run by `go test -tags prometheus ./compose`.
+// workers while they live through a rotation, crashes, refusals and clients that
+// leave. Our names are clean to promtool, every rule loads, and every query of our
+// dashboards and of vLLM's own returns data. Run by `go test -tags prometheus ./compose`.
 func TestPrometheus(t *testing.T) {
 	for _, tool := range []string{"prometheus", "promtool"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -29,37 +31,172 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	door, admin := startRoundhouse(t, dir)
-	traffic(t, door)
-	run(t, dir, filepath.Join(dir, "roundhouse"), "rotate", "chat", "--admin", admin)
+	door, admin := startRoundhouse(t, dir, deviceWorker(t))
 	traffic(t, door)
 	checkMetrics(t, door)
 	prom := startPrometheus(t, dir, door, admin)
 
-	var open []Query
+	var open []string
 	for _, d := range Dashboards() {
 		for _, row := range d.Rows {
 			for _, p := range row.Panels {
-				open = append(open, p.Queries...)
+				for _, q := range p.Queries {
+					open = append(open, q.Expr)
+				}
 			}
 		}
 	}
+	open = append(open, stockQueries()...)
 	deadline := time.Now().Add(90 * time.Second)
-	for len(open) > 0 && time.Now().Before(deadline) {
+	for turn := 0; len(open) > 0 && time.Now().Before(deadline); turn++ {
 		traffic(t, door) // rates need something that grows
-		var left []Query
+		mischief(t, door)
+		if turn == 5 {
+			if n := ask(t, prom, `count(ALERTS{alertstate="firing"})`); n != 0 {
+				t.Errorf("%d alerts fire on a healthy system", n)
+			}
+		}
+		if turn%20 == 5 {
+			run(t, dir, filepath.Join(dir, "roundhouse"), "rotate", "chat", "--admin", admin)
+			crash(t, door, admin)
+		}
+		var left []string
 		for _, q := range open {
-			if n := ask(t, prom, q.Expr); n == 0 && !q.Rare {
+			if ask(t, prom, q) == 0 {
 				left = append(left, q)
 			}
 		}
 		open = left
 	}
 	for _, q := range open {
-		t.Errorf("no data for %s", q.Expr)
+		t.Errorf("no data for %s", q)
 	}
-	if n := ask(t, prom, `count(ALERTS{alertstate="firing"})`); n != 0 {
-		t.Errorf("%d alerts fire on a healthy system", n)
+	checkTargets(t, prom)
+}
+
+// stockQueries are those of the dashboard that vLLM itself offers, which must work
+// on our page as on one engine's: names and labels of metrics are its only interface.
+func stockQueries() []string {
+	const of = `{model_name="roundhouse-demo"}`
+	var out []string
+	for _, name := range []string{"e2e_request_latency_seconds", "inter_token_latency_seconds", "time_to_first_token_seconds"} {
+		for _, q := range []string{"0.99", "0.95", "0.9", "0.5"} {
+			out = append(out, "histogram_quantile("+q+", sum by(le) (rate(vllm:"+name+"_bucket"+of+"[$__rate_interval])))")
+		}
+		out = append(out, "rate(vllm:"+name+"_sum"+of+"[$__rate_interval]) / rate(vllm:"+name+"_count"+of+"[$__rate_interval])")
+	}
+	for _, name := range []string{"prompt_tokens_total", "generation_tokens_total", "request_queue_time_seconds_sum", "request_prefill_time_seconds_sum",
+		"request_decode_time_seconds_sum", "request_max_num_generation_tokens_sum"} {
+		out = append(out, "rate(vllm:"+name+of+"[$__rate_interval])")
+	}
+	for _, name := range []string{"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"} {
+		out = append(out, "vllm:"+name+of)
+	}
+	for _, name := range []string{"request_prompt_tokens", "request_generation_tokens"} {
+		out = append(out, "sum by(le) (increase(vllm:"+name+"_bucket"+of+"[$__rate_interval]))")
+	}
+	return append(out, "sum by(finished_reason) (increase(vllm:request_success_total"+of+"[$__rate_interval]))", "group by (model_name) ({model_name!=\"\"})")
+}
+
+// deviceWorker is a worker that somebody else runs, on a device that this machine
+// does not have; it returns its address.
+func deviceWorker(t *testing.T) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"id":"elsewhere"}]}`) })
+	mux.HandleFunc("/v1/completions", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"choices":[{"text":"ok"}]}`) })
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{engine=\"0\",model_name=\"elsewhere\"} 0.0\n")
+		for name, value := range map[string]int{"memory_total_bytes": 24 << 30, "memory_used_bytes": 20 << 30, "utilization_ratio": 1, "frequency_hertz": 2400000000, "temperature_celsius": 61, "power_watts": 190} {
+			fmt.Fprintf(w, "# HELP roundhouse_device_%s Of the device.\n# TYPE roundhouse_device_%s gauge\nroundhouse_device_%s{device=\"A device\",pci=\"0000:18:00.0\"} %d\n", name, name, name, value)
+		}
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: mux}
+	go func() { _ = server.Serve(l) }() // ends with Close
+	t.Cleanup(func() { server.Close() })
+	return "http://" + l.Addr().String()
+}
+
+// mischief is what clients do that they should not: a request that is none, and
+// a stream that nobody reads to its end.
+func mischief(t *testing.T, door string) {
+	t.Helper()
+	res, err := http.Post("http://"+door+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	res, err = http.Post("http://"+door+"/v1/chat/completions", "application/json", strings.NewReader(long))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.ReadFull(res.Body, make([]byte, 64)) // the first events; the rest is not waited for
+	res.Body.Close()
+}
+
+const long = `{"model":"roundhouse-demo","stream":true,"max_tokens":1500,"messages":[{"role":"user","content":"Count from 1 to 300 by 1."}]}`
+
+// crash kills every worker in turn while streams run there: what has begun is
+// resumed at the other, what has not is tried there.
+func crash(t *testing.T, door, admin string) {
+	t.Helper()
+	var streams sync.WaitGroup
+	for range 24 {
+		streams.Go(func() {
+			res, err := http.Post("http://"+door+"/v1/chat/completions", "application/json", strings.NewReader(long))
+			if err != nil {
+				return // what becomes of them is another test's question
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		})
+	}
+	time.Sleep(50 * time.Millisecond)
+	res, err := http.Get("http://" + admin + "/api/workers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Workers []struct{ Place struct{ PID int } }
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range answer.Workers {
+		if w.Place.PID > 1 {
+			_ = syscall.Kill(w.Place.PID, syscall.SIGKILL)
+			time.Sleep(500 * time.Millisecond)
+		}
+	}
+	streams.Wait()
+}
+
+// checkTargets: every scrape was read without a complaint.
+func checkTargets(t *testing.T, prom string) {
+	t.Helper()
+	res, err := http.Get(prom + "/api/v1/targets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Data struct {
+			ActiveTargets []struct{ ScrapeURL, Health, LastError string }
+		}
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || len(answer.Data.ActiveTargets) != 2 {
+		t.Fatalf("%v %+v", err, answer)
+	}
+	for _, target := range answer.Data.ActiveTargets {
+		if target.Health != "up" || target.LastError != "" {
+			t.Errorf("Prometheus of %s: %s %s", target.ScrapeURL, target.Health, target.LastError)
+		}
 	}
 }
 
@@ -122,7 +259,7 @@ func start(t *testing.T, dir, page, name string, args ...string) {
 	}
 }
 
-func startRoundhouse(t *testing.T, dir string) (door, admin string) {
+func startRoundhouse(t *testing.T, dir, elsewhere string) (door, admin string) {
 	t.Helper()
 	build := exec.Command("go", "build", "-o", dir, "roundhouse/cmd/...")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -130,8 +267,8 @@ func startRoundhouse(t *testing.T, dir string) (door, admin string) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	door, admin = freeAddress(t), freeAddress(t)
-	text := fmt.Sprintf("state_dir = %q\ndoor { listen = %q }\nadmin { listen = %q }\npool \"chat\" {\n  workers = 2\n  devices = \"cpu\"\n  engine { served_model_name = [\"roundhouse-demo\"] }\n}\n",
-		filepath.Join(dir, "state"), door, admin)
+	text := fmt.Sprintf("state_dir = %q\ndoor { listen = %q }\nadmin { listen = %q }\npool \"chat\" {\n  workers = 2\n  devices = \"cpu\"\n  engine { served_model_name = [\"roundhouse-demo\"] }\n}\npool \"elsewhere\" {\n  driver = \"static\"\n  worker \"a\" { url = %q }\n}\n",
+		filepath.Join(dir, "state"), door, admin, elsewhere)
 	if err := os.WriteFile(filepath.Join(dir, "c.hcl"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +286,7 @@ func startPrometheus(t *testing.T, dir, door, admin string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for old, now := range map[string]string{"127.0.0.1:8000": door, "127.0.0.1:8001": admin, "rules.yml": rules,
+	for old, now := range map[string]string{"door:8000": door, "127.0.0.1:8001": admin, "rules.yml": rules,
 		"scrape_interval: 5s": "scrape_interval: 1s", "evaluation_interval: 15s": "evaluation_interval: 2s"} {
 		if !bytes.Contains(text, []byte(old)) {
 			t.Fatalf("prometheus.yml has no %q any more", old)

@@ -36,7 +36,15 @@ func Metrics() []Metric {
 		m("histogram", "roundhouse_turn_seconds", "pool", "phase"),
 		m("counter", "roundhouse_rotations_total", "pool", "result"),
 		m("gauge", "roundhouse_rotation_last_success_timestamp_seconds", "pool"),
+		m("gauge", "roundhouse_worker_memory_bytes", "pool", "worker"),
 		m("gauge", "roundhouse_config_last_reload_successful"),
+
+		m("gauge", "roundhouse_device_memory_total_bytes", "worker", "device", "pci"),
+		m("gauge", "roundhouse_device_memory_used_bytes", "worker", "device", "pci"),
+		m("gauge", "roundhouse_device_utilization_ratio", "worker", "device", "pci"),
+		m("gauge", "roundhouse_device_frequency_hertz", "worker", "device", "pci"),
+		m("gauge", "roundhouse_device_temperature_celsius", "worker", "device", "pci"),
+		m("gauge", "roundhouse_device_power_watts", "worker", "device", "pci"),
 
 		m("gauge", "vllm:num_requests_running", "worker", "engine", "model_name"),
 		m("gauge", "vllm:num_requests_waiting", "worker", "engine", "model_name"),
