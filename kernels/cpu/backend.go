@@ -28,6 +28,10 @@ type Options struct {
 	// stays where its process may run. Empty: none is tied.
 	CPUs []int
 
+	// Nodes is the memory node of each of CPUs; nil: all are of one. Threads of
+	// one node then have neighbouring outputs, and read what they packed.
+	Nodes []int
+
 	// Cache, if its Path is not empty, keeps packed weights in a file.
 	Cache Cache
 }
@@ -45,6 +49,7 @@ type Backend struct {
 	closed  bool
 	// shareAll is for tests: no step is too small for all threads.
 	shareAll bool
+	nodes    bool // the threads are on several memory nodes
 }
 
 // New starts the threads.
@@ -69,7 +74,9 @@ func New(o Options) (*Backend, error) {
 			return nil, err
 		}
 	}
-	b.team = newTeam(threads, o.CPUs)
+	var cpus []int
+	cpus, b.nodes = byNode(o.CPUs, o.Nodes)
+	b.team = newTeam(threads, cpus)
 	return b, nil
 }
 

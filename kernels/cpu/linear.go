@@ -129,12 +129,11 @@ func (pl *plan) packed(in kernels.Tensor, w *weight) int {
 func (pl *plan) linear(op *kernels.Linear) {
 	x := pl.x
 	rows := x.p.Values[op.In].Rows
-	packs := make([]int, len(op.Weights))
-	tiles := 0
-	for i, w := range op.Weights {
-		packs[i] = pl.packed(op.In, w.(*weight))
-		x.costs[rows] += 2 * float64(w.(*weight).out) * float64(w.(*weight).in)
-		tiles += w.(*weight).tiles
+	packs, tiles, columns := make([]int, len(op.Weights)), make([]int, len(op.Weights)), make([]int, len(op.Weights)+1)
+	for i, m := range op.Weights {
+		w := m.(*weight)
+		packs[i], tiles[i], columns[i+1] = pl.packed(op.In, w), w.tiles, columns[i]+w.out
+		x.costs[rows] += 2 * float64(w.out) * float64(w.in)
 	}
 	reads := append(packs[:len(packs):len(packs)], operand(op.Add)...)
 	writes, beside := operand(op.Out), -1
@@ -143,26 +142,23 @@ func (pl *plan) linear(op *kernels.Linear) {
 		writes = append(writes, beside)
 	}
 	pl.stage(stage{reads: reads, writes: writes, run: func(thread int) {
-		count := x.counts[rows]
-		first, last := tiles*thread/x.active, tiles*(thread+1)/x.active
-		column := 0
-		for i, m := range op.Weights {
-			w := m.(*weight)
-			if a, b := max(first, 0), min(last, w.tiles); a < b && count > 0 {
-				p := product{w: w, packing: packingOf(x.level, w), in: x.buffers[packs[i]].memory, rows: count,
-					out: x.values[op.Out], stride: x.p.Width(op.Out), column: column, scale: one(op.Scale)}
-				if len(op.Biases) > 0 && op.Biases[i] != nil {
-					p.bias = op.Biases[i].(*weight).vector
-				}
-				if beside >= 0 {
-					p.out, p.into = floats(x.buffers[beside].memory), p.out
-				} else if op.Add != kernels.None {
-					p.add = x.values[op.Add]
-				}
-				p.run(x.level, &x.scratch[thread], a, b)
-			}
-			first, last, column = first-w.tiles, last-w.tiles, column+w.out
+		if x.counts[rows] == 0 {
+			return
 		}
+		shares(tiles, thread, x.active, x.b.nodes, func(i, first, last int) {
+			w := op.Weights[i].(*weight)
+			p := product{w: w, packing: packingOf(x.level, w), in: x.buffers[packs[i]].memory, rows: x.counts[rows],
+				out: x.values[op.Out], stride: x.p.Width(op.Out), column: columns[i], scale: one(op.Scale)}
+			if len(op.Biases) > 0 && op.Biases[i] != nil {
+				p.bias = op.Biases[i].(*weight).vector
+			}
+			if beside >= 0 {
+				p.out, p.into = floats(x.buffers[beside].memory), p.out
+			} else if op.Add != kernels.None {
+				p.add = x.values[op.Add]
+			}
+			p.run(x.level, &x.scratch[thread], first, last)
+		})
 	}})
 }
 

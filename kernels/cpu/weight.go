@@ -90,7 +90,14 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 	}
 	var mu sync.Mutex
 	b.team.run(func(thread int) {
-		first, last := w.tiles*thread/b.team.threads*16, min(w.tiles*(thread+1)/b.team.threads*16, w.out)
+		from, to := part(w.tiles, thread, b.team.threads)
+		first, last := 16*from, min(16*to, w.out)
+		if w.kind == kindInt8 {
+			bytes := w.blocks * blockBytes[kindInt8]
+			for i := range w.data[from*bytes : to*bytes] { // padding is the code of zero
+				w.data[from*bytes+i] = 0x80
+			}
+		}
 		e := error(nil)
 		switch {
 		case q != nil:
@@ -118,9 +125,6 @@ func (b *Backend) room(w *weight) (err error) {
 	}
 	switch w.kind {
 	case kindInt8:
-		for i := range w.data { // padding is the code of zero
-			w.data[i] = 0x80
-		}
 		fallthrough
 	case kindFP8:
 		w.rows, err = of[float32](&b.weights, 16*w.tiles*max(w.groups, 1))

@@ -20,18 +20,29 @@ func openBackend(o *Options, packed cpu.Cache) (kernels.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--cpus %s: %w", o.CPUs, err)
 	}
-	threads := len(cpus)
-	if threads == 0 {
-		threads = runtime.NumCPU()
+	processors := len(cpus)
+	if processors == 0 {
+		processors = runtime.NumCPU() // what the cpuset leaves
 	}
+	threads := device.Threads(processors, device.Here())
 	if runtime.GOMAXPROCS(0) < threads+1 {
 		runtime.GOMAXPROCS(threads + 1)
 	}
-	be, err := cpu.New(cpu.Options{Threads: threads, CPUs: cpus, Level: o.Level, Cache: packed})
+	be, err := cpu.New(cpu.Options{Threads: threads, CPUs: cpus, Nodes: device.NodesOfCPUs(device.Nodes("/sys"), cpus), Level: o.Level, Cache: packed})
 	if err != nil {
 		return nil, fmt.Errorf("--device cpu: %w", err) // a processor or a level that is not there
 	}
 	return be, nil
+}
+
+// OpenDevice opens the device that --device names, for commands that serve nothing:
+// "cpu", "xpu", "xpu:0000:18:00.0".
+func OpenDevice(name string, getenv func(string) string) (kernels.Backend, error) {
+	o, err := ParseServe([]string{"--device", name}, getenv)
+	if err != nil {
+		return nil, err
+	}
+	return openBackend(&o, cpu.Cache{})
 }
 
 // format is how the linears' weights are kept.
