@@ -90,11 +90,22 @@ func (x *exchange) openStream() {
 
 // run carries a stream to its end and then serves the connection on.
 func (x *exchange) run() {
-	if x.stream() {
+	if x.contained() {
 		x.d.serve(x.g)
 		return
 	}
 	x.g.Close()
+}
+
+// contained is stream, and holds a panic of what comes after its end as well.
+func (x *exchange) contained() (keep bool) {
+	defer func() {
+		if e := recover(); e != nil {
+			x.d.log.Error("the end of a stream panicked", "request", x.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
+			keep = false
+		}
+	}()
+	return x.stream()
 }
 
 // stream relays one stream, from as many workers as it takes. It reports
