@@ -92,7 +92,7 @@ func (g *guard) Read(p []byte) (int, error) {
 // readBody reads a long body straight into fasthttp's buffer.
 func (g *guard) readBody(p []byte) (int, error) {
 	g.arm()
-	n, err := g.Conn.Read(p[:min(int64(len(p)), g.left)])
+	n, err := g.sock.Read(p[:min(int64(len(p)), g.left)])
 	if err != nil {
 		g.readError(err)
 		return 0, g.refuse()
@@ -167,7 +167,7 @@ func (g *guard) refuse() error {
 	if !g.refused && errors.As(g.err, &he) {
 		g.refused = true
 		g.Conn.SetWriteDeadline(time.Now().Add(time.Second))
-		g.Conn.Write(g.d.refusal(he))
+		g.sock.Write(g.d.refusal(he))
 	}
 	return io.EOF
 }
@@ -192,7 +192,7 @@ func (g *guard) send(p []byte) error {
 	for {
 		n := min(len(p), oneWrite)
 		g.writeIn(g.d.now(), writeWithin)
-		if _, err := g.Conn.Write(p[:n]); err != nil || n == len(p) {
+		if _, err := g.sock.Write(p[:n]); err != nil || n == len(p) {
 			return err
 		}
 		p = p[n:]

@@ -3,7 +3,6 @@ package balancer
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"strconv"
 	"sync"
 
@@ -40,18 +39,24 @@ func (x *exchange) write(w *worker, c *upConn) error {
 	if length <= 32<<10 {
 		b = appendSpliced(b, body, cuts)
 		*hb = b[:0]
-		_, err := c.Conn.Write(b)
+		_, err := c.sock.Write(b)
 		return err
 	}
-	parts := net.Buffers{b}
+	_, err := c.sock.push(b, true)
+	*hb = b[:0]
 	from := 0
 	for _, s := range cuts {
-		parts = append(parts, body[from:s.at.From], s.with)
+		if err == nil && s.at.From > from {
+			_, err = c.sock.push(body[from:s.at.From], true)
+		}
+		if err == nil && len(s.with) > 0 {
+			_, err = c.sock.push(s.with, true)
+		}
 		from = s.at.To
 	}
-	parts = append(parts, body[from:])
-	*hb = b[:0]
-	_, err := parts.WriteTo(c.Conn)
+	if err == nil {
+		_, err = c.sock.Write(body[from:])
+	}
 	return err
 }
 

@@ -92,7 +92,7 @@ func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 		at := n - int(g.left)
 		g.arm()
 		var err error
-		if got, err = g.Conn.Read(body[at:]); err != nil {
+		if got, err = g.sock.Read(body[at:]); err != nil {
 			g.readError(err)
 			giveBody(lent)
 			return nil, nil, false

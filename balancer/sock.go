@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"roundhouse/balancer/rawio"
 )
 
 // bufSize is what one read takes from a socket at most.
@@ -16,20 +18,28 @@ const bufSize = 16 << 10
 var buffers = sync.Pool{New: func() any { return new([bufSize]byte) }}
 
 // sock is a connection that can wait for bytes without holding a buffer for
-// them: 10 000 idle streams then hold none.
+// them: 10 000 idle streams then hold none. One goroutine reads it at a time,
+// and one writes.
 type sock struct {
 	net.Conn
 	raw syscall.RawConn // nil where the connection is not a plain socket
-	try func(fd uintptr) bool
-	buf *[bufSize]byte
-	n   int
-	err error
+
+	read func(fd uintptr) bool
+	into []byte // where the bytes go; nil: into a lent buffer
+	buf  *[bufSize]byte
+	n    int
+	err  error
+
+	write func(fd uintptr) bool
+	out   []byte // what is still to be written
+	more  bool   // and is not the end
+	fault error
 
 	readBy, writeBy int64 // the deadlines that are set, by the door's clock
 }
 
-// plain makes a sock of a connection. Where it is no plain socket (TLS), a
-// read waits with its buffer in hand.
+// init makes a sock of a connection. Where it is no plain socket (TLS), a read
+// waits with its buffer in hand.
 func (s *sock) init(c net.Conn) {
 	s.Conn = c
 	sc, ok := c.(syscall.Conn)
@@ -40,27 +50,79 @@ func (s *sock) init(c net.Conn) {
 	if err != nil {
 		return
 	}
-	s.raw = raw
-	s.try = s.tryRead
+	s.raw, s.read, s.write = raw, s.tryRead, s.tryWrite
 }
 
 // tryRead is called by the poller whenever the socket may hold bytes.
 func (s *sock) tryRead(fd uintptr) bool {
-	s.buf = buffers.Get().(*[bufSize]byte)
-	for {
-		s.n, s.err = syscall.Read(int(fd), s.buf[:])
-		switch {
-		case s.err == syscall.EINTR:
-			continue
-		case s.err == syscall.EAGAIN:
+	into := s.into
+	if into == nil {
+		s.buf = buffers.Get().(*[bufSize]byte)
+		into = s.buf[:]
+	}
+	n, err := rawio.Read(fd, into)
+	switch {
+	case err == syscall.EAGAIN:
+		if s.buf != nil {
 			buffers.Put(s.buf)
 			s.buf = nil
-			return false
-		case s.n == 0 && s.err == nil:
-			s.err = io.EOF
 		}
-		return true
+		return false
+	case err != 0:
+		s.err = err
+	case n == 0:
+		s.err = io.EOF
 	}
+	s.n = n
+	return true
+}
+
+// tryWrite is called by the poller whenever the socket may take bytes.
+func (s *sock) tryWrite(fd uintptr) bool {
+	for len(s.out) > 0 {
+		n, err := rawio.Write(fd, s.out, s.more)
+		if err != 0 {
+			if err == syscall.EAGAIN {
+				return false
+			}
+			s.fault = err
+			return true
+		}
+		s.out = s.out[n:]
+	}
+	return true
+}
+
+// Read implements net.Conn.
+func (s *sock) Read(p []byte) (int, error) {
+	if s.raw == nil || len(p) == 0 {
+		return s.Conn.Read(p)
+	}
+	s.into, s.n, s.err = p, 0, nil
+	err := s.raw.Read(s.read)
+	s.into = nil
+	if err == nil {
+		err = s.err
+	}
+	return s.n, err
+}
+
+// Write implements net.Conn.
+func (s *sock) Write(p []byte) (int, error) { return s.push(p, false) }
+
+// push writes p; more says that what follows is to leave with it.
+func (s *sock) push(p []byte, more bool) (int, error) {
+	if s.raw == nil {
+		return s.Conn.Write(p)
+	}
+	s.out, s.more, s.fault = p, more, nil
+	err := s.raw.Write(s.write)
+	if err == nil {
+		err = s.fault
+	}
+	n := len(p) - len(s.out)
+	s.out = nil
+	return n, err
 }
 
 // receive waits for bytes and returns them in a lent buffer, which the caller
@@ -76,7 +138,7 @@ func (s *sock) receive() (*[bufSize]byte, int, error) {
 		return nil, 0, err
 	}
 	s.buf, s.n, s.err = nil, 0, nil
-	err := s.raw.Read(s.try)
+	err := s.raw.Read(s.read)
 	buf, n := s.buf, s.n
 	s.buf = nil
 	if err == nil {

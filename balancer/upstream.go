@@ -201,7 +201,7 @@ func (c *upConn) fill() error {
 	if c.to == bufSize {
 		return wire.ErrAnswer
 	}
-	n, err := c.Conn.Read(c.rest[c.to:])
+	n, err := c.sock.Read(c.rest[c.to:])
 	c.to += n
 	if n > 0 {
 		return nil
@@ -298,7 +298,7 @@ func (c *upConn) fixed(dst []byte, n int) ([]byte, error) {
 		return dst, nil
 	}
 	dst = dst[:was+n]
-	if _, err := io.ReadFull(c.Conn, dst[was+got:]); err != nil {
+	if _, err := io.ReadFull(&c.sock, dst[was+got:]); err != nil {
 		return dst[:was], io.ErrUnexpectedEOF
 	}
 	return dst, nil

@@ -1,0 +1,43 @@
+package rawio
+
+import (
+	"reflect"
+	"runtime"
+	"syscall"
+)
+
+// Read reads what the socket holds into p, which must not be empty.
+func Read(fd uintptr, p []byte) (int, syscall.Errno) {
+	for {
+		n, _, err := syscall.RawSyscall(syscall.SYS_READ, fd, reflect.ValueOf(&p[0]).Pointer(), uintptr(len(p)))
+		runtime.KeepAlive(p)
+		if err == 0 {
+			return int(n), 0
+		}
+		if err != syscall.EINTR {
+			return 0, err
+		}
+	}
+}
+
+// Write writes what of p the socket takes. more says that the end of p is not
+// the end of what is to be sent: the kernel may wait for the rest.
+func Write(fd uintptr, p []byte, more bool) (int, syscall.Errno) {
+	flags := uintptr(syscall.MSG_NOSIGNAL)
+	if more {
+		flags |= msgMore
+	}
+	for {
+		n, _, err := syscall.RawSyscall6(syscall.SYS_SENDTO, fd, reflect.ValueOf(&p[0]).Pointer(), uintptr(len(p)), flags, 0, 0)
+		runtime.KeepAlive(p)
+		if err == 0 {
+			return int(n), 0
+		}
+		if err != syscall.EINTR {
+			return 0, err
+		}
+	}
+}
+
+// msgMore is MSG_MORE, which the syscall package leaves out.
+const msgMore = 0x8000
