@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short proto clean
+.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short bench-xpu bench-xpu-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -65,7 +65,7 @@ images: ## container images from our own binaries, with no registry (TARGETS="ro
 deb: ## a Debian package
 	@compose/deb
 
-bench: bench-door bench-routing bench-rotation bench-parallel bench-engine bench-models bench-tokenizers bench-plugins ## every benchmark, one after the other
+bench: bench-door bench-routing bench-rotation bench-parallel bench-engine bench-models bench-tokenizers bench-plugins bench-xpu ## every benchmark, one after the other
 
 bench-engine: build ## our worker beside llama.cpp, which it builds first (half an hour of one core; JOBS=N)
 	-worker/bench/llama
@@ -124,6 +124,17 @@ bench-plugins: ## a plugin's call against a bare gRPC echo, in turns
 
 bench-plugins-short:
 	$(GO) run ./plugins/bench -seconds 1 -rounds 3
+
+# XPU names the device; without a render node an OpenCL driver of the CPU stands for one.
+XPU ?= $(if $(wildcard /dev/dri/renderD*),xpu,xpu:cpu)
+
+bench-xpu: build ## every kernel beside a bare copy, on the CPU and on the GPU (XPU=xpu:0000:18:00.0)
+	bin/roundhouse-worker bench-kernels --device cpu
+	bin/roundhouse-worker bench-kernels --device $(XPU)
+
+bench-xpu-short: build
+	bin/roundhouse-worker bench-kernels --short --device cpu
+	bin/roundhouse-worker bench-kernels --short --device $(XPU)
 
 proto: ## the Go code of plugins/proto (needs protoc, protoc-gen-go, protoc-gen-go-grpc)
 	cd plugins && protoc -I proto --go_out=.. --go_opt=module=roundhouse --go-grpc_out=.. --go-grpc_opt=module=roundhouse proto/v1/*.proto

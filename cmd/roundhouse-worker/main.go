@@ -21,6 +21,8 @@ const help = `roundhouse-worker serves one model over vLLM's HTTP API.
   roundhouse-worker serve [MODEL] [flags]   vLLM's flags; without a model, the built-in demonstration model
   roundhouse-worker plan --memory 24GiB [--model DIR]   whether a model fits, and how much it can serve, in each format
   roundhouse-worker models                  the architectures that it serves
+  roundhouse-worker bench-kernels [--device xpu:ADDRESS] [--short] [--json]   what each kernel reads and computes a second
+  roundhouse-worker tune [--device xpu:ADDRESS] [--short]   find what a GPU's kernels are fastest with, for the next start
   roundhouse-worker health [URL]            whether a worker answers; for health checks of containers
   roundhouse-worker version                 what this build is
 
@@ -46,6 +48,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return plan(args[1:], stdout, stderr)
 	case "models":
 		return models(args[1:], stdout, stderr)
+	case "bench-kernels":
+		return benchKernels(args[1:], stdout, stderr)
+	case "tune":
+		return tune(args[1:], stdout, stderr)
 	case "health":
 		return health(args[1:], stderr)
 	case "version", "--version":
@@ -67,6 +73,10 @@ func serve(args []string, stderr io.Writer) int {
 	}
 	if f, ok := stderr.(*os.File); ok && launch.IsTerminal(f) {
 		o.Terminal = f
+	}
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	if err := launch.Bind(&o, "/sys", log); err != nil {
+		return told(stderr, err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

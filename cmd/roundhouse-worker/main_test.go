@@ -22,4 +22,10 @@ func TestRun(t *testing.T) {
 	f("serve --help", 0, "--max-num-seqs", "")
 	f("serve --prot 1", 2, "", "there is no flag --prot")
 	f("serve --port 0 --model /nowhere", 1, "", "there is no such folder")
+	f("serve --port 0 --device xpu:ffff:ff:1f.7", 1, "", "--device xpu:ffff:ff:1f.7: ") // no library, no driver or no such GPU
+	f("bench-kernels --device xpu:ffff:ff:1f.7", 1, "", "--device xpu:ffff:ff:1f.7: ")
+	f("bench-kernels --device tpu", 2, "", "want cpu or xpu")
+	f("bench-kernels cpu", 2, "", "the device is --device")
+	f("tune --device cpu", 2, "", "has nothing to tune")
+	f("tune --device xpu:ffff:ff:1f.7", 1, "", "--device xpu:ffff:ff:1f.7: ")
 }

@@ -1,6 +1,7 @@
 package xpu
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,6 +22,13 @@ type Tuning struct {
 	DPAS  bool // the unit itself; false: the same arithmetic in plain C
 
 	count bool // for tests: kernels that decode count the bytes that they move
+}
+
+func (t Tuning) String() string {
+	if t.Lanes == 0 {
+		return fmt.Sprintf("split %d, %d rows, %d queries", t.Split, t.Rows, t.Queries)
+	}
+	return fmt.Sprintf("split %d, %d queries, %d lanes, %d tiles", t.Split, t.Queries, t.Lanes, t.Tiles)
 }
 
 // tuningOf is the table of tunings. On a CPU a work-group is a loop, so that few

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"roundhouse/worker/parser"
 	"slices"
 	"strconv"
@@ -54,6 +55,7 @@ type Options struct {
 	Task             string   // "": what the model is
 	GPUMask          string   // ZE_AFFINITY_MASK: which GPUs the environment shows
 	GPUSelector      string   // ONEAPI_DEVICE_SELECTOR, likewise
+	KernelDir        string   // where the GPU driver's results and tunings are kept; "": nowhere
 	Utilization      float64  // share of a GPU's memory that may be taken
 	Caches           []string // where models by name are looked for
 	Tokenizer        string   // of another model than Model
@@ -117,6 +119,9 @@ func ParseServe(args []string, getenv func(string) string) (Options, error) {
 	}
 	if o.PackedDir == "" {
 		o.PackedDir = packedDir(getenv)
+	}
+	if dir := packedDir(getenv); dir != noCache {
+		o.KernelDir = filepath.Join(dir, "kernels")
 	}
 	return o, o.check()
 }

@@ -4,12 +4,23 @@ package launch
 
 import (
 	"fmt"
+	"io"
 
 	"roundhouse/kernels"
+	"roundhouse/kernels/measure"
 )
 
 // openXPU says that this build has no OpenCL: one that opens a shared library needs the
 // system's loader, which an image from scratch does not have.
 func openXPU(o *Options, _ string) (kernels.Backend, error) {
-	return nil, fmt.Errorf("--device %s: this build computes on the CPU only (tag noxpu); use --device cpu, or a build without the tag", o.Device)
+	return nil, noXPU(o.Device)
+}
+
+// Tune is of builds with OpenCL.
+func Tune(name string, _ func(string) string, _ measure.Options, _ io.Writer) error {
+	return noXPU(name)
+}
+
+func noXPU(device string) error {
+	return fmt.Errorf("--device %s: this build computes on the CPU only (tag noxpu); use --device cpu, or a build without the tag", device)
 }
