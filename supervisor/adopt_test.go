@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"roundhouse/supervisor/journal"
 )
 
 // spawn runs the supervisor in a process of its own, which a test may kill.
@@ -346,4 +349,42 @@ func TestNothingIsDrainedForWhatCannotStart(t *testing.T) {
 		t.Fatal(status, text)
 	}
 	b.until("the rotation is done", func() bool { state, _ := b.rotation(); return state == "done" })
+}
+
+// After a reboot everything is started anew, but for what an operator stopped; the
+// clock that never jumps begins again with the machine.
+func TestReboot(t *testing.T) {
+	b := newBench(t, 2, nil)
+	b.spawn()
+	b.waitReady()
+	if status, text := b.post("/api/workers/chat/1/stop", ""); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	b.until("it is stopped", func() bool { return b.workers()[0].State == "stopped" })
+	b.kill()
+	b.clear()
+	j, err := journal.Open(filepath.Join(b.cfg.StateDir, "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := clock{Boot: "another", Zero: time.Now().Add(-365 * 24 * time.Hour)}
+	if err := errors.Join(j.Write([]journal.Change{{Bucket: journal.Meta, Key: "clock", Value: before}}), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := b.start(ctx)
+	b.until("what should run runs", func() bool {
+		w := b.workers()
+		return len(w) == 2 && w[0].State == "stopped" && w[1].State == "ready" && w[1].Generation == 2
+	})
+	if b.s.clock.Boot == "another" || b.s.clock.Now().Sub(time.Now()).Abs() > time.Minute {
+		t.Errorf("the clock goes on from the boot before: %+v", b.s.clock)
+	}
+	if err := b.s.Shutdown(ctx, false); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
