@@ -268,12 +268,21 @@ func (s *scanner) hex4(at int) (r rune, ok bool) {
 	return r, true
 }
 
-// control returns where the first byte below 0x20 stands, or -1.
+// control returns where the first byte below 0x20 stands, or -1. Long runs are
+// looked at in steps of 32 bytes, with one branch each.
 func control(b []byte) int {
+	const low, top = 0x2020202020202020, 0x8080808080808080
 	i := 0
+	for ; len(b)-i >= 32; i += 32 {
+		p := (*[32]byte)(b[i:])
+		v, w := binary.LittleEndian.Uint64(p[:8]), binary.LittleEndian.Uint64(p[8:16])
+		x, y := binary.LittleEndian.Uint64(p[16:24]), binary.LittleEndian.Uint64(p[24:])
+		if ((v-low)&^v|(w-low)&^w|(x-low)&^x|(y-low)&^y)&top != 0 {
+			break
+		}
+	}
 	for ; i+8 <= len(b); i += 8 {
-		v := binary.LittleEndian.Uint64(b[i:])
-		if (v-0x2020202020202020)&^v&0x8080808080808080 != 0 {
+		if v := binary.LittleEndian.Uint64(b[i:]); (v-low)&^v&top != 0 {
 			break
 		}
 	}
