@@ -51,6 +51,12 @@ func compatFlags() []flagSpec {
 		{"response-role", flagValue, text(func(o *Options) *string { return &o.ResponseRole })},
 		{"stream-interval", flagValue, only("every token is sent when it is there", "1")},
 		{"override-generation-config", flagValue, overrides},
+		{"hf-overrides", flagValue, func(o *Options, v string) error {
+			if json.Unmarshal([]byte(v), &o.Config) != nil {
+				return fmt.Errorf("%.80q; want a JSON object of fields of config.json", v)
+			}
+			return nil
+		}},
 		{"disable-sliding-window", flagSwitch, flag(func(o *Options) *bool { return &o.NoWindow })},
 		{"return-tokens-as-token-ids", flagSwitch, flag(func(o *Options) *bool { return &o.TokensAsIDs })},
 		{"enable-log-requests", flagSwitch, flag(func(o *Options) *bool { return &o.LogRequests })},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"roundhouse/worker/model"
 	"roundhouse/worker/parser"
 	"slices"
 	"strconv"
@@ -71,6 +72,9 @@ type Options struct {
 	LogRequests      bool
 	NoLogStats       bool
 	Warnings         []string
+
+	// Config is fields of config.json that hold instead of its own.
+	Config model.Overrides
 }
 
 // Speculative is --speculative-config.

@@ -85,7 +85,7 @@ func openModel(o *Options) (name string, folder fs.FS, m *model.Model, err error
 	if err != nil {
 		return "", nil, nil, err
 	}
-	m, err = model.Open(dir)
+	m, err = openAs(o, dir)
 	return o.Model, os.DirFS(dir), m, err
 }
 
@@ -125,7 +125,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
 		Compile:    newCompiler(w.tokenizer, cfg.Vocab, cfg.EOS).compile,
 		ToolParser: toolParser(o), ReasoningParser: o.ReasoningParser,
-		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt],
+		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts, Dimensions: cfg.Dimensions, Pair: pairOf(cfg),
 		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, Role: o.ResponseRole, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
 		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: mem.log,
 	})

@@ -82,3 +82,12 @@ func floatsOf(data []byte) []float32 {
 	}
 	return out
 }
+
+// bytesOf writes float32.
+func bytesOf(list []float32) []byte {
+	out := make([]byte, 0, 4*len(list))
+	for _, v := range list {
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
+	}
+	return out
+}

@@ -37,7 +37,7 @@ func shapedModel(b testing.TB, arch architecture, shape map[string]any) *Model {
 		b.Fatal(err)
 	}
 	fsys := fstest.MapFS{"config.json": {Data: data}, "model.safetensors": {Data: safetensors(nil)}}
-	s, _, err := readSettings(fsys)
+	s, _, err := readSettings(fsys, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

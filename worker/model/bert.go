@@ -99,6 +99,9 @@ const maxLabels = 1 << 16
 
 // labels is how many numbers a classifier gives: 2 where the file is silent.
 func (s *settings) labels() int {
+	if len(s.AnswerTokens) == 2 {
+		return 1
+	}
 	if s.Labels > 0 {
 		return s.Labels
 	}

@@ -49,6 +49,10 @@ type Config struct {
 
 	Labels int // numbers that a model which scores gives for each text; 0 for others
 
+	// Dimensions are the lengths that a vector of this model may be cut to:
+	// nil: none; empty: any.
+	Dimensions []int
+
 	// Prompts that an embedding model was trained with, by name, and the one
 	// that is put before a text when a request names none ("": none).
 	Prompts       map[string]string
@@ -71,8 +75,11 @@ type SamplingDefaults struct {
 const maxConfig = 4 << 20
 
 // readSettings reads config.json of a model's folder.
-func readSettings(fsys fs.FS) (*settings, architecture, error) {
+func readSettings(fsys fs.FS, over Overrides) (*settings, architecture, error) {
 	data, err := weights.ReadBounded(fsys, "config.json", maxConfig)
+	if err == nil {
+		data, err = over.over(data)
+	}
 	if err != nil {
 		return nil, architecture{}, err
 	}
@@ -146,6 +153,9 @@ func (s *settings) config(arch architecture, groups []group) Config {
 	}
 	if arch.kind == Score {
 		c.Labels = s.labels()
+	}
+	if c.Kind == Embed && (s.Matryoshka || s.Dimensions != nil) {
+		c.Dimensions = append([]int{}, s.Dimensions...)
 	}
 	if len(s.BOS) > 0 {
 		c.BOS = &s.BOS[0]

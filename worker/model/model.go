@@ -30,12 +30,10 @@ type Model struct {
 // fails if the architecture is not in the table, or a weight is missing or
 // misshaped.
 func Open(dir string) (*Model, error) {
-	if filepath.Ext(dir) == ".gguf" {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return OpenGGUF(dir)
-		}
+	if isGGUF(dir) {
+		return OpenGGUF(dir)
 	}
-	m, err := open(os.DirFS(dir), func() (*weights.Set, error) { return weights.Open(dir) })
+	m, err := open(os.DirFS(dir), nil, func() (*weights.Set, error) { return weights.Open(dir) })
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", dir, err)
 	}
@@ -44,11 +42,17 @@ func Open(dir string) (*Model, error) {
 
 // OpenFS is Open for a model that lies at the root of fsys.
 func OpenFS(fsys fs.FS) (*Model, error) {
-	return open(fsys, func() (*weights.Set, error) { return weights.OpenFS(fsys) })
+	return open(fsys, nil, func() (*weights.Set, error) { return weights.OpenFS(fsys) })
 }
 
-func open(fsys fs.FS, openWeights func() (*weights.Set, error)) (*Model, error) {
-	s, arch, err := readSettings(fsys)
+// isGGUF says whether a path is a GGUF file, by its name.
+func isGGUF(path string) bool {
+	info, err := os.Stat(path)
+	return filepath.Ext(path) == ".gguf" && (err != nil || !info.IsDir())
+}
+
+func open(fsys fs.FS, over Overrides, openWeights func() (*weights.Set, error)) (*Model, error) {
+	s, arch, err := readSettings(fsys, over)
 	if err != nil {
 		return nil, err
 	}

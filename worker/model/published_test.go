@@ -21,7 +21,7 @@ func published(t *testing.T, arch string, billions float64, positions int, confi
 		t.Fatal(err)
 	}
 	fsys := fstest.MapFS{"config.json": {Data: data}, "model.safetensors": {Data: safetensors(nil)}}
-	s, a, err := readSettings(fsys)
+	s, a, err := readSettings(fsys, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", arch, err)
 	}

@@ -97,6 +97,14 @@ type settings struct {
 	LabelNames   map[string]string `json:"id2label"`
 	Decoder      bool              `json:"is_decoder"`
 
+	// Of models that embed: lengths that a vector may be cut to.
+	Matryoshka bool  `json:"is_matryoshka"`
+	Dimensions []int `json:"matryoshka_dimensions"`
+
+	// Of a decoder that scores: the tokens for no and for yes, whose rows of the
+	// head are the classifier.
+	AnswerTokens []int32 `json:"answer_token_ids"`
+
 	Quantization json.RawMessage `json:"quantization_config"`
 
 	// seeing: config.json is of a model that sees images, whose text model this is.
@@ -180,11 +188,20 @@ func (s *settings) complete() []string {
 			break
 		}
 	}
+	for _, d := range s.Dimensions {
+		bound("matryoshka_dimensions", d, 1, s.Hidden)
+	}
 	return append(faults, s.checkTokens()...)
 }
 
 func (s *settings) checkTokens() []string {
 	var faults []string
+	for _, id := range s.AnswerTokens {
+		if len(s.AnswerTokens) != 2 || id < 0 || int(id) >= s.Vocab {
+			faults = append(faults, fmt.Sprintf("answer_token_ids are %v; want two below vocab_size %d", s.AnswerTokens, s.Vocab))
+			break
+		}
+	}
 	for _, id := range append(append([]int32(nil), s.BOS...), s.EOS...) {
 		if id < 0 || int(id) >= s.Vocab {
 			faults = append(faults, fmt.Sprintf("token id %d of bos_token_id or eos_token_id is not below vocab_size %d", id, s.Vocab))

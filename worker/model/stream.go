@@ -100,7 +100,13 @@ func (g *graph) score(in kernels.Tensor) {
 	g.want(n <= maxLabels, "%d labels; want 1 to %d", n, maxLabels)
 	last, scores := g.value("pooled", kernels.Seqs, g.Hidden), g.value("scores", kernels.Seqs, n)
 	g.prog.Do(&kernels.Pool{In: in, Out: last, Kind: kernels.PoolLast})
-	g.prog.Do(&kernels.Linear{In: last, Out: scores, Add: kernels.None, Weights: []kernels.Weight{g.table("score.weight", n, g.Hidden)}})
+	score := kernels.Weight(nil)
+	if len(g.AnswerTokens) == 2 {
+		score = g.twoTokens(g.AnswerTokens)
+	} else {
+		score = g.table("score.weight", n, g.Hidden)
+	}
+	g.prog.Do(&kernels.Linear{In: last, Out: scores, Add: kernels.None, Weights: []kernels.Weight{score}})
 	g.prog.Do(&kernels.Output{In: scores})
 }
 

@@ -91,6 +91,11 @@ const tableFoot = `
 - Pickled checkpoints (.bin, .pt, .pth, .ckpt) are never read.
 - Embedding models are described by the files of sentence-transformers: modules.json (Transformer, Pooling, Normalize), pooling by the
   first token, the mean or the last token, prompts, the longest text. Without them an encoder gives its first token, normalised.
+- ` + "`dimensions`" + ` cuts a vector where config.json, or ` + "`--hf-overrides`" + `, says is_matryoshka or lists matryoshka_dimensions; ` + "`prompt_name`" + ` puts one of
+  the model's prompts before a text. Vectors come as numbers or in base64.
+- Qwen3-Reranker as it is published (a model that generates) is served with ` + "`--task score`" + `, or with vLLM's ` + "`--hf-overrides`" + `: its score is the
+  chance of "yes" against "no". Its prompt, with the request's ` + "`instruction`" + `, is written by the worker; a query that begins with
+  <|im_start|> is taken as a prompt that the client has written.
 - ` + "`generation_config.json`" + ` gives end-of-sequence tokens and the sampling that a request leaves out.
 
 ## Left out

@@ -87,6 +87,15 @@ func TestRefusedBodies(t *testing.T) {
 
 }
 
+// many are n entries of a logit_bias.
+func many(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(`"%d":1`, i))
+	}
+	return strings.Join(list, ",")
+}
+
 func TestRefusedValues(t *testing.T) {
 	r := newRig(t, nil)
 	f, chat := r.refused, chatBody
@@ -134,6 +143,28 @@ func TestRefusedValues(t *testing.T) {
 	f(texts, text(`,"max_tokens":0`), 400, bad, "max_tokens", "at least 1")
 	f(texts, text(`,"roundhouse_resume":{"id":"x","created":1,"token_ids":[99999]}`), 400, bad, "roundhouse_resume", "out of the vocabulary")
 	f(texts, text(`,"n":2,"roundhouse_resume":{"id":"x","created":1,"token_ids":[]}`), 400, bad, "roundhouse_resume", "one choice")
+	f(chats, chat(`,"logprob_token_ids":[`+strings.Repeat("1,", 128)+`1]`), 400, bad, "logprob_token_ids", "at most 128")
+	f(chats, chat(`,"min_tokens":2147483648`), 400, bad, "min_tokens", "less than or equal")
+	f(chats, chat(`,"max_tokens":null,"min_tokens":9000`), 400, bad, "min_tokens", "less than or equal")
+	f(chats, chat(`,"logit_bias":{`+strings.Repeat(`"1":1,`, 1)+many(1025)+`}`), 400, shape, "body", "stands twice")
+	f(chats, chat(`,"logit_bias":{`+many(1025)+`}`), 400, bad, "logit_bias", "at most 1024")
+	f(chats, chat(`,"stop_token_ids":[`+strings.Repeat("1,", 1024)+`1]`), 400, bad, "stop_token_ids", "at most")
+	f(chats, chat(`,"bad_words":[`+strings.Repeat(`"x",`, 1024)+`"x"]`), 400, bad, "bad_words", "at most")
+	f(chats, chat(`,"cache_salt":"`+strings.Repeat("s", 513)+`"`), 400, bad, "cache_salt", "at most 512")
+	f(chats, chat(`,"user":"`+strings.Repeat("u", 1<<19)+`"`), 400, bad, "user", "at most 512")
+	f(chats, chat(`,"metadata":{"a":"`+strings.Repeat("m", 1<<19)+`"}`), 400, bad, "metadata", "at most 16384")
+	f(chats, chat(`,"model":"`+strings.Repeat("m", 1<<19)+`"`), 404, "NotFoundError", "model", "does not exist")
+	f(chats, chat(`,"response_format":{"type":"structural_tag"}`), 400, bad, "response_format", "want text, json_object or json_schema")
+	f(chats, chat(`,"response_format":{"type":"json_schema"}`), 400, bad, "response_format", "needs json_schema.schema")
+	f(chats, chat(`,"structured_outputs":{"regex":"a","choice":["b"]}`), 400, bad, "structured_outputs", "only use one kind")
+	f(chats, chat(`,"structured_outputs":{"structural_tag":{}}`), 501, "NotImplementedError", "<nil>", "structural_tag")
+	f(chats, chat(`,"mm_processor_kwargs":{}`), 501, "NotImplementedError", "mm_processor_kwargs", "not supported")
+	f(chats, chat(`,"thinking_token_budget":9`), 501, "NotImplementedError", "thinking_token_budget", "not supported")
+	for _, part := range []string{`"type":"audio_url","audio_url":{"url":"http://127.0.0.1/"}`, `"type":"video_url"`, `"type":"file","file":{}`, `"type":"input_audio"`} {
+		f(chats, `{"messages":[{"role":"user","content":[{`+part+`}]}]}`, 400, bad, "messages", "reads text only")
+	}
+	f(texts, `{"prompt":[`+strings.Repeat("1,", 600)+`1]}`, 400, bad, "input_tokens", "contains 601 input tokens")
+	f(texts, `{"prompt":"a","prompt_embeds":"x"}`, 501, "NotImplementedError", "prompt_embeds", "not supported")
 	f("/v1/embeddings", `{"input":"x"}`, 501, "NotImplementedError", "<nil>", "does not support Embeddings API")
 
 	// And it still answers.
@@ -181,6 +212,12 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/is_sleeping", "", 200, "false")
 	f("GET", "/server_info", "", 200, "max_num_seqs")
 	f("POST", "/abort_requests", "", 200, "")
+	f("POST", "/invocations", "", 501, "/invocations is not supported")
+	f("POST", "/v1/completions/render", "Bearer secret", 501, "not supported")
+	f("POST", "/collective_rpc", "", 501, "not supported")
+	f("POST", "/v1/load_lora_adapter", "Bearer secret", 501, "merge the adapter")
+	f("POST", "/v1/responses/resp_1/cancel", "Bearer secret", 404, "stores no answers")
+	f("DELETE", "/v1/responses/resp_1", "Bearer secret", 404, "stores no answers")
 	f("POST", "/v1/completions", "Bearer secret", 200, "text_completion")
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -20,11 +21,12 @@ type embeddingsRequest struct {
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	var f embeddingsRequest
 	rows, tokens, model, err := s.pooledInput(r, &f, &f.Input, &f.poolFields)
+	if err == nil && f.Dimensions != nil {
+		rows, err = s.cut(rows, *f.Dimensions, model)
+	}
 	switch {
 	case err != nil && f.Messages != nil && f.Input == nil:
 		err = notImplemented("`messages` are not supported by this engine on /v1/embeddings; send `input`.")
-	case err == nil && f.Dimensions != nil && *f.Dimensions != len(rows[0]):
-		err = badValue("dimensions", "Model %q does not support matryoshka representation, changing output dimensions will lead to poor results.", model)
 	case err == nil && f.Format != "" && f.Format != "float" && f.Format != "base64":
 		err = badValue("encoding_format", "encoding_format must be float or base64, got %.32q", f.Format)
 	}
@@ -45,6 +47,34 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		data[i] = map[string]any{"index": i, "object": "embedding", "embedding": vector}
 	}
 	writeJSON(w, http.StatusOK, answerOf("embd-", model, data, tokens))
+}
+
+// cut shortens vectors of a model whose first numbers are a vector themselves
+// (matryoshka), and brings them to unit length again.
+func (s *Server) cut(rows [][]float32, n int, model string) ([][]float32, *apiError) {
+	whole := len(rows[0])
+	switch {
+	case n == whole:
+		return rows, nil
+	case s.cfg.Dimensions == nil:
+		return nil, badValue("dimensions", "Model %q does not support matryoshka representation, changing output dimensions will lead to poor results.", model)
+	case len(s.cfg.Dimensions) > 0 && !slices.Contains(s.cfg.Dimensions, n):
+		return nil, badValue("dimensions", "Model %q only supports %v matryoshka dimensions, use other output dimensions will lead to poor results.", model, s.cfg.Dimensions)
+	case n < 1 || n > whole:
+		return nil, badValue("dimensions", "dimensions must be 1 to %d, got %d", whole, n)
+	}
+	out := make([][]float32, len(rows))
+	for i, row := range rows {
+		var sum float64
+		for _, x := range row[:n] {
+			sum += float64(x) * float64(x)
+		}
+		length := max(math.Sqrt(sum), 1e-12)
+		for _, x := range row[:n] {
+			out[i] = append(out[i], float32(float64(x)/length))
+		}
+	}
+	return out, nil
 }
 
 // answerOf is the frame that lists of rows come in.

@@ -140,6 +140,15 @@ func (s *Server) absent() {
 			writeError(w, notImplemented("The model does not support %s API", api))
 		})
 	}
+	for _, path := range []string{
+		"/invocations", "/generative_scoring", "/v1/chat/completions/batch", "/v1/chat/completions/render", "/v1/completions/render",
+		"/inference/v1/generate", "/cohere/v2/chat", "/scale_elastic_ep", "/is_scaling_elastic_ep", "/start_profile", "/stop_profile",
+		"/collective_rpc", "/reset_encoder_cache", "/init_weight_transfer_engine", "/update_weights", "/fault_tolerance/apply",
+	} {
+		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			writeError(w, notImplemented("%s is not supported by this engine", path))
+		})
+	}
 	for _, path := range []string{"/v1/load_lora_adapter", "/v1/unload_lora_adapter"} {
 		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 			writeError(w, notImplemented("adapters are not supported by this engine; merge the adapter into the model and serve the result"))

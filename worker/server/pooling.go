@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 
 	"roundhouse/worker"
 )
@@ -32,6 +34,7 @@ type poolFields struct {
 	UseActivation  *bool   `json:"use_activation"`
 	Activation     *bool   `json:"activation"` // its older name
 	User           *string `json:"user"`
+	PromptName     *string `json:"prompt_name"` // of sentence-transformers
 }
 
 // activates says whether numbers are to become probabilities.
@@ -222,7 +225,14 @@ func (s *Server) pooledInput(r *http.Request, body any, input *json.RawMessage, 
 	if *input == nil {
 		return nil, 0, "", badShape("missing", "input", "Field required")
 	}
-	texts, err := s.inputs(*input, f, s.cfg.EmbedPrefix)
+	prefix := s.cfg.EmbedPrefix
+	if f.PromptName != nil {
+		var known bool
+		if prefix, known = s.cfg.Prompts[*f.PromptName]; !known {
+			return nil, 0, "", badValue("prompt_name", "this model has no prompt %.64q; it has %q", *f.PromptName, slices.Sorted(maps.Keys(s.cfg.Prompts)))
+		}
+	}
+	texts, err := s.inputs(*input, f, prefix)
 	if err != nil {
 		return nil, 0, "", err
 	}

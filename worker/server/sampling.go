@@ -18,6 +18,8 @@ const (
 	maxBadWords  = 1 << 10
 	maxProbes    = 128
 	maxSalt      = 512
+	maxUser      = 512
+	maxMetadata  = 16 << 10 // 16 entries of a key and 512 characters, and then some
 )
 
 // stringList is a string or a list of strings.
@@ -72,6 +74,8 @@ type samplingFields struct {
 	Stream            bool            `json:"stream"`
 	StreamOptions     *streamOptions  `json:"stream_options"`
 	Resume            *resumeField    `json:"roundhouse_resume"`
+	User              *string         `json:"user"`
+	Metadata          json.RawMessage `json:"metadata"`
 	ResponseFormat    json.RawMessage `json:"response_format"`
 	StructuredOutputs json.RawMessage `json:"structured_outputs"`
 	GuidedJSON        json.RawMessage `json:"guided_json"`
@@ -149,6 +153,10 @@ func (f *samplingFields) check() *apiError {
 		return badValue("prompt_logprobs", "`prompt_logprobs` are not available when `stream=True`.")
 	case f.CacheSalt != nil && (*f.CacheSalt == "" || len(*f.CacheSalt) > maxSalt):
 		return badValue("cache_salt", "Parameter 'cache_salt' must be a non-empty string of at most %d bytes if provided.", maxSalt)
+	case len(value(f.User, "")) > maxUser:
+		return badValue("user", "user may have at most %d bytes, got %d", maxUser, len(*f.User))
+	case len(f.Metadata) > maxMetadata:
+		return badValue("metadata", "metadata may have at most %d bytes, got %d", maxMetadata, len(f.Metadata))
 	case f.Resume != nil && (value(f.N, 1) != 1 || f.Resume.ID == "" || len(f.Resume.ID) > 128):
 		return badValue("roundhouse_resume", "only a stream with one choice and an id can be resumed")
 	}

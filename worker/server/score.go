@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"roundhouse/worker"
+	"roundhouse/worker/tokenizer"
 )
 
 // scoreRequest has the names that vLLM knows for the two sides of a score.
@@ -19,6 +20,8 @@ type scoreRequest struct {
 	Data2     json.RawMessage `json:"data_2"`
 	Text1     json.RawMessage `json:"text_1"`
 	Text2     json.RawMessage `json:"text_2"`
+
+	Instruction string `json:"instruction"`
 	poolFields
 }
 
@@ -48,7 +51,10 @@ func (f *scoreRequest) sides() (a, b []string, err *apiError) {
 
 // scores gives a number for each pair: a cross-encoder's own, or how near the
 // vectors of a model that embeds are.
-func (s *Server) scores(ctx context.Context, a, b []string, f *poolFields) ([]float64, int, *apiError) {
+func (s *Server) scores(ctx context.Context, a, b []string, instruction string, f *poolFields) ([]float64, int, *apiError) {
+	if instruction != "" && s.cfg.Pair == nil {
+		return nil, 0, notImplemented("`instruction` is not supported by this model.")
+	}
 	var texts []worker.Text
 	for i := range a {
 		for _, side := range []string{a[i], b[i]} {
@@ -58,6 +64,10 @@ func (s *Server) scores(ctx context.Context, a, b []string, f *poolFields) ([]fl
 		}
 		if s.cfg.Kind == Embeds {
 			texts = append(texts, worker.Text{Tokens: s.encode(a[i], true, false)}, worker.Text{Tokens: s.encode(b[i], true, false)})
+			continue
+		}
+		if s.cfg.Pair != nil {
+			texts = append(texts, worker.Text{Tokens: s.cfg.Tokenizer.EncodeSegments(s.cfg.Pair(a[i], b[i], instruction), tokenizer.EncodeOptions{})})
 			continue
 		}
 		ids, types := s.cfg.Tokenizer.EncodePair(a[i], b[i])
@@ -103,7 +113,7 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) {
 	var numbers []float64
 	tokens := 0
 	if err == nil {
-		numbers, tokens, err = s.scores(r.Context(), a, b, &f.poolFields)
+		numbers, tokens, err = s.scores(r.Context(), a, b, f.Instruction, &f.poolFields)
 	}
 	if err != nil {
 		writeError(w, err)
@@ -120,7 +130,7 @@ type rerankRequest struct {
 	Query       string          `json:"query"`
 	Documents   json.RawMessage `json:"documents"`
 	TopN        int             `json:"top_n"`
-	Instruction *string         `json:"instruction"`
+	Instruction string          `json:"instruction"`
 	poolFields
 }
 
@@ -140,13 +150,11 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 		err = badValue("documents", "documents must be a list of 1 to %d strings", maxTexts)
 	case f.TopN < 0:
 		err = badValue("top_n", "top_n must be at least 0, got %d", f.TopN)
-	case f.Instruction != nil && *f.Instruction != "":
-		err = notImplemented("`instruction` is not supported by this engine.")
 	}
 	var numbers []float64
 	tokens := 0
 	if err == nil {
-		numbers, tokens, err = s.scores(r.Context(), slices.Repeat([]string{f.Query}, len(documents)), documents, &f.poolFields)
+		numbers, tokens, err = s.scores(r.Context(), slices.Repeat([]string{f.Query}, len(documents)), documents, f.Instruction, &f.poolFields)
 	}
 	if err != nil {
 		writeError(w, err)

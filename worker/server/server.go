@@ -34,8 +34,14 @@ type Config struct {
 	ReasoningParser string
 
 	Kind        Kind
-	Labels      []string // names of a classifier's classes, where the model has them
-	EmbedPrefix string   // put before every text, where the model asks for it
+	Labels      []string          // names of a classifier's classes, where the model has them
+	EmbedPrefix string            // put before every text, where the model asks for it
+	Prompts     map[string]string // that a request may name instead of EmbedPrefix
+	Dimensions  []int             // that a vector may be cut to; nil: none, empty: any
+
+	// Pair writes a query, a document and an instruction ("": the model's own) as
+	// the model was trained with them; nil: as the tokenizer joins two texts.
+	Pair func(query, document, instruction string) []tokenizer.Segment
 
 	Models              []string // as clients call it; the first is the metrics' model_name
 	Root                string   // the model's folder, as /v1/models tells it
@@ -120,9 +126,11 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("POST /v1/chat/completions", route(s, s.newChat, writeError))
 	s.mux.HandleFunc("POST /v1/completions", route(s, s.newCompletion, writeError))
 	s.mux.HandleFunc("POST /v1/responses", route(s, s.newResponse, writeError))
-	s.mux.HandleFunc("GET /v1/responses/{id}", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, notFound("response_id", "Response with id '%.128s' not found.", r.PathValue("id")))
-	})
+	for _, route := range []string{"GET /v1/responses/{id}", "DELETE /v1/responses/{id}", "POST /v1/responses/{id}/cancel"} {
+		s.mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+			writeError(w, notFound("response_id", "Response with id '%.128s' not found: this engine stores no answers.", r.PathValue("id")))
+		})
+	}
 	s.mux.HandleFunc("POST /v1/messages", route(s, s.newMessages, refuseMessages))
 	s.mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
 	s.absent()
@@ -143,7 +151,7 @@ func (s *Server) generating(h http.HandlerFunc) http.HandlerFunc {
 }
 
 // ServeHTTP implements http.Handler. A panic in a handler ends its request and
-// nothing else.
+// nothing else; one that says BUG ends the process.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w, began: time.Now()}
 	defer s.http.observe(rec, r)
@@ -153,8 +161,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p == nil {
 			return
 		}
-		if text := fmt.Sprint(p); strings.HasPrefix(text, "BUG:") || p == http.ErrAbortHandler {
+		if p == http.ErrAbortHandler {
 			panic(p)
+		}
+		if text := fmt.Sprint(p); strings.HasPrefix(text, "BUG:") {
+			s.cfg.Log.Error("a broken invariant ends the worker", "panic", text, "stack", string(debug.Stack()))
+			go panic(text) // here net/http would go on as if nothing had been
+			select {}
 		}
 		s.cfg.Log.Error("a request failed", "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		if rec.code == 0 {
