@@ -42,7 +42,7 @@ test-docker: ## images, compose files, dashboards and alert rules, on a real Doc
 
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
 	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl
-	$(GO) test -tags pocl -timeout 20m -json -run 'XPU$$' ./worker/launch | $(GO) run ./test/tool/summary 'pocl, end to end'
+	$(GO) test -tags pocl -timeout 20m -json -run 'XPU$$' ./worker/launch ./worker/model | $(GO) run ./test/tool/summary 'pocl, end to end'
 
 kernels: ## every XPU kernel compiled ahead of time for Intel's GPUs (ocloc); SPIR-V that the next build embeds
 	$(GO) run ./kernels/xpu/ahead

@@ -33,6 +33,7 @@ type doctor struct {
 	*console
 	*client
 	cfg      *configs.Config // nil without -c
+	root     string
 	sysfs    string
 	proc     string
 	findings []finding
@@ -52,7 +53,7 @@ the logs, into a file for a bug report; secrets are taken out.`,
 		GroupID: groupLook,
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor{console: c, sysfs: "/sys", proc: "/proc"}
+			d := &doctor{console: c, root: "/", sysfs: "/sys", proc: "/proc"}
 			if f.file != "" {
 				cfg, err := configs.Load(f.file, c.env)
 				d.configuration(f.file, cfg, err)
@@ -195,7 +196,7 @@ func uid(path string) int {
 // devices lists the GPUs, whose addresses a configuration may name.
 func (d *doctor) devices() {
 	gpus := device.GPUs(d.sysfs)
-	usable := 0
+	usable, intel := 0, 0
 	for _, g := range gpus {
 		text := fmt.Sprintf("%s %s, driver %s, node %d, %s", g.PCI, device.Product(d.sysfs, g), orNone(g.Driver), g.Node, configs.Size(g.MemoryBytes))
 		text += vitals(device.NewMeter(d.sysfs, d.proc, g).Read(time.Now()))
@@ -208,9 +209,43 @@ func (d *doctor) devices() {
 			usable++
 			d.note("ok", "gpu", "", "%s", text)
 		}
+		if g.Vendor == "intel" && g.Usable() {
+			intel++
+			d.shared(g)
+		}
+	}
+	if intel > 0 {
+		d.opencl(d.root)
 	}
 	if usable == 0 {
 		d.note("note", "gpu", "", "no GPU that a worker can run on; the demonstration model runs on the CPU")
+	}
+}
+
+// shared says whether several processes compute on one GPU.
+func (d *doctor) shared(g device.GPU) {
+	holders, _ := device.Holders(d.proc, g.PCI)
+	var pids []string
+	for _, h := range holders {
+		if h.Bytes > 0 {
+			pids = append(pids, strconv.Itoa(h.PID))
+		}
+	}
+	if len(pids) > 1 {
+		d.note("warn", "gpu", "give each worker a GPU of its own (gpus = [\"…\"]), or stop one of them", "%s: the processes %s hold memory of it", g.PCI, strings.Join(pids, ", "))
+	}
+}
+
+// opencl says whether the worker's own engine finds the GPUs.
+func (d *doctor) opencl(root string) {
+	library, drivers := device.OpenCL(root)
+	switch {
+	case !library:
+		d.note("warn", "opencl", "install ocl-icd-libopencl1 (Debian, Ubuntu); vLLM's containers bring their own", "the OpenCL library is not installed: our own engine cannot use the GPU")
+	case !device.IntelDriver(drivers):
+		d.note("warn", "opencl", "install intel-opencl-icd (Debian, Ubuntu); vLLM's containers bring their own", "no OpenCL driver of Intel's is installed (there are %s): our own engine cannot use the GPU", orNone(strings.Join(drivers, ", ")))
+	default:
+		d.note("ok", "opencl", "", "library and driver are there (%s)", strings.Join(drivers, ", "))
 	}
 }
 
