@@ -44,7 +44,7 @@ func (d *decoder) checkDriver(path string, p *Pool) {
 	plugin := strings.HasPrefix(p.Driver, "plugin:")
 	if !containers && !plugin {
 		for _, name := range containerNames {
-			if d.written(sub(path, name)) {
+			if d.written(sub(path, name)) && (name != "ulimits" || p.Driver != "process") {
 				d.failf(sub(path, name), "%s is for the docker and swarm drivers; this pool's driver is %s%s", name, p.Driver, environmentHint(name, p.Driver))
 			}
 		}
@@ -70,10 +70,18 @@ func (d *decoder) checkDriver(path string, p *Pool) {
 			d.failf(path, `pool %q has no worker; write worker "a" { url = "http://…" }`, p.Name)
 		}
 	}
+	for name := range p.Container.Ulimits {
+		if p.Driver == "process" && !slices.Contains(limitNames, name) {
+			d.failf(sub(path, "ulimits"), "ulimits: there is no limit %q of a process; there are %s", name, strings.Join(limitNames, ", "))
+		}
+	}
 	if p.Driver == "process" && p.GPUsPerWorker > 1 {
 		d.failf(sub(path, "gpus_per_worker"), "gpus_per_worker is %d; our own engine takes one", p.GPUsPerWorker)
 	}
 }
+
+// limitNames are the limits that a process of ours can be given.
+var limitNames = []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 
 func environmentHint(name, driver string) string {
 	if name == "environment" && driver == "process" {
@@ -135,9 +143,9 @@ func (d *decoder) checkRotation(path string, p *Pool) {
 			return
 		}
 	}
-	windows := make([]window, 0, len(r.Blackout))
+	windows := make([]Window, 0, len(r.Blackout))
 	for _, text := range r.Blackout {
-		w, err := parseWindow(text)
+		w, err := ParseWindow(text)
 		if err != nil {
 			d.failf(sub(path, "blackout"), "blackout: %v", err)
 			return
@@ -151,9 +159,9 @@ func (d *decoder) checkRotation(path string, p *Pool) {
 
 // checkSchedule looks a year ahead, from a fixed day, so that the same file
 // is always right or always wrong.
-func (d *decoder) checkSchedule(path string, r Rotation, zone *time.Location, windows []window) {
+func (d *decoder) checkSchedule(path string, r Rotation, zone *time.Location, windows []Window) {
 	at := sub(path, "schedule")
-	schedule, err := parseSchedule(r.Schedule)
+	schedule, err := ParseSchedule(r.Schedule)
 	if err != nil {
 		d.failf(at, "schedule: %v", err)
 		return
@@ -166,7 +174,7 @@ func (d *decoder) checkSchedule(path string, r Rotation, zone *time.Location, wi
 	}
 	if len(windows) > 0 {
 		inside := func(t time.Time) bool {
-			return slices.ContainsFunc(windows, func(w window) bool { return w.contains(t) })
+			return slices.ContainsFunc(windows, func(w Window) bool { return w.Contains(t) })
 		}
 		t := first
 		for range 400 {
@@ -187,11 +195,11 @@ func (d *decoder) checkSchedule(path string, r Rotation, zone *time.Location, wi
 	}
 }
 
-// parseSchedule reads a five-field cron expression, or @hourly, @daily,
+// ParseSchedule reads a five-field cron expression, or @hourly, @daily,
 // @weekly, @monthly, @yearly. Its Next is asked with a time in the zone of
 // the rotation; time zones inside the expression are refused, so that there
 // is one place for them.
-func parseSchedule(expr string) (cron.Schedule, error) {
+func ParseSchedule(expr string) (cron.Schedule, error) {
 	bad := fmt.Errorf(`%q is not a five-field cron expression such as "0 3 * * *" (minute hour day month weekday)`, expr)
 	if strings.Contains(expr, "TZ=") {
 		return nil, fmt.Errorf("%q holds a time zone; it stands in timezone", expr)

@@ -195,7 +195,7 @@ type Scrape struct {
 	Names    map[string]string `json:"names"` // metric names, where they differ
 }
 
-// Container has compose's names and meanings.
+// Container has compose's names and meanings. Ulimits hold for processes as well.
 type Container struct {
 	Image       string            `json:"image"`
 	PullPolicy  string            `json:"pull_policy"` // "missing", "always" or "never"

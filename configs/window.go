@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// window is a time of the week in which no turn begins: "Mon-Fri 08:00-20:00",
+// Window is a time of the week in which no turn begins: "Mon-Fri 08:00-20:00",
 // "Sat,Sun 00:00-24:00", or "22:00-06:00" for every day. One that ends before
 // it begins goes past midnight, into the day after.
-type window struct {
+type Window struct {
 	days       [7]bool // by time.Weekday: the days on which it begins
 	start, end int     // minutes of the day; end may be 1440
 }
 
 var dayNames = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// parseWindow reads a window.
-func parseWindow(s string) (window, error) {
+// ParseWindow reads a Window.
+func ParseWindow(s string) (Window, error) {
 	bad := fmt.Errorf(`%q is not a time of the week; write one such as "Mon-Fri 08:00-20:00" or "22:00-06:00"`, s)
-	var w window
+	var w Window
 	fields := strings.Fields(s)
 	switch len(fields) {
 	case 1:
@@ -33,7 +33,7 @@ func parseWindow(s string) (window, error) {
 			}
 			from, to := slices.Index(dayNames, first), slices.Index(dayNames, last)
 			if from < 0 || to < 0 {
-				return window{}, bad
+				return Window{}, bad
 			}
 			for day := from; ; day = (day + 1) % 7 {
 				w.days[day] = true
@@ -43,14 +43,14 @@ func parseWindow(s string) (window, error) {
 			}
 		}
 	default:
-		return window{}, bad
+		return Window{}, bad
 	}
 	start, end, ok := strings.Cut(fields[len(fields)-1], "-")
 	var okStart, okEnd bool
 	w.start, okStart = minuteOfDay(start)
 	w.end, okEnd = minuteOfDay(end)
 	if !ok || !okStart || !okEnd || w.start == w.end || w.start == 24*60 {
-		return window{}, bad
+		return Window{}, bad
 	}
 	return w, nil
 }
@@ -64,8 +64,8 @@ func minuteOfDay(s string) (int, bool) {
 	return t.Hour()*60 + t.Minute(), err == nil && len(s) == 5
 }
 
-// contains says whether t, read in its own location, lies in the window.
-func (w window) contains(t time.Time) bool {
+// Contains says whether t, read in its own location, lies in the window.
+func (w Window) Contains(t time.Time) bool {
 	day, minute := t.Weekday(), t.Hour()*60+t.Minute()
 	if w.start < w.end {
 		return w.days[day] && w.start <= minute && minute < w.end

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,7 +34,9 @@ type Child struct {
 	GID   int
 	// Confined children can gain no rights by executing anything.
 	Confined bool
-	Note     json.RawMessage // kept in the record, for the successor
+	// Limits are what it may use, by the name that ulimit knows them by; -1: all.
+	Limits map[string]int64
+	Note   json.RawMessage // kept in the record, for the successor
 }
 
 // Record is what a successor reads of a child.
@@ -141,6 +145,9 @@ func (n *Nursery) Start(c Child) (pid int, err error) {
 	}
 	if c.UID > 0 {
 		argv = append(argv, "--uid", strconv.Itoa(c.UID), "--gid", strconv.Itoa(c.GID))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Limits)) {
+		argv = append(argv, "--limit", name+"="+strconv.FormatInt(c.Limits[name], 10))
 	}
 	if c.Confined {
 		argv = append(argv, "--no-new-privs")

@@ -78,6 +78,7 @@ func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 	_, err = d.nursery.Start(Child{
 		ID: prefix + spec.ID(), Argv: append([]string{d.binary}, Arguments(spec, port)...), Env: env,
 		CPUs: spec.Place.CPUs, Mems: device.FormatList(spec.Place.NUMA), Note: note,
+		Limits: spec.Container.Ulimits,
 	})
 	return err
 }

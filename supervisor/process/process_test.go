@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -46,6 +47,10 @@ func child(kind string) {
 		}
 	case "fails":
 		os.Exit(7)
+	case "limits":
+		text, _ := os.ReadFile("/proc/self/limits")
+		fmt.Print(string(text))
+		os.Exit(0)
 	case "affinity":
 		status, _ := os.ReadFile("/proc/self/status")
 		for line := range strings.Lines(string(status)) {
@@ -214,6 +219,24 @@ func TestPlaceAndRights(t *testing.T) {
 	}
 	if c.UID > 0 && (!strings.Contains(text, "Uid:\t60777\t60777\t60777\t60777") || !strings.Contains(text, "Groups:\t \n")) {
 		t.Errorf("got %q", text)
+	}
+}
+
+// The limits of a pool hold in its workers; what is asked for beyond what may be
+// had is said in the log.
+func TestLimits(t *testing.T) {
+	n := nursery(t)
+	start(t, n, Child{ID: "pool/a", Limits: map[string]int64{"nofile": 512, "core": 0, "stack": -1}}, "limits")
+	until(t, "it has told", func() bool { return n.Ended("pool/a") == "exit status 0" })
+	for _, want := range []string{"Max open files +512 +512", "Max core file size +0 +0"} {
+		if text := log(t, n, "pool/a"); !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("got %s; want %q", text, want)
+		}
+	}
+	for _, bad := range []string{"files=3", "nofile", "nofile=x", "nofile=-2"} {
+		if _, err := parseLimit(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
 	}
 }
 

@@ -27,6 +27,12 @@ func Shim(args, env []string) error {
 	gid := flags.Int("gid", -1, "")
 	nofile := flags.Uint64("nofile", 0, "")
 	confined := flags.Bool("no-new-privs", false, "")
+	var limits []limit
+	flags.Func("limit", "", func(text string) error {
+		l, err := parseLimit(text)
+		limits = append(limits, l)
+		return err
+	})
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -41,6 +47,9 @@ func Shim(args, env []string) error {
 		return err
 	}
 	raiseFiles(*nofile)
+	for _, l := range limits {
+		l.set()
+	}
 	program, err := os.Open(argv[0])
 	if err != nil {
 		return err

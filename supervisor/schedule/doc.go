@@ -1,5 +1,6 @@
 // Package schedule says when a pool's rotation is due. It takes the meaning of
-// the five cron fields from robfig/cron and keeps loop, clock, time zone and
+// the five cron fields and of blackout windows from
+// the configuration's own parser and keeps loop, clock, time zone and
 // missed runs for itself, so that all of it is a function of times passed in.
 //
 // A run is named by the clock on the wall of its time zone. In the hour that a

@@ -1,14 +1,14 @@
 package schedule
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"roundhouse/configs"
 )
 
 // Late is how much after its time a run may begin without being a missed one.
@@ -33,7 +33,7 @@ type Plan struct {
 	spec     Spec
 	fields   cron.Schedule // nil: by hand only
 	zone     *time.Location
-	blackout []window
+	blackout []configs.Window
 	// answer is named's last one: all times from from on, up to run, have it.
 	answer atomic.Pointer[answer]
 }
@@ -51,38 +51,24 @@ func Parse(spec Spec) (*Plan, error) {
 		p.zone = zone
 	}
 	for _, text := range spec.Blackout {
-		w, err := parseWindow(text)
+		w, err := configs.ParseWindow(text)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("blackout: %w", err)
 		}
 		p.blackout = append(p.blackout, w)
 	}
 	if spec.Cron == "" {
 		return p, nil
 	}
-	fields, err := parseCron(spec.Cron)
+	fields, err := configs.ParseSchedule(spec.Cron)
 	if err != nil {
-		return nil, fmt.Errorf("schedule %q: %w", spec.Cron, err)
+		return nil, fmt.Errorf("schedule: %w", err)
+	}
+	if fields.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return nil, fmt.Errorf("schedule %q: no day of the next five years fits", spec.Cron)
 	}
 	p.fields = fields
 	return p, nil
-}
-
-func parseCron(text string) (cron.Schedule, error) {
-	if strings.Contains(text, "TZ=") {
-		return nil, errors.New("the time zone has its own setting, timezone")
-	}
-	if strings.HasPrefix(text, "@every") {
-		return nil, errors.New("@every counts from the start of the program; write five cron fields, e.g. \"0 3 * * *\"")
-	}
-	fields, err := cron.ParseStandard(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w; write five cron fields: minute hour day month weekday", err)
-	}
-	if fields.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, errors.New("no day of the next five years fits")
-	}
-	return fields, nil
 }
 
 // Next returns the first run after t, with its jitter, or the zero time.
@@ -197,3 +183,16 @@ func (p *Plan) Due(last, now time.Time) Verdict {
 
 // Zone is where the plan's clock hangs.
 func (p *Plan) Zone() *time.Location { return p.zone }
+
+// Blocked says whether no run and no turn may begin at t.
+func (p *Plan) Blocked(t time.Time) bool {
+	if p == nil {
+		return false
+	}
+	for _, w := range p.blackout {
+		if w.Contains(t.In(p.zone)) {
+			return true
+		}
+	}
+	return false
+}

@@ -50,9 +50,9 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	f(Spec{Cron: "0 0 31 2 *"}, "no day")
-	f(Spec{Cron: "*/0 * * * *"}, "five cron fields")
-	f(Spec{Cron: "60 * * * *"}, "five cron fields")
-	f(Spec{Cron: "0 0 3 * * * *"}, "five cron fields")
+	f(Spec{Cron: "*/0 * * * *"}, "five-field cron")
+	f(Spec{Cron: "60 * * * *"}, "five-field cron")
+	f(Spec{Cron: "0 0 3 * * * *"}, "five-field cron")
 	f(Spec{Cron: "@every 1ns"}, "@every")
 	f(Spec{Cron: "CRON_TZ=UTC 0 3 * * *"}, "timezone")
 	f(Spec{Cron: "0 3 * * *", Timezone: "Nope"}, "IANA")
