@@ -19,7 +19,8 @@ const split = 256
 // step's own rows are put into some that live for the step.
 func (pl *plan) attention(op *kernels.Attention) {
 	x := pl.x
-	a := &attention{Attention: op, x: x, span: split, queue: &queue{}}
+	group := op.Heads / op.KVHeads
+	a := &attention{Attention: op, x: x, group: group, rows: max(1, min(blockRows, blockQueries/group)), queue: &queue{}}
 	x.queues = append(x.queues, a.queue)
 	if op.Sinks != nil {
 		a.sinks = op.Sinks.(*weight).vector
@@ -31,15 +32,40 @@ func (pl *plan) attention(op *kernels.Attention) {
 	}
 	pl.rowwise(kernels.Tokens, operand(op.K, op.V), []int{pages}, a.keep)
 	pl.stage(stage{reads: append(operand(op.Q), pages), writes: operand(op.Out), run: func(thread int) {
-		// One item is one KV head of one row: all query heads that read it.
-		n := x.counts[kernels.Tokens] * op.KVHeads
+		// One item is one KV head of a few rows: all query heads that read it.
+		n := len(x.blocks) * op.KVHeads
 		a.queue.take(n, max(1, min(16, n/(4*x.active))), func(first, last int) {
 			s := &x.scratch[thread]
 			for i := first; i < last; i++ {
-				a.attend(s, i/op.KVHeads, i%op.KVHeads)
+				block, head := x.blocks[i/op.KVHeads], i%op.KVHeads
+				for row := block.first; row < block.last; row += a.rows {
+					a.attend(s, block.seq, row, min(row+a.rows, block.last), head)
+				}
 			}
 		})
 	}})
+}
+
+// Rows of one sequence are attended together, so that keys and values are read
+// once for several. What a row gets does not depend on its neighbours.
+const (
+	blockRows    = 8  // rows of a block, at most
+	blockQueries = 16 // query heads that are worked on at once, where a group has fewer
+)
+
+// rowBlock is some rows of one sequence.
+type rowBlock struct{ seq, first, last int }
+
+// cutRows cuts the rows of a step into blocks.
+func (x *executable) cutRows() {
+	x.blocks = x.blocks[:0]
+	for i := range x.step.Seqs {
+		q := &x.step.Seqs[i]
+		end := int(q.First + q.Count)
+		for row := int(q.First); row < end; row += blockRows {
+			x.blocks = append(x.blocks, rowBlock{i, row, min(row+blockRows, end)})
+		}
+	}
 }
 
 // attention is one Attention as the stages see it.
@@ -47,7 +73,8 @@ type attention struct {
 	*kernels.Attention
 	x     *executable
 	cache *kv
-	span  int
+	group int // query heads that read one KV head
+	rows  int // that are worked on at once
 	sinks []float32
 	queue *queue
 }
@@ -113,74 +140,113 @@ func (a *attention) keep(first, last int) {
 		slot := token % c.spec.BlockTokens
 		for h := range a.KVHeads {
 			page := a.page(seq, token, h)
-			key := a.x.row(a.K, row)[a.KFirst+h*a.KeyDim:][:a.KeyDim]
-			for d, v := range key {
-				c.put(page[(d*c.stride+slot)*c.elem:], v)
-			}
-			if a.V == kernels.None {
-				continue
-			}
-			value := a.x.row(a.V, row)[a.VFirst+h*a.ValueDim:][:a.ValueDim]
-			for d, v := range value {
-				c.put(page[c.keyBytes+(slot*a.ValueDim+d)*c.elem:], v)
+			c.putKeys(page, slot, a.x.row(a.K, row)[a.KFirst+h*a.KeyDim:][:a.KeyDim])
+			if a.V != kernels.None {
+				c.putValues(page, slot, a.x.row(a.V, row)[a.VFirst+h*a.ValueDim:][:a.ValueDim])
 			}
 		}
 	}
 }
 
-// put stores one number in the type of the pages.
-func (c *kv) put(b []byte, v float32) {
+// putKeys stores a token's key in the type of the pages: one number in each row
+// of tokens.
+func (c *kv) putKeys(page []byte, slot int, key []float32) {
+	step := c.stride * c.elem
+	page = page[slot*c.elem:]
 	switch c.spec.Type {
 	case kernels.BF16:
-		binary.LittleEndian.PutUint16(b, num.BF16(v))
+		for d, v := range key {
+			binary.LittleEndian.PutUint16(page[d*step:], num.BF16(v))
+		}
 	case kernels.F8E4M3:
-		b[0] = num.E4M3(v)
+		for d, v := range key {
+			page[d*step] = num.E4M3(v)
+		}
 	default:
-		binary.LittleEndian.PutUint32(b, math.Float32bits(v))
+		for d, v := range key {
+			binary.LittleEndian.PutUint32(page[d*step:], math.Float32bits(v))
+		}
 	}
 }
 
-// attend computes the query heads of one row that read KV head head.
-func (a *attention) attend(s *scratch, row, head int) {
-	seq := a.x.seqOf(row)
+// putValues stores a token's value.
+func (c *kv) putValues(page []byte, slot int, value []float32) {
+	page = page[c.keyBytes+slot*len(value)*c.elem:][:len(value)*c.elem]
+	switch c.spec.Type {
+	case kernels.BF16:
+		for d, v := range value {
+			binary.LittleEndian.PutUint16(page[2*d:], num.BF16(v))
+		}
+	case kernels.F8E4M3:
+		for d, v := range value {
+			page[d] = num.E4M3(v)
+		}
+	default:
+		for d, v := range value {
+			binary.LittleEndian.PutUint32(page[4*d:], math.Float32bits(v))
+		}
+	}
+}
+
+// reach is the tokens that a row sees: from first up to end.
+func (a *attention) reach(seq, row int) (first, end int) {
 	self := a.place(seq, row)
-	first, last := 0, self
+	end = self + 1
 	if a.Bidirectional {
-		last = int(a.x.step.Seqs[seq].Count) - 1
+		end = int(a.x.step.Seqs[seq].Count)
 	}
 	if a.Window > 0 {
 		first = max(0, self-a.Window+1)
 		if a.Bidirectional {
-			last = min(last, self+a.Window-1)
+			end = min(end, self+a.Window)
 		}
 	}
-	group := a.Heads / a.KVHeads
-	query := a.x.row(a.Q, row)[a.QFirst+head*group*a.KeyDim:][:group*a.KeyDim]
-	out := a.x.row(a.Out, row)[head*group*a.ValueDim:][:group*a.ValueDim]
-	clear(out)
-	for g := range group {
-		s.most[g], s.total[g] = float32(math.Inf(-1)), 0
+	return first, end
+}
+
+// attend computes rows from to to of a sequence, the query heads that read KV
+// head head. Query i is head i%group of row from+i/group.
+func (a *attention) attend(s *scratch, seq, from, to, head int) {
+	group, n := a.group, to-from
+	queries := s.queries[:0]
+	low, high := math.MaxInt, 0
+	for i := range n {
+		queries = append(queries, a.x.row(a.Q, from+i)[a.QFirst+head*group*a.KeyDim:][:group*a.KeyDim]...)
+		clear(a.outOf(from+i, head))
+		s.first[i], s.end[i] = a.reach(seq, from+i)
+		low, high = min(low, s.first[i]), max(high, s.end[i])
 	}
-	for at := first; at <= last; {
-		end := min((at/split+1)*split, last+1)
-		a.score(s, query, seq, head, at, end)
-		for g := range group {
-			m, sum := a.splitOf(s, g, seq, head, at, end)
-			s.most[g], s.total[g] = merge(out[g*a.ValueDim:][:a.ValueDim], s.part, s.most[g], s.total[g], m, sum)
+	for q := range n * group {
+		s.most[q], s.total[q] = float32(math.Inf(-1)), 0
+	}
+	for at := low; at < high; {
+		end := min((at/split+1)*split, high)
+		a.score(s, queries, seq, head, at, end)
+		a.splitOf(s, n, seq, head, at, end)
+		for q := range n * group {
+			if i := q / group; max(s.first[i], at) < min(s.end[i], end) {
+				y := a.outOf(from+i, head)[q%group*a.ValueDim:][:a.ValueDim]
+				s.most[q], s.total[q] = merge(y, s.part[q*a.ValueDim:], s.most[q], s.total[q], s.peak[q], s.sums[q])
+			}
 		}
 		at = end
 	}
-	for g := range group {
-		y := out[g*a.ValueDim:][:a.ValueDim]
-		total := s.total[g]
+	for q := range n * group {
+		y := a.outOf(from+q/group, head)[q%group*a.ValueDim:][:a.ValueDim]
+		total := s.total[q]
 		if a.sinks != nil {
 			clear(s.part[:a.ValueDim])
-			_, total = merge(y, s.part, s.most[g], total, a.sinks[head*group+g], 1)
+			_, total = merge(y, s.part, s.most[q], total, a.sinks[head*group+q%group], 1)
 		}
 		for d := range y {
 			y[d] /= total
 		}
 	}
+}
+
+// outOf is where a row's results of one KV head go.
+func (a *attention) outOf(row, head int) []float32 {
+	return a.x.row(a.Out, row)[head*a.group*a.ValueDim:][:a.group*a.ValueDim]
 }
 
 // merge adds a split (its greatest score m, its sum of exponents, its weighted
@@ -197,23 +263,47 @@ func merge(y, part []float32, most, total, m, sum float32) (float32, float32) {
 	return top, float32(total*before) + float32(sum*now)
 }
 
-// splitOf turns the scores of query head g over tokens first to end of one
-// split into chances; the weighted values go to s.part.
-func (a *attention) splitOf(s *scratch, g, seq, head, first, end int) (most, sum float32) {
-	l, scores := a.x.level, s.scores[g*split:][:end-first]
-	if a.SoftCap > 0 {
-		for t, v := range scores {
-			scores[t] = a.SoftCap * tanh(float32(v*a.Scale)/a.SoftCap)
+// splitOf turns the scores of n rows over tokens at to end of one split into
+// chances, each over the tokens that it sees; greatest scores, sums and weighted
+// values go to s.peak, s.sum and s.part.
+func (a *attention) splitOf(s *scratch, n, seq, head, at, end int) {
+	l := a.x.level
+	low, high := at, end // of the tokens that all rows see
+	for i := range n {
+		first, last := max(s.first[i], at), min(s.end[i], end)
+		if first >= last {
+			low, high = end, at
+			continue
 		}
-		most = l.greatest(scores)
-		sum = l.exponents(scores, scores, 1, most)
-	} else {
-		// The scale is positive, so the greatest stays the greatest.
-		most = l.greatest(scores) * a.Scale
-		sum = l.exponents(scores, scores, a.Scale, most)
+		low, high = max(low, first), min(high, last)
+		for q := i * a.group; q < (i+1)*a.group; q++ {
+			scores := s.scores[q*split+first-at:][:last-first]
+			scale := a.Scale
+			if a.SoftCap > 0 {
+				for t, v := range scores {
+					scores[t] = a.SoftCap * tanh(float32(v*a.Scale)/a.SoftCap)
+				}
+				scale = 1
+			}
+			// The scale is positive, so the greatest stays the greatest.
+			s.peak[q] = l.greatest(scores) * scale
+			s.sums[q] = l.exponents(scores, scores, scale, s.peak[q])
+		}
 	}
-	a.weigh(s, scores, seq, head, first, end)
-	return most, sum
+	clear(s.part[:n*a.group*a.ValueDim])
+	if low >= high {
+		low, high = end, end
+	}
+	each := func(from func(first, last int) (int, int)) {
+		for i := range n {
+			if first, last := from(max(s.first[i], at), min(s.end[i], end)); first < last {
+				a.weigh(s, i*a.group, (i+1)*a.group, seq, head, at, first, last)
+			}
+		}
+	}
+	each(func(first, last int) (int, int) { return first, min(last, low) })
+	a.weigh(s, 0, n*a.group, seq, head, at, low, high)
+	each(func(first, last int) (int, int) { return max(first, high), last })
 }
 
 // score fills s.scores with q·k of tokens first to end, 16 of a page at a time,
@@ -242,34 +332,40 @@ func (a *attention) score(s *scratch, q []float32, seq, head, first, end int) {
 	}
 }
 
-// weigh fills s.part with the sum of p[t]·v over tokens first to end.
-func (a *attention) weigh(s *scratch, p []float32, seq, head, first, end int) {
+// weigh adds p·v over tokens first to end to the parts of queries from to to;
+// the chances of token at stand first in s.scores.
+func (a *attention) weigh(s *scratch, from, to, seq, head, at, first, end int) {
 	c, l := a.cache, a.x.level
-	part := s.part[:a.ValueDim]
-	clear(part)
 	for t := first; t < end; {
 		page := a.page(seq, t, head)
 		slot := t % c.spec.BlockTokens
 		n := min(end-t, c.spec.BlockTokens-slot)
-		chances := p[t-first:][:n]
-		switch {
-		case a.V == kernels.None:
-			a.weighKeys(part, chances, page, slot)
-		case c.spec.Type == kernels.BF16:
-			l.weighBF16(part, chances, unsafe.Pointer(&page[c.keyBytes+slot*a.ValueDim*2]), a.ValueDim)
-		case c.spec.Type == kernels.F8E4M3:
-			for i := range n {
-				s.widen(page[c.keyBytes+(slot+i)*a.ValueDim:], 1, a.ValueDim, a.ValueDim)
-				l.weighF32(part, chances[i:i+1], unsafe.Pointer(&s.wide[0]), a.ValueDim)
+		values := page
+		if a.V != kernels.None {
+			values = page[c.keyBytes+slot*a.ValueDim*c.elem:]
+			if c.spec.Type == kernels.F8E4M3 {
+				s.widen(values, n, a.ValueDim, a.ValueDim)
 			}
-		default:
-			l.weighF32(part, chances, unsafe.Pointer(&page[c.keyBytes+slot*a.ValueDim*4]), a.ValueDim)
+		}
+		for q := from; q < to; q++ {
+			part, chances := s.part[q*a.ValueDim:][:a.ValueDim], s.scores[q*split+t-at:][:n]
+			switch {
+			case a.V == kernels.None:
+				a.weighKeys(part, chances, page, slot)
+			case c.spec.Type == kernels.BF16:
+				l.weighBF16(part, chances, unsafe.Pointer(&values[0]), a.ValueDim)
+			case c.spec.Type == kernels.F8E4M3:
+				l.weighF32(part, chances, unsafe.Pointer(&s.wide[0]), a.ValueDim)
+			default:
+				l.weighF32(part, chances, unsafe.Pointer(&values[0]), a.ValueDim)
+			}
 		}
 		t += n
 	}
 }
 
-// weighKeys is weigh where the values are the first columns of the keys.
+// weighKeys is weigh for one query where the values are the first columns of the
+// keys.
 func (a *attention) weighKeys(part, p []float32, page []byte, slot int) {
 	c := a.cache
 	for d := range part {

@@ -29,6 +29,7 @@ type executable struct {
 	step    *kernels.Step
 	out     *kernels.Result
 	counts  [3]int // rows of each kind in this step
+	blocks  []rowBlock
 	job     func(thread int)
 	scratch []scratch
 	queues  []*queue // of stages whose work is shared out as it is done
@@ -76,6 +77,7 @@ func (x *executable) setAside(pl *plan) error {
 	for _, f := range x.placed {
 		f()
 	}
+	x.blocks = make([]rowBlock, 0, x.limits.Seqs+x.limits.Tokens/blockRows+1)
 	x.job = x.work
 	return nil
 }
@@ -101,6 +103,7 @@ func (x *executable) Run(step *kernels.Step, out *kernels.Result) error {
 	}
 	x.step, x.out = step, out
 	x.counts = [3]int{kernels.Tokens: len(step.Tokens), kernels.Sampled: len(step.Rows), kernels.Seqs: len(step.Seqs)}
+	x.cutRows()
 	for _, q := range x.queues {
 		q.next.Store(0)
 	}

@@ -9,15 +9,23 @@ import (
 
 // scratch is what one thread needs for itself.
 type scratch struct {
-	tile   tile
-	tail   [16 * 64]float32    // results of a tile that has fewer than 16 outputs
-	block  [4 * 4 * 16]float32 // results of a group of columns
-	scores []float32           // (query heads of a group, split)
-	lanes  []float32           // (query heads of a group, 16)
-	most   []float32           // greatest score so far, by query head of a group
-	total  []float32           // sum of exponents so far
-	part   []float32           // a split's weighted values
-	wide   []float32           // fp8 pages as float32
+	tile  tile
+	tail  [16 * 64]float32    // results of a tile that has fewer than 16 outputs
+	block [4 * 4 * 16]float32 // results of a group of columns
+
+	// Of the queries that are worked on at once.
+	queries []float32      // (queries, key)
+	scores  []float32      // (queries, split)
+	lanes   []float32      // (queries, 16)
+	first   [blockRows]int // the first token that a row sees
+	end     [blockRows]int // and the one after the last
+	most    []float32      // greatest score so far
+	total   []float32      // sum of exponents so far
+	peak    []float32      // greatest score of a split
+	sums    []float32      // and its sum of exponents
+	part    []float32      // (queries, value) of a split: weighted values
+
+	wide   []float32 // fp8 pages as float32
 	picks  []kernels.Candidate
 	before []float32 // logits that a sampling has edited
 	counts []int32   // candidates by step of logit
@@ -28,20 +36,25 @@ type scratch struct {
 
 // setAside makes room for the widest operation of the program.
 func (s *scratch) setAside(x *executable) error {
-	value, key, vocab, group := 0, 0, 0, 1
+	value, key, page, vocab, group := 0, 0, 0, 0, blockQueries
 	for _, op := range x.p.Ops {
 		switch op := op.(type) {
 		case *kernels.Attention:
 			value, key = max(value, op.ValueDim), max(key, op.KeyDim)
 			group = max(group, op.Heads/op.KVHeads)
+			if op.KV != nil {
+				page = max(page, op.KV.Spec().BlockTokens*op.ValueDim)
+			}
 		case *kernels.Sample:
 			vocab = max(vocab, x.p.Width(op.Logits))
 		}
 	}
+	s.queries = make([]float32, 0, group*key)
 	s.scores, s.lanes = make([]float32, group*split), make([]float32, group*16)
 	s.most, s.total = make([]float32, group), make([]float32, group)
-	s.part = make([]float32, value)
-	s.wide = make([]float32, max(16*key, value))
+	s.peak, s.sums = make([]float32, group), make([]float32, group)
+	s.part = make([]float32, group*value)
+	s.wide = make([]float32, max(16*key, page))
 	s.picks = make([]kernels.Candidate, 0, vocab)
 	s.alignPart()
 	return nil
