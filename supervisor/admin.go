@@ -25,13 +25,14 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("GET /api/config", s.answer(func(*http.Request) (any, error) { return s.plan.config.Redacted(), nil }))
 	mux.HandleFunc("GET /api/events", s.serveEvents)
 	mux.HandleFunc("GET /api/workers/{pool}/{name}/logs", s.serveLogs)
+	mux.HandleFunc("GET /api/door/logs", s.serveDoorLogs)
 	mux.HandleFunc("GET /api/queue", s.relay)
 	mux.HandleFunc("GET /api/requests", s.relay)
 	mux.HandleFunc("DELETE /api/requests/{id}", s.relay)
 	mux.HandleFunc("GET /api/decisions/{id}", s.relay)
 	mux.HandleFunc("GET /api/plugins", s.servePlugins)
 	mux.HandleFunc("GET /metrics", s.serveMetrics)
-	mux.HandleFunc("POST /api/reload", s.answer(s.reload))
+	mux.HandleFunc("POST /api/reload", s.reload)
 	mux.HandleFunc("POST /api/workers/{pool}/{name}/{verb}", s.answer(s.commandWorker))
 	mux.HandleFunc("POST /api/pools/{pool}/{verb}", s.answer(s.commandPool))
 	mux.HandleFunc("POST /api/upgrade", s.upgrade)
@@ -41,6 +42,18 @@ func (s *Supervisor) handler() http.Handler {
 
 // fail answers with an error in words.
 func fail(w http.ResponseWriter, status int, message string) { control.Fail(w, status, message) }
+
+// failWith answers with an error and the status that goes with it.
+func failWith(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	switch {
+	case errors.Is(err, core.ErrUnknown):
+		status = http.StatusNotFound
+	case errors.Is(err, core.ErrState):
+		status = http.StatusConflict
+	}
+	fail(w, status, err.Error())
+}
 
 // answer has the loop make an answer, and sends it as JSON.
 func (s *Supervisor) answer(f func(*http.Request) (any, error)) http.HandlerFunc {
@@ -57,12 +70,8 @@ func (s *Supervisor) answer(f func(*http.Request) (any, error)) http.HandlerFunc
 			return
 		}
 		switch {
-		case errors.Is(err, core.ErrUnknown):
-			fail(w, http.StatusNotFound, err.Error())
-		case errors.Is(err, core.ErrState):
-			fail(w, http.StatusConflict, err.Error())
 		case err != nil:
-			fail(w, http.StatusBadRequest, err.Error())
+			failWith(w, err)
 		default:
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(append(data, '\n')) // the asker may be gone

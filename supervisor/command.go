@@ -158,54 +158,6 @@ func isCounted(list []configs.Worker) bool {
 	return true
 }
 
-// reload takes the configuration file anew, whole or not at all.
-func (s *Supervisor) reload(r *http.Request) (any, error) {
-	if s.options.Load == nil {
-		return nil, fmt.Errorf("%w: there is no file to reload", core.ErrState)
-	}
-	cfg, err := s.options.Load()
-	if err == nil {
-		err = s.replaceable(cfg)
-	}
-	if err == nil && s.options.Changing != nil {
-		err = s.options.Changing(cfg)
-	}
-	if err != nil {
-		s.reloadErr = err
-		s.eventBy(who(r), "", "", "reload", "refused: "+err.Error())
-		return nil, err
-	}
-	old := s.plan.file
-	next := s.intent.Clone()
-	for i := range cfg.Pools {
-		for j := range old.Pools {
-			if cfg.Pools[i].Name == old.Pools[j].Name && len(cfg.Pools[i].Workers) != len(old.Pools[j].Workers) {
-				c := next.Pools[cfg.Pools[i].Name]
-				c.Scale = nil
-				next.Pools[cfg.Pools[i].Name] = c
-			}
-		}
-	}
-	s.remember(next)
-	if err := s.redraw(cfg); err != nil {
-		s.reloadErr = err
-		return nil, err
-	}
-	if err := s.openDrivers(); err != nil {
-		return nil, err
-	}
-	for name, d := range s.drivers {
-		if s.lists[name] == nil {
-			s.follow(name, d)
-		}
-	}
-	s.reloadErr = nil
-	changes := changed(old, cfg)
-	s.eventBy(who(r), "", "", "reload", fmt.Sprintf("%d changes", len(changes)))
-	s.publish()
-	return map[string]any{"schema": 1, "changes": changes}, nil
-}
-
 // replaceable refuses what only a restart can change.
 func (s *Supervisor) replaceable(cfg *configs.Config) error {
 	old := s.options.Config

@@ -3,8 +3,11 @@ package supervisor
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -127,7 +130,7 @@ func writeEvent(w http.ResponseWriter, e journal.Event) {
 }
 
 // serveLogs sends what a worker has written: ?tail=N lines, ?follow=true to go
-// on. The pool "door" is the door's own.
+// on.
 func (s *Supervisor) serveLogs(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("pool") + "/" + r.PathValue("name")
 	var d driver.Driver
@@ -135,10 +138,26 @@ func (s *Supervisor) serveLogs(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "worker "+strconv.Quote(id)+" is run by nobody here, or not configured")
 		return
 	}
-	tail, _ := strconv.Atoi(r.URL.Query().Get("tail"))
-	options := driver.LogOptions{Tail: tail, Follow: r.URL.Query().Get("follow") == "true"}
-	ctx := r.Context()
-	logs, err := d.Logs(ctx, id, options)
+	logs, err := d.Logs(r.Context(), id, logOptions(r))
+	sendLogs(w, logs, err)
+}
+
+// serveDoorLogs sends what this machine's doors have written, in the same way.
+func (s *Supervisor) serveDoorLogs(w http.ResponseWriter, r *http.Request) {
+	logs, err := s.nursery.OpenLog(r.Context(), "door", logOptions(r))
+	if errors.Is(err, os.ErrNotExist) {
+		err = errors.New("no door of this supervisor's has run here; those that others run keep their own logs")
+	}
+	sendLogs(w, logs, err)
+}
+
+func logOptions(r *http.Request) driver.LogOptions {
+	tail, _ := strconv.Atoi(r.URL.Query().Get("tail")) // anything else is all of it
+	return driver.LogOptions{Tail: tail, Follow: r.URL.Query().Get("follow") == "true"}
+}
+
+// sendLogs sends a log line by line as it comes.
+func sendLogs(w http.ResponseWriter, logs io.ReadCloser, err error) {
 	if err != nil {
 		fail(w, http.StatusNotFound, err.Error())
 		return

@@ -1,12 +1,8 @@
 package supervisor
 
 import (
-	"encoding/json"
-	"reflect"
-	"sort"
 	"time"
 
-	"roundhouse/configs"
 	"roundhouse/supervisor/core"
 )
 
@@ -75,74 +71,4 @@ func (s *Supervisor) schedules() map[string]any {
 		list = append(list, v)
 	}
 	return map[string]any{"schema": 1, "schedules": list}
-}
-
-// changed lists the settings that differ between two configurations, by their
-// path, without their values: some are secret.
-func changed(old, next *configs.Config) []string {
-	var a, b any
-	decode := func(c *configs.Config, into *any) {
-		if data, err := json.Marshal(c); err == nil {
-			_ = json.Unmarshal(data, into) // it was made a line above
-		}
-	}
-	decode(old, &a)
-	decode(next, &b)
-	out := []string{}
-	compare(&out, "", a, b)
-	sort.Strings(out)
-	return out
-}
-
-func compare(out *[]string, path string, a, b any) {
-	ma, okA := a.(map[string]any)
-	mb, okB := b.(map[string]any)
-	if !okA || !okB {
-		la, okA := a.([]any)
-		lb, okB := b.([]any)
-		if okA && okB && named(la) && named(lb) {
-			ma, mb = byName(la), byName(lb)
-		} else {
-			if !reflect.DeepEqual(a, b) {
-				*out = append(*out, path)
-			}
-			return
-		}
-	}
-	keys := map[string]bool{}
-	for k := range ma {
-		keys[k] = true
-	}
-	for k := range mb {
-		keys[k] = true
-	}
-	for k := range keys {
-		sub := k
-		if path != "" {
-			sub = path + "." + k
-		}
-		compare(out, sub, ma[k], mb[k])
-	}
-}
-
-func named(list []any) bool {
-	for _, v := range list {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return false
-		}
-		if _, ok := m["name"].(string); !ok {
-			return false
-		}
-	}
-	return len(list) > 0
-}
-
-func byName(list []any) map[string]any {
-	out := map[string]any{}
-	for _, v := range list {
-		m := v.(map[string]any)
-		out[m["name"].(string)] = m
-	}
-	return out
 }

@@ -81,6 +81,8 @@ type Supervisor struct {
 	listen  *os.File // the door's listener, for the next door; nil: the door alone has it
 	address string   // where the door listens
 
+	reloading sync.Mutex // held through a reload, whose parts lie beside the loop
+
 	inbox   chan func() // what the loop is asked to do or told
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -236,17 +238,7 @@ func (s *Supervisor) instance() string {
 
 // redraw makes the blueprint of a configuration and remembers its specs.
 func (s *Supervisor) redraw(cfg *configs.Config) error {
-	scale := map[string]int{}
-	for name, c := range s.intent.Pools {
-		if c.Scale != nil {
-			scale[name] = *c.Scale
-		}
-	}
-	places, err := place(scaled(cfg, scale), s.options.Sysfs, s.options.Proc, s.keptDevices())
-	if err != nil {
-		return err
-	}
-	plan, err := draw(scaled(cfg, scale), places)
+	plan, err := s.sketch(cfg, s.scales())
 	if err != nil {
 		return err
 	}
@@ -260,6 +252,26 @@ func (s *Supervisor) redraw(cfg *configs.Config) error {
 	}
 	s.expect()
 	return nil
+}
+
+// scales are the numbers of workers that operators have asked for, by pool.
+func (s *Supervisor) scales() map[string]int {
+	out := map[string]int{}
+	for name, c := range s.intent.Pools {
+		if c.Scale != nil {
+			out[name] = *c.Scale
+		}
+	}
+	return out
+}
+
+// sketch draws a configuration without putting it in force.
+func (s *Supervisor) sketch(cfg *configs.Config, scale map[string]int) (*blueprint, error) {
+	places, err := place(scaled(cfg, scale), s.options.Sysfs, s.options.Proc, s.keptDevices())
+	if err != nil {
+		return nil, err
+	}
+	return draw(scaled(cfg, scale), places)
 }
 
 // Admin is where the admin API listens.

@@ -19,9 +19,9 @@ func logsCommand(c *console) *cobra.Command {
 	var follow bool
 	var tail int
 	cmd := &cobra.Command{
-		Use:   "logs POOL|POOL/NAME|NAME",
-		Short: "Show what workers have written",
-		Long: `Show what workers have written. With several workers each line
+		Use:   "logs POOL|POOL/NAME|NAME|door",
+		Short: "Show what workers, or the door, have written",
+		Long: `Show what workers have written, or the door. With several workers each line
 begins with its worker's name. With --json, one object a line.`,
 		GroupID: groupLook,
 		Args:    usage(cobra.ExactArgs(1)),
@@ -30,7 +30,12 @@ begins with its worker's name. With --json, one object a line.`,
 			if err != nil {
 				return err
 			}
+			query := fmt.Sprintf("?tail=%d&follow=%t", tail, follow)
 			_, workers, err := a.resolve(cmd.Context(), args[0])
+			if err != nil && args[0] == "door" { // unless a pool or a worker has that name
+				p := &logPrinter{console: c, json: f.json}
+				return p.one(cmd.Context(), a, target{pool: "door"}, "/api/door/logs"+query)
+			}
 			if err != nil {
 				return err
 			}
@@ -39,7 +44,7 @@ begins with its worker's name. With --json, one object a line.`,
 				ids[i] = target{w.Pool, w.Name}
 			}
 			p := &logPrinter{console: c, named: len(ids) > 1, json: f.json}
-			return p.all(cmd.Context(), a, ids, fmt.Sprintf("?tail=%d&follow=%t", tail, follow))
+			return p.all(cmd.Context(), a, ids, query)
 		},
 	}
 	f.add(cmd)
@@ -61,7 +66,7 @@ type logPrinter struct {
 func (p *logPrinter) all(ctx context.Context, a *client, ids []target, query string) error {
 	if !strings.HasSuffix(query, "follow=true") {
 		for _, id := range ids {
-			if err := p.one(ctx, a, id, query); err != nil {
+			if err := p.one(ctx, a, id, logsOf(id)+query); err != nil {
 				return err
 			}
 		}
@@ -71,7 +76,7 @@ func (p *logPrinter) all(ctx context.Context, a *client, ids []target, query str
 	defer cancel()
 	ended := make(chan error, len(ids))
 	for _, id := range ids {
-		go func() { ended <- p.one(ctx, a, id, query) }()
+		go func() { ended <- p.one(ctx, a, id, logsOf(id)+query) }()
 	}
 	var failed error
 	for range ids {
@@ -83,8 +88,10 @@ func (p *logPrinter) all(ctx context.Context, a *client, ids []target, query str
 	return failed
 }
 
-func (p *logPrinter) one(ctx context.Context, a *client, id target, query string) error {
-	url := "/api/workers" + escaped(id.pool, id.name, "logs") + query
+// logsOf is where the admin API has a worker's log.
+func logsOf(id target) string { return "/api/workers" + escaped(id.pool, id.name, "logs") }
+
+func (p *logPrinter) one(ctx context.Context, a *client, id target, url string) error {
 	stream, err := a.open(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err

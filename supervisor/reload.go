@@ -1,0 +1,124 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"roundhouse/configs"
+	"roundhouse/supervisor/core"
+	"roundhouse/supervisor/driver"
+)
+
+// reload takes the configuration file anew, whole or not at all. What may take
+// long, reading it, starting plugins, opening drivers, is done beside the loop,
+// which goes on watching; what puts it in force is done in the loop.
+func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
+	s.reloading.Lock() // one after the other
+	defer s.reloading.Unlock()
+	by := who(r)
+	cfg, opened, err := s.prepareReload(r)
+	var changes []string
+	asked := s.ask(r.Context(), func() {
+		if err == nil {
+			changes, err = s.enforce(cfg, opened)
+		}
+		s.reloadErr = err
+		if err != nil {
+			s.eventBy(by, "", "", "reload", "refused: "+err.Error())
+			return
+		}
+		s.eventBy(by, "", "", "reload", fmt.Sprintf("%d changes", len(changes)))
+		s.publish()
+	})
+	switch {
+	case asked != nil:
+		fail(w, http.StatusServiceUnavailable, asked.Error())
+	case err != nil:
+		failWith(w, err)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"schema": 1, "changes": changes}) // the asker may be gone
+	}
+}
+
+// prepareReload reads the file, makes sure that it can be put in force, and
+// opens the drivers that it names and that are not open yet.
+func (s *Supervisor) prepareReload(r *http.Request) (*configs.Config, map[string]driver.Driver, error) {
+	if s.options.Load == nil {
+		return nil, nil, fmt.Errorf("%w: there is no file to reload", core.ErrState)
+	}
+	cfg, err := s.options.Load()
+	if err == nil {
+		err = s.replaceable(cfg)
+	}
+	missing := map[string]string{} // pool by driver
+	if err == nil {
+		asked := s.ask(r.Context(), func() {
+			if _, err = s.sketch(cfg, s.scales()); err != nil {
+				return
+			}
+			for _, p := range cfg.Pools {
+				if _, open := s.drivers[p.Driver]; !open && p.Driver != "static" {
+					missing[p.Driver] = p.Name
+				}
+			}
+		})
+		if asked != nil {
+			return nil, nil, asked
+		}
+	}
+	if err == nil && s.options.Changing != nil {
+		err = s.options.Changing(cfg)
+	}
+	opened := map[string]driver.Driver{}
+	for name, pool := range missing {
+		if err != nil {
+			break
+		}
+		if opened[name], err = s.openDriver(name); err != nil {
+			err = fmt.Errorf("pool %q: %w", pool, err)
+			delete(opened, name)
+		}
+	}
+	if err != nil {
+		closeDrivers(opened)
+		return nil, nil, err
+	}
+	return cfg, opened, nil
+}
+
+func closeDrivers(list map[string]driver.Driver) {
+	for _, d := range list {
+		_ = d.Close() // nothing was begun with it
+	}
+}
+
+// enforce puts a configuration in force, and lists what it changes. It belongs
+// to the loop.
+func (s *Supervisor) enforce(cfg *configs.Config, opened map[string]driver.Driver) ([]string, error) {
+	old := s.plan.file
+	next := s.intent.Clone()
+	for i := range cfg.Pools {
+		for j := range old.Pools {
+			if cfg.Pools[i].Name == old.Pools[j].Name && len(cfg.Pools[i].Workers) != len(old.Pools[j].Workers) {
+				c := next.Pools[cfg.Pools[i].Name]
+				c.Scale = nil
+				next.Pools[cfg.Pools[i].Name] = c
+			}
+		}
+	}
+	before := s.intent
+	s.remember(next)
+	if err := s.redraw(cfg); err != nil {
+		s.remember(before)
+		closeDrivers(opened)
+		return nil, err
+	}
+	for name, d := range opened {
+		s.drivers[name] = d
+		s.follow(name, d)
+	}
+	s.expect()
+	return changed(old, cfg), nil
+}

@@ -1,0 +1,152 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"roundhouse/balancer/control"
+	"roundhouse/configs"
+	"roundhouse/supervisor/driver"
+)
+
+// What takes long in a reload, starting plugins and opening drivers, holds nobody
+// up: the loop answers meanwhile, and restarts a worker that falls.
+func TestReloadDoesNotBlock(t *testing.T) {
+	b := newBench(t, 1, nil)
+	slow, entered := make(chan struct{}), make(chan struct{}, 2)
+	b.runWith(func(o *Options) {
+		o.Changing = func(*configs.Config) error {
+			entered <- struct{}{}
+			<-slow
+			return nil
+		}
+		o.OpenDriver = func(string, string) (driver.Driver, error) {
+			entered <- struct{}{}
+			<-slow
+			return nil, errors.New("it has no hands")
+		}
+	})
+	b.cfg.Pools = append(b.cfg.Pools, configs.Pool{Name: "other", Driver: "plugin:robot", Workers: counted(1), Rotation: b.cfg.Pools[0].Rotation})
+	b.write()
+	done := make(chan string, 1)
+	go func() {
+		_, text := b.post("/api/reload", "")
+		done <- text
+	}()
+	<-entered
+	victim := b.workers()[0]
+	if err := syscall.Kill(victim.Place.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the loop goes on", func() bool {
+		w := b.workers()[0]
+		return w.State == "ready" && w.Generation == victim.Generation+1
+	})
+	close(slow)
+	if text := <-done; !strings.Contains(text, `pool \"other\"`) || !strings.Contains(text, "no hands") {
+		t.Errorf("the answer: %s", text)
+	}
+	if w := b.workers(); len(w) != 1 {
+		t.Errorf("a reload that was refused has changed something: %+v", w)
+	}
+}
+
+// A secret that has changed is a change, by its name alone.
+func TestChanged(t *testing.T) {
+	base := func() *configs.Config {
+		return &configs.Config{
+			Door:  configs.Door{Keys: []configs.Key{{Name: "a", Weight: 1}}},
+			Pools: []configs.Pool{{Name: "chat", Workers: []configs.Worker{{Name: "1", APIKey: "old-secret"}}, Engine: configs.Engine{Environment: map[string]string{"HF_TOKEN": "old-secret", "A": "1"}}}},
+		}
+	}
+	f := func(change func(*configs.Config), want ...string) {
+		t.Helper()
+		next := base()
+		change(next)
+		got := changed(base(), next)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v; want %v", got, want)
+		}
+		if text, _ := json.Marshal(got); strings.Contains(string(text), "secret") {
+			t.Errorf("a secret is shown: %s", text)
+		}
+	}
+	f(func(*configs.Config) {})
+	f(func(c *configs.Config) { c.Pools[0].Workers[0].APIKey = "new-secret" }, "pools.chat.workers.1.api_key")
+	f(func(c *configs.Config) { c.Pools[0].Engine.Environment["HF_TOKEN"] = "new-secret" }, "pools.chat.engine.environment.HF_TOKEN")
+	f(func(c *configs.Config) { c.Admin.Token = "secret" }, "admin.token")
+	f(func(c *configs.Config) { c.Door.Keys[0].Weight = 2 }, "door.keys.a.weight")
+	f(func(c *configs.Config) { c.Pools[0].Canary = &configs.Canary{} }, "pools.chat.canary")
+	f(func(c *configs.Config) { c.Pools = nil }, "pools.chat")
+	f(func(c *configs.Config) { c.Pools[0].Engine.Args = []string{"--x"} }, "pools.chat.engine.args")
+}
+
+// The admin API's three doors, one behind the other: Host, Origin, token. No verb
+// and no path gets past them.
+func TestAdminGuard(t *testing.T) {
+	f := func(listen, token, host, origin, authorization string, want int) {
+		t.Helper()
+		handler := control.Guard(configs.Admin{Listen: listen, Token: configs.Secret(token)}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+		for _, verb := range []string{"GET", "POST", "DELETE"} {
+			r := httptest.NewRequestWithContext(context.Background(), verb, "/api/pools/chat/rotate", strings.NewReader("{}"))
+			r.Host = host
+			if origin != "" {
+				r.Header.Set("Origin", origin)
+			}
+			if authorization != "" {
+				r.Header.Set("Authorization", authorization)
+			}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("%s, listen %s, token %q, Host %q, Origin %q, Authorization %q: %d; want %d", verb, listen, token, host, origin, authorization, w.Code, want)
+			}
+			if text, _ := io.ReadAll(w.Body); token != "" && strings.Contains(string(text), token) {
+				t.Errorf("the answer tells the token: %s", text)
+			}
+		}
+	}
+	const in, here = http.StatusTeapot, "127.0.0.1:8001"
+	f(here, "", here, "", "", in)
+	f(here, "s3cret", here, "", "", 401)
+	f(here, "s3cret", here, "", "Bearer s3cre", 401)
+	f(here, "s3cret", here, "", "Bearer s3cret2", 401)
+	f(here, "s3cret", here, "", "bearer s3cret", 401)
+	f(here, "s3cret", here, "", "Basic s3cret", 401)
+	f(here, "s3cret", here, "", "Bearer s3cret", in)
+	f(here, "s3cret", "attacker.example", "", "Bearer s3cret", 403) // a name that points here
+	f(here, "s3cret", here, "http://attacker.example", "Bearer s3cret", 403)
+	f(here, "s3cret", here, "null", "Bearer s3cret", 403)
+	f(here, "s3cret", here, "http://127.0.0.1:8001", "Bearer s3cret", in)
+	f(here, "s3cret", here, "http://127.0.0.1:9999", "Bearer s3cret", 403)
+	f(here, "", "localhost:8001", "", "", in)
+	f(here, "", "[::1]:8001", "", "", in)
+	f("admin.example:8001", "zebra", "ADMIN.example:8001", "", "Bearer zebra", in)
+	f("unix:///run/x.sock", "", "anything", "", "", in) // its owner alone can open it
+	f("unix:///run/x.sock", "zebra", "anything", "", "", 401)
+	if _, err := listenAdmin(configs.Admin{Listen: "0.0.0.0:0"}); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Errorf("an admin API for everybody without a token: %v", err)
+	}
+}
+
+// The door's log is there for whoever asks.
+func TestDoorLogs(t *testing.T) {
+	b := newBench(t, 1, nil)
+	b.run()
+	res, err := http.Get(b.api + "/api/door/logs?tail=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("%d %q %v", res.StatusCode, text, err)
+	}
+}
