@@ -294,15 +294,26 @@ func (w *weight) putGroup(o, g int, codes []uint8, half uint16) {
 
 // read is row o of a table.
 func (w *weight) read(row []float32, o int) {
-	if w.kind != kindBF16 {
+	tile := w.data[o/16*w.blocks*blockBytes[w.kind]:]
+	lane := o % 16 * 4
+	switch w.kind {
+	case kindF32:
+		for k := range row {
+			row[k] = math.Float32frombits(binary.LittleEndian.Uint32(tile[64*k+lane:]))
+		}
+	case kindBF16:
+		for k := range row {
+			row[k] = num.FromBF16(binary.LittleEndian.Uint16(tile[64*(k/2)+lane+2*(k&1):]))
+		}
+	case kindInt8:
+		scale := w.rows[o]
+		for k := range row {
+			row[k] = float32(int8(tile[64*(k/4)+lane+k%4]^0x80)) * scale
+		}
+	default:
 		for k := range row {
 			row[k] = w.at(o, k)
 		}
-		return
-	}
-	lane := o/16*w.blocks*1024 + o%16*4
-	for k := range row {
-		row[k] = num.FromBF16(binary.LittleEndian.Uint16(w.data[lane+64*(k/2)+2*(k&1):]))
 	}
 }
 

@@ -8,8 +8,7 @@ import (
 	"roundhouse/kernels"
 )
 
-// Bench times linears, attention and a whole decode step of a backend with so
-// many threads. Beside ns/op it prints what a linear reads of its weight in
+// Bench times every operation, and a whole decode step, of a backend. Beside ns/op it prints what a linear reads of its weight in
 // GB/s, as a share of what a bare loop of as many threads reads in the same run
 // (%read), and what it computes in GFLOP/s, as a share of peak (%peak). read and
 // peak are what the caller has measured; 0 is unknown.
@@ -29,6 +28,7 @@ func Bench(b *testing.B, backend kernels.Backend, read float64, peak func(kernel
 	for _, n := range []int{1, 512} {
 		b.Run(name("Attention/rows=%d", n), func(b *testing.B) { benchAttention(b, backend, n) })
 	}
+	benchOps(b, backend, roof{read: read})
 	for _, format := range []kernels.Format{kernels.FormatBF16, kernels.FormatInt4} {
 		b.Run(name("Decode/%v", format), func(b *testing.B) { benchToy(b, backend, format) })
 	}
