@@ -74,13 +74,13 @@ func serve(args []string, stderr io.Writer) int {
 	if f, ok := stderr.(*os.File); ok && launch.IsTerminal(f) {
 		o.Terminal = f
 	}
-	log := slog.New(slog.NewTextHandler(stderr, nil))
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: o.LogLevel}))
 	if err := launch.Bind(&o, "/sys", log); err != nil {
 		return told(stderr, err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return told(stderr, launch.Serve(ctx, o, slog.New(slog.NewTextHandler(stderr, nil))))
+	return told(stderr, launch.Serve(ctx, o, log))
 }
 
 // told reports err, if there is one, and returns the exit code.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
+	"log/slog"
 	"roundhouse/worker/model"
 	"roundhouse/worker/parser"
 	"slices"
@@ -71,6 +71,7 @@ type Options struct {
 	TokensAsIDs      bool
 	LogRequests      bool
 	NoLogStats       bool
+	LogLevel         slog.Level
 	Warnings         []string
 
 	// Config is fields of config.json that hold instead of its own.
@@ -105,27 +106,8 @@ func ParseServe(args []string, getenv func(string) string) (Options, error) {
 	case len(p.positional) == 1:
 		o.Model = p.positional[0]
 	}
-	if key := getenv("VLLM_API_KEY"); key != "" && len(o.APIKeys) == 0 {
-		o.APIKeys = []string{key}
-	}
-	if v := getenv("VLLM_CPU_KVCACHE_SPACE"); v != "" && o.KVBytes == 0 {
-		gib, err := strconv.ParseFloat(v, 64)
-		if err != nil || gib <= 0 {
-			return o, fmt.Errorf("VLLM_CPU_KVCACHE_SPACE is %q; want a number of GiB", v)
-		}
-		o.KVBytes = int64(gib * (1 << 30))
-	}
-	o.DevMode = getenv("VLLM_SERVER_DEV_MODE") == "1"
-	o.GPUMask, o.GPUSelector = getenv("ZE_AFFINITY_MASK"), getenv("ONEAPI_DEVICE_SELECTOR")
-	o.Caches = caches(getenv)
-	if o.DownloadDir != "" {
-		o.Caches = append([]string{o.DownloadDir}, o.Caches...)
-	}
-	if o.PackedDir == "" {
-		o.PackedDir = packedDir(getenv)
-	}
-	if dir := packedDir(getenv); dir != noCache {
-		o.KernelDir = filepath.Join(dir, "kernels")
+	if err := o.environment(getenv); err != nil {
+		return o, err
 	}
 	return o, o.check()
 }
