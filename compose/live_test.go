@@ -47,18 +47,17 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	open = append(open, stockQueries()...)
-	deadline := time.Now().Add(90 * time.Second)
-	for turn := 0; len(open) > 0 && time.Now().Before(deadline); turn++ {
+	deadline, trouble := time.Now().Add(90*time.Second), time.Now().Add(4*time.Second)
+	for len(open) > 0 && time.Now().Before(deadline) {
 		traffic(t, door) // rates need something that grows
 		mischief(t, door)
-		if turn == 5 {
-			if n := ask(t, prom, `count(ALERTS{alertstate="firing"})`); n != 0 {
-				t.Errorf("%d alerts fire on a healthy system", n)
+		if time.Now().After(trouble) {
+			if n := ask(t, prom, `count(ALERTS{alertstate="firing",alertname!~"RoundhouseWorker(Flapping|Ejected)"})`); n != 0 {
+				t.Errorf("%d alerts fire on a system that heals itself", n)
 			}
-		}
-		if turn%20 == 5 {
 			run(t, dir, filepath.Join(dir, "roundhouse"), "rotate", "chat", "--admin", admin)
 			crash(t, door, admin)
+			trouble = time.Now().Add(2 * time.Second)
 		}
 		var left []string
 		for _, q := range open {
@@ -106,6 +105,7 @@ func deviceWorker(t *testing.T) string {
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"id":"elsewhere"}]}`) })
 	mux.HandleFunc("/v1/completions", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"choices":[{"text":"ok"}]}`) })
+	mux.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{engine=\"0\",model_name=\"elsewhere\"} 0.0\n")
 		for name, value := range map[string]int{"memory_total_bytes": 24 << 30, "memory_used_bytes": 20 << 30, "utilization_ratio": 1, "frequency_hertz": 2400000000, "temperature_celsius": 61, "power_watts": 190} {
@@ -122,16 +122,17 @@ func deviceWorker(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// mischief is what clients do that they should not: a request that is none, and
-// a stream that nobody reads to its end.
+// mischief is what goes wrong: a request that is none, one whose worker only fails,
+// and a stream that nobody reads to its end.
 func mischief(t *testing.T, door string) {
 	t.Helper()
-	res, err := http.Post("http://"+door+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":`))
-	if err != nil {
-		t.Fatal(err)
+	for _, body := range []string{`{"model":`, `{"model":"elsewhere","messages":[{"role":"user","content":"?"}]}`} {
+		client := http.Client{Timeout: time.Second} // while its worker is out, a request waits
+		if res, err := client.Post("http://"+door+"/v1/chat/completions", "application/json", strings.NewReader(body)); err == nil {
+			res.Body.Close()
+		}
 	}
-	res.Body.Close()
-	res, err = http.Post("http://"+door+"/v1/chat/completions", "application/json", strings.NewReader(long))
+	res, err := http.Post("http://"+door+"/v1/chat/completions", "application/json", strings.NewReader(long))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,14 +140,14 @@ func mischief(t *testing.T, door string) {
 	res.Body.Close()
 }
 
-const long = `{"model":"roundhouse-demo","stream":true,"max_tokens":1500,"messages":[{"role":"user","content":"Count from 1 to 300 by 1."}]}`
+const long = `{"model":"roundhouse-demo","stream":true,"max_tokens":500,"messages":[{"role":"user","content":"Count from 1 to 100 by 1."}]}`
 
-// crash kills every worker in turn while streams run there: what has begun is
-// resumed at the other, what has not is tried there.
+// crash kills a worker while streams run there: what has begun is resumed at the
+// other, what has not is tried there.
 func crash(t *testing.T, door, admin string) {
 	t.Helper()
 	var streams sync.WaitGroup
-	for range 24 {
+	for range 12 {
 		streams.Go(func() {
 			res, err := http.Post("http://"+door+"/v1/chat/completions", "application/json", strings.NewReader(long))
 			if err != nil {
@@ -168,11 +169,8 @@ func crash(t *testing.T, door, admin string) {
 	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range answer.Workers {
-		if w.Place.PID > 1 {
-			_ = syscall.Kill(w.Place.PID, syscall.SIGKILL)
-			time.Sleep(500 * time.Millisecond)
-		}
+	if len(answer.Workers) > 0 && answer.Workers[0].Place.PID > 1 {
+		_ = syscall.Kill(answer.Workers[0].Place.PID, syscall.SIGKILL)
 	}
 	streams.Wait()
 }
@@ -267,7 +265,7 @@ func startRoundhouse(t *testing.T, dir, elsewhere string) (door, admin string) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	door, admin = freeAddress(t), freeAddress(t)
-	text := fmt.Sprintf("state_dir = %q\ndoor { listen = %q }\nadmin { listen = %q }\npool \"chat\" {\n  workers = 2\n  devices = \"cpu\"\n  engine { served_model_name = [\"roundhouse-demo\"] }\n}\npool \"elsewhere\" {\n  driver = \"static\"\n  worker \"a\" { url = %q }\n}\n",
+	text := fmt.Sprintf("state_dir = %q\ndoor {\n  listen = %q\n  breaker {\n    failures = 1\n    open     = \"1s\"\n  }\n}\nadmin { listen = %q }\npool \"chat\" {\n  workers = 2\n  devices = \"cpu\"\n  engine { served_model_name = [\"roundhouse-demo\"] }\n}\npool \"elsewhere\" {\n  driver = \"static\"\n  worker \"a\" { url = %q }\n}\n",
 		filepath.Join(dir, "state"), door, admin, elsewhere)
 	if err := os.WriteFile(filepath.Join(dir, "c.hcl"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
