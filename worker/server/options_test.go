@@ -71,3 +71,22 @@ func TestWorkerWideOptions(t *testing.T) {
 		t.Errorf("the log: %s", out)
 	}
 }
+
+// TestSpeculationIsCounted holds vLLM's metrics of speculation, and that they
+// are absent without it.
+func TestSpeculationIsCounted(t *testing.T) {
+	names := []string{"num_drafts_total", "num_draft_tokens_total", "num_accepted_tokens_total", "num_accepted_tokens_per_pos_total"}
+	for _, tokens := range []int{0, 3} {
+		r := newRig(t, func(_ *server.Config, w *worker.Config) { w.NGram = worker.NGram{Tokens: tokens, Max: 4, Min: 1} })
+		r.ask(texts, object{"prompt": strings.Repeat("one two three ", 20), "max_tokens": 40, "temperature": 0, "ignore_eos": true})
+		_, text := r.get("/metrics")
+		for _, name := range names {
+			if has := strings.Contains(text, "\nvllm:spec_decode_"+name+"{"); has != (tokens > 0) {
+				t.Errorf("with %d guesses a step: vllm:spec_decode_%s is there: %v", tokens, name, has)
+			}
+		}
+		if tokens > 0 && strings.Contains(text, `vllm:spec_decode_num_drafts_total{engine="0",model_name="m"} 0.0`) {
+			t.Error("no draft is counted")
+		}
+	}
+}
