@@ -51,6 +51,7 @@ func compatFlags() []flagSpec {
 		{"response-role", flagValue, text(func(o *Options) *string { return &o.ResponseRole })},
 		{"stream-interval", flagValue, only("every token is sent when it is there", "1")},
 		{"override-generation-config", flagValue, overrides},
+		{"verify-weights", flagSwitch, flag(func(o *Options) *bool { return &o.Verify })},
 		{"hf-overrides", flagValue, func(o *Options, v string) error {
 			if json.Unmarshal([]byte(v), &o.Config) != nil {
 				return fmt.Errorf("%.80q; want a JSON object of fields of config.json", v)

@@ -13,6 +13,7 @@ import (
 	"roundhouse/worker/gguf"
 	"roundhouse/worker/template"
 	"roundhouse/worker/tokenizer"
+	"roundhouse/worker/weights"
 )
 
 // words are the text side of a model's folder.
@@ -47,18 +48,24 @@ func (t *tokenName) UnmarshalJSON(data []byte) error {
 	return err
 }
 
+// Bounds of the files that are read whole.
+const (
+	maxTokenizer = 256 << 20
+	maxText      = 16 << 20 // of configurations and templates
+)
+
 // loadWords reads tokenizer.json, tokenizer_config.json and the chat template.
 func loadWords(fsys fs.FS, name, override string) (words, error) {
 	var w words
-	data, err := fs.ReadFile(fsys, "tokenizer.json")
+	data, err := weights.ReadBounded(fsys, "tokenizer.json", maxTokenizer)
 	if err != nil {
-		return w, fmt.Errorf("%s: tokenizer.json cannot be read: %w", name, errors.Unwrap(err))
+		return w, fmt.Errorf("%s: %w", name, err)
 	}
 	if w.tokenizer, err = tokenizer.Load(data); err != nil {
 		return w, fmt.Errorf("%s/tokenizer.json: %w", name, err)
 	}
 	var c tokenizerConfig
-	data, err = fs.ReadFile(fsys, "tokenizer_config.json")
+	data, err = weights.ReadBounded(fsys, "tokenizer_config.json", maxText)
 	if err == nil {
 		if err := json.Unmarshal(data, &c); err != nil {
 			return w, fmt.Errorf("%s/tokenizer_config.json: %w", name, err)
@@ -124,8 +131,12 @@ func templateSource(fsys fs.FS, configured json.RawMessage, override string) (st
 		}
 		return string(data), nil
 	}
-	if data, err := fs.ReadFile(fsys, "chat_template.jinja"); err == nil {
+	data, err := weights.ReadBounded(fsys, "chat_template.jinja", maxText)
+	if err == nil {
 		return string(data), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
 	}
 	if len(configured) == 0 || string(configured) == "null" {
 		return "", nil
@@ -152,7 +163,7 @@ func readLabels(fsys fs.FS) []string {
 	var c struct {
 		Names map[string]string `json:"id2label"`
 	}
-	data, err := fs.ReadFile(fsys, "config.json")
+	data, err := weights.ReadBounded(fsys, "config.json", maxText)
 	if err != nil || json.Unmarshal(data, &c) != nil {
 		return nil
 	}

@@ -76,6 +76,9 @@ type Options struct {
 
 	// Config is fields of config.json that hold instead of its own.
 	Config model.Overrides
+
+	// Verify holds the weight files to their checksums before they are used.
+	Verify bool
 }
 
 // Speculative is --speculative-config.

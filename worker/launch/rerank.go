@@ -10,6 +10,7 @@ import (
 
 	"roundhouse/worker/model"
 	"roundhouse/worker/tokenizer"
+	"roundhouse/worker/weights"
 )
 
 // The fields by which vLLM's users make a classifier of a model that generates,
@@ -22,6 +23,11 @@ const (
 // openAs opens a model with the fields of --hf-overrides. A Qwen3 that
 // generates is opened as the reranker that it is when --task asks for scores.
 func openAs(o *Options, dir string) (*model.Model, error) {
+	if o.Verify {
+		if err := weights.Verify(dir); err != nil {
+			return nil, fmt.Errorf("--verify-weights: %s: %w", dir, err)
+		}
+	}
 	over, err := answerTokens(o.Config, os.DirFS(dir))
 	if err != nil {
 		return nil, fmt.Errorf("--hf-overrides: %w", err)
