@@ -17,6 +17,10 @@ func (b *budget) take(n int64) bool {
 	return true
 }
 
+// over is by how much n more bytes would pass the limit; not above zero where
+// they fit.
+func (b *budget) over(n int64) int64 { return b.used.Load() + n - b.limit.Load() }
+
 func (b *budget) give(n int64) {
 	if n != 0 && b.used.Add(-n) < 0 {
 		panic("BUG: more memory was given back than was taken")

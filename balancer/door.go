@@ -45,6 +45,7 @@ type Door struct {
 	server  *fasthttp.Server
 	ledger  *ledger.Ledger
 	memory  budget
+	spares  atomic.Int64 // bytes of memory that spares hold
 	metrics *metrics
 	watcher *watcher
 	errands *http.Client // for what the door asks of workers on its own account

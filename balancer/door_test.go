@@ -65,7 +65,7 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := balancer.New(balancer.Options{ID: "door-1", Listener: ln, Set: &r.set, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), DrainTimeout: time.Minute, PluginDeadline: time.Minute})
+	door, err := balancer.New(balancer.Options{ID: "door-1", Listener: ln, Set: &r.set, Log: logTo(), DrainTimeout: time.Minute, PluginDeadline: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +94,16 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 		return true
 	})
 	return r
+}
+
+// doorLog is where the doors of newRig log; nil: nowhere.
+var doorLog *slog.Logger
+
+func logTo() *slog.Logger {
+	if doorLog != nil {
+		return doorLog
+	}
+	return slog.New(slog.NewTextHandler(io.Discard, nil))
 }
 
 // until waits for something that must come true.

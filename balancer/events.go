@@ -45,6 +45,9 @@ func (s *stream) pass(b []byte) error {
 		s.partial = nil // an idle stream holds no buffer
 	}
 	if n > 0 {
+		if s.events > 0 && s.x.body != nil {
+			s.x.putBy()
+		}
 		s.batch(n)
 	}
 	if err := s.rewrite(o); err != nil {

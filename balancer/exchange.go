@@ -47,7 +47,8 @@ type exchange struct {
 
 	body     []byte
 	lent     *[]byte // what of bodies it lies in, if it does
-	booked   int64   // memory booked for body and what is kept to resume
+	booked   int64   // memory booked for body
+	spare    atomic.Pointer[spare]
 	peek     wire.Peek
 	key      *key
 	charged  int64 // tokens charged to the key in advance

@@ -40,7 +40,7 @@ func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *key) (*key, *failure) {
 	}
 	if pass.Body != nil {
 		if more := int64(len(pass.Body) - len(x.body)); more > 0 {
-			if !x.d.memory.take(more) {
+			if !x.d.book(more) {
 				return k, &failure{status: 503, typ: "service_unavailable", code: "memory", reason: "memory", retryAfter: 1,
 					message: "the door holds as many bodies as it may; try again"}
 			}

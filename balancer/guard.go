@@ -334,7 +334,7 @@ func (g *guard) endBody() { g.inBody, g.chunks, g.left = false, nil, 0 }
 
 // book charges bytes of a body to the door's memory.
 func (g *guard) book(n int64) {
-	if !g.d.memory.take(n) {
+	if !g.d.book(n) {
 		g.err = &wire.HeadError{Status: 503, What: "the door holds as many request bodies as it may; try again"}
 		return
 	}

@@ -41,11 +41,16 @@ func (x *exchange) plainAsked() bool {
 	return !p.Tools && !p.Structured && !p.Seed && !p.Logprobs && !p.WantsTokenIDs && !x.penalized()
 }
 
+// mayResume reports whether there is a way to go on with the stream elsewhere.
+func (x *exchange) mayResume() bool {
+	return x.v.set.Door.Resume.Enabled && x.peek.N <= 1 && x.kind != kindGen && !x.peek.PromptList
+}
+
 // prepareResume makes the exchange ready to go on after worker w broke off.
 // It reports whether there is a way.
 func (s *stream) prepareResume(w *worker) bool {
 	x := s.x
-	if !x.v.set.Door.Resume.Enabled || x.peek.N > 1 || x.kind == kindGen || x.peek.PromptList || s.id == "" {
+	if !x.mayResume() || s.id == "" || !x.takeBack() {
 		return false
 	}
 	if w.own.Load() {

@@ -63,7 +63,7 @@ func (g *guard) next(v *view, h *wire.Head) kind {
 	}
 	switch k := surface[string(h.Path)]; k {
 	case kindChat, kindText, kindGen, kindJSON:
-		if g.d.memory.take(h.Length) {
+		if g.d.book(h.Length) {
 			g.booked = h.Length
 			g.from += end
 			g.ok, g.served = g.from, true

@@ -162,6 +162,7 @@ func (x *exchange) finish() {
 	if x.charge.Worker() != nil {
 		x.abandon() // a path that ended without its release would be a fault
 	}
+	x.takeBack()
 	x.d.memory.give(x.booked)
 	x.booked = 0
 	x.body = nil

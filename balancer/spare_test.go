@@ -1,0 +1,82 @@
+package balancer_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/sim"
+)
+
+// TestSpares fills the door's memory with bodies of streams that have begun. A
+// new request takes their place, and a stream that lost its body still comes
+// to its end, but cannot go on at another worker.
+func TestSpares(t *testing.T) {
+	a := sim.New(sim.Options{Own: true, Words: 1 << 20, Pace: time.Millisecond, Context: 1 << 20, Capacity: 1 << 30})
+	b := sim.New(sim.Options{Own: true, Words: 3, Context: 1 << 20, Capacity: 1 << 30})
+	r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) {
+		s.Door.Memory = 100 << 10
+		s.Pools[0].Workers[0].State, s.Pools[0].Workers[1].State = "ready", "ready"
+	})
+	ask := func(stream bool, n int) *http.Response {
+		body := fmt.Sprintf(`{"model":"sim","stream":%v,"messages":[{"role":"user","content":%q}]}`, stream, strings.Repeat("x", n))
+		resp, err := r.client.Post(r.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	dropped := func() bool {
+		resp, err := r.client.Get(r.url + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return strings.Contains(string(text), `roundhouse_resumes_total{pool="p",reason="memory",result="impossible"} 1`)
+	}
+	// The endless stream at a; those at b end by themselves.
+	var long *http.Response
+	var events *bufio.Reader
+	for long == nil {
+		resp := ask(true, 60<<10)
+		br := bufio.NewReader(resp.Body)
+		if line, err := br.ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: ") {
+			t.Fatalf("got %q, %v", line, err)
+		}
+		if resp.Header.Get("x-roundhouse-worker") == "p/1" {
+			long, events = resp, br
+		} else {
+			io.Copy(io.Discard, br)
+			resp.Body.Close()
+		}
+	}
+	defer long.Body.Close()
+	if dropped() {
+		t.Fatal("a body was given up while there was room")
+	}
+	resp := ask(true, 60<<10) // does not fit beside the other
+	if io.Copy(io.Discard, io.LimitReader(resp.Body, 100)); resp.StatusCode != 200 {
+		t.Fatalf("got %d while a spare could make room", resp.StatusCode)
+	}
+	resp.Body.Close()
+	if !dropped() {
+		t.Error("what was given up is not counted")
+	}
+	if resp := ask(false, 101<<10); resp.StatusCode != 503 {
+		t.Errorf("a body above the bound: got %d, want 503", resp.StatusCode)
+	}
+	if _, err := events.ReadString('\n'); err != nil {
+		t.Errorf("the stream that lost its body: %v", err)
+	}
+	a.Stop()
+	rest, _ := io.ReadAll(events)
+	if s := string(rest); !strings.Contains(s, `"error":{`) || strings.Contains(s, "[DONE]") {
+		t.Errorf("a stream that cannot go on must end with an error event, got …%q", s[max(0, len(s)-200):])
+	}
+}
