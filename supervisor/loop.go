@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,9 @@ func (s *Supervisor) step() {
 	s.tendHandover()
 	s.tendProbes()
 	now := s.clock.Now()
-	decision := core.Next(s.desired(), s.observe(now), now)
+	observed := s.observe(now)
+	s.learn(observed, now)
+	decision := core.Next(s.desired(), observed, now)
 	for _, e := range decision.Events {
 		s.event(e.Pool, e.Worker, e.Kind, e.Text)
 		s.counters.count(e)
@@ -206,11 +209,18 @@ func (s *Supervisor) work(a core.Action, d driver.Driver) func() error {
 		return func() error { return d.Start(s.ctx, spec) }
 	case core.Prepare:
 		spec := s.specs[a.Hash]
-		p, ok := d.(driver.Preparer)
-		if !ok {
-			return func() error { return nil }
+		gap := slices.ContainsFunc(s.plan.pools, func(p core.Pool) bool { return p.Name == spec.Pool && p.ByGap() })
+		return func() error {
+			if p, ok := d.(driver.Preparer); ok {
+				if err := p.Prepare(s.ctx, spec); err != nil {
+					return err
+				}
+			}
+			if gap {
+				s.readAhead(s.ctx, spec)
+			}
+			return nil
 		}
-		return func() error { return p.Prepare(s.ctx, spec) }
 	case core.Stop:
 		return func() error { return d.Stop(s.ctx, a.Worker, a.Generation, a.Grace) }
 	case core.Warm:

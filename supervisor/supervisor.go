@@ -115,6 +115,7 @@ type Supervisor struct {
 	began        time.Time         // when the loop did
 	prepared     map[string]string // how preparations ended, by core.PreparedKey
 	walls        map[string]wall
+	meters       map[string]*meter // by pool
 	diskFull     error
 	disk         disk
 	ending       bool
@@ -155,7 +156,7 @@ func New(o Options) (*Supervisor, error) {
 		inbox:  make(chan func(), 64), first: make(chan struct{}),
 		doors: map[string]*door{}, instances: map[string]driver.Instance{}, byDriver: map[string][]driver.Instance{}, listed: map[string]bool{},
 		lists: map[string]chan struct{}{}, probes: map[string]*probe{}, acting: map[string]uint64{},
-		failures: map[string]failure{}, progress: map[string]progress{}, releases: map[string]release{}, prepared: map[string]string{}, walls: map[string]wall{},
+		failures: map[string]failure{}, progress: map[string]progress{}, releases: map[string]release{}, prepared: map[string]string{}, walls: map[string]wall{}, meters: map[string]*meter{},
 		end: make(chan error, 1), watchers: map[chan journal.Event]bool{}, counters: newCounters(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

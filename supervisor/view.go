@@ -262,6 +262,9 @@ func (s *Supervisor) nextRun(p core.Pool) *time.Time {
 		from = c.OffUntil
 	}
 	next := p.Plan.Next(from)
+	if run := p.Plan.Named(from); p.ByGap() && run.Equal(c.Run) {
+		next = c.Moment // a quiet one was chosen
+	}
 	if next.IsZero() {
 		return nil
 	}

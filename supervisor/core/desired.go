@@ -118,6 +118,11 @@ type Course struct {
 	OffUntil time.Time `json:"off_until,omitzero"`
 	Off      bool      `json:"off,omitempty"`
 	Scale    *int      `json:"scale,omitempty"` // by hand; nil: as configured
+	// Traffic is what the pool has had at which time of the day.
+	Traffic schedule.Traffic `json:"traffic,omitzero"`
+	// Run is the last scheduled run for which a quiet moment was chosen, Moment.
+	Run    time.Time `json:"run,omitzero"`
+	Moment time.Time `json:"moment,omitzero"`
 	// Relief is the last configuration with which a relief became ready.
 	Relief string `json:"relief,omitempty"`
 	// Rejected is the configuration that a roll-back refused: it is not tried

@@ -312,3 +312,34 @@ func TestClockJumpsInADrain(t *testing.T) {
 		}
 	}
 }
+
+// A pool that turns by gap does so at the quietest moment within the jitter that
+// was learned; it is chosen once, and a successor keeps to it.
+func TestGapWaitsForTheQuietestMoment(t *testing.T) {
+	b := newBench(t, 1)
+	plan, err := schedule.Parse(schedule.Spec{Cron: "0 3 * * *", Timezone: "UTC", Missed: "once", Jitter: 2 * time.Hour, Salt: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.d.Pools[0].Plan = plan
+	var c Course
+	for bin := range 96 {
+		c.Traffic.Learn(bin, 100)
+	}
+	for range 30 {
+		c.Traffic.Learn(4*4+1, 3) // 04:15
+	}
+	c.LastRun = b.now.Add(-time.Hour)
+	b.d.Intent.Pools["p"] = c
+	b.now = time.Date(2026, 11, 21, 2, 59, 0, 0, time.UTC)
+	b.until("the rotation begins", 3*time.Hour, func() bool { return b.rotation().ID == 1 })
+	if at := b.now.Format("15:04:05"); at != "04:15:00" {
+		t.Errorf("it began at %s; want 04:15:00", at)
+	}
+	if m := b.d.Intent.Pools["p"].Moment; m.Format("15:04") != "04:15" {
+		t.Errorf("chosen: %v", m)
+	}
+	if !b.told("rotation", "begins: schedule") || b.told("rotation", "late") {
+		t.Errorf("events %+v", b.events)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"roundhouse/supervisor/schedule"
 )
 
 // rotation takes a pool's rotation a step further, or begins one.
@@ -37,7 +39,7 @@ func (s *step) schedule(p *Pool, running bool) {
 		c.Off, c.OffUntil = false, time.Time{}
 		s.event(p.Name, "", "schedule", "is on again")
 	}
-	v := p.Plan.Due(c.LastRun, s.o.Wall)
+	v := p.Plan.DueWith(c.LastRun, s.o.Wall, p.quiet(&c))
 	// A time that only says that nothing was due is not worth a write.
 	if v.Run || v.Missed > 0 || c.LastRun.IsZero() || v.Last.Before(c.LastRun) || v.Last.Sub(c.LastRun) > time.Hour {
 		c.LastRun = v.Last
@@ -60,6 +62,26 @@ func (s *step) schedule(p *Pool, running bool) {
 			cause = "schedule (late)"
 		}
 		s.rotate(p, cause, names(p))
+	}
+}
+
+// ByGap says whether a turn leaves the pool with nobody: such turns are worth a
+// quiet moment, and files that are read before.
+func (p *Pool) ByGap() bool {
+	return p.Relief == nil && (len(p.Workers) == 1 || p.MinReady == 0)
+}
+
+// quiet has the scheduled turns of a pool that turns by gap come at the
+// quietest moment within the jitter, chosen once for each. Nil: by chance.
+func (p *Pool) quiet(c *Course) func(time.Time) time.Duration {
+	if !p.ByGap() || p.Plan.Jitter() <= 0 {
+		return nil
+	}
+	return func(run time.Time) time.Duration {
+		if !c.Run.Equal(run) {
+			c.Run, c.Moment = run, c.Traffic.Quietest(run, p.Plan.Jitter(), schedule.Bin, p.Plan.Zone())
+		}
+		return c.Moment.Sub(run)
 	}
 }
 

@@ -147,21 +147,28 @@ type Verdict struct {
 // Due says whether a run is due at now, when last is the Last of the verdict
 // before (the zero time: there was none, and nothing before now counts).
 // Runs that fall into a blackout come at its end, together as one.
-func (p *Plan) Due(last, now time.Time) Verdict {
+func (p *Plan) Due(last, now time.Time) Verdict { return p.DueWith(last, now, nil) }
+
+// DueWith is Due where offset says how much after its named time a run begins,
+// instead of chance. Nil: by chance, within the jitter.
+func (p *Plan) DueWith(last, now time.Time, offset func(run time.Time) time.Duration) Verdict {
 	if p == nil || p.fields == nil || last.IsZero() || last.Sub(now) > farAhead {
 		return Verdict{Last: now}
 	}
 	if p.Blocked(now) {
 		return Verdict{Last: last}
 	}
+	if offset == nil {
+		offset = p.offset
+	}
 	v := Verdict{Last: last}
 	var latest time.Time
 	for n := 0; ; n++ {
 		run := p.named(v.Last)
-		if run.IsZero() || run.Add(p.offset(run)).After(now) {
+		if run.IsZero() || run.Add(offset(run)).After(now) {
 			break
 		}
-		v.Last, latest = run, run.Add(p.offset(run))
+		v.Last, latest = run, run.Add(offset(run))
 		v.Missed++
 		if n == 1000 { // a year of hours asleep: what is older does not matter
 			v.Last = now
@@ -180,6 +187,12 @@ func (p *Plan) Due(last, now time.Time) Verdict {
 	v.Run = true
 	return v
 }
+
+// Named is the first run after t as the schedule names it, without jitter.
+func (p *Plan) Named(t time.Time) time.Time { return p.named(t) }
+
+// Jitter is how much later than its named time a run may begin.
+func (p *Plan) Jitter() time.Duration { return p.spec.Jitter }
 
 // Zone is where the plan's clock hangs.
 func (p *Plan) Zone() *time.Location { return p.zone }
