@@ -47,11 +47,14 @@ func texts(t testing.TB, most int) [][]int32 {
 }
 
 // open is the demonstration model on a backend that ends with the test.
-func open(t testing.TB, threads int, format kernels.Format, page kernels.DType, dequantised bool) *Runner {
+func open(t testing.TB, threads int, format kernels.Format, page kernels.DType, dequantised, wide bool) *Runner {
 	t.Helper()
 	m, err := model.OpenFS(demo.FS)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if wide {
+		m.WideHead()
 	}
 	b, err := cpu.New(cpu.Options{Threads: threads})
 	if err != nil {
@@ -96,20 +99,24 @@ func logits(t *testing.T, r *Runner, texts [][]int32) [][]float32 {
 // within bounds, and prints it beside what the format itself loses.
 func TestAccuracy(t *testing.T) {
 	ids := texts(t, 300)
-	whole := logits(t, open(t, 1, kernels.FormatF32, kernels.F32, false), ids)
+	whole := logits(t, open(t, 1, kernels.FormatF32, kernels.F32, false, false), ids)
 	for _, f := range []struct {
 		format kernels.Format
+		wide   bool // a head of 16 bits
 		kl     float64
 	}{
-		{kernels.FormatF32, 1e-9},
-		{kernels.FormatF16, 1e-9},
-		{kernels.FormatBF16, 1e-4},
-		{kernels.FormatFP8, 1e-4},
-		{kernels.FormatInt8, 1e-3},
-		{kernels.FormatInt4, 1e-3},
+		{kernels.FormatF32, false, 1e-9},
+		{kernels.FormatF16, false, 1e-9},
+		{kernels.FormatBF16, false, 1e-4},
+		{kernels.FormatFP8, true, 1e-4},
+		{kernels.FormatFP8, false, 1e-4},
+		{kernels.FormatInt8, true, 1e-3},
+		{kernels.FormatInt8, false, 1e-3},
+		{kernels.FormatInt4, true, 1e-3},
+		{kernels.FormatInt4, false, 1e-3},
 	} {
-		got := logits(t, open(t, 1, f.format, kernels.F32, false), ids)
-		ideal := logits(t, open(t, 1, f.format, kernels.F32, true), ids)
+		got := logits(t, open(t, 1, f.format, kernels.F32, false, f.wide), ids)
+		ideal := logits(t, open(t, 1, f.format, kernels.F32, true, f.wide), ids)
 		kernel, err := Compare(ideal, got)
 		if err != nil {
 			t.Fatal(err)
@@ -118,8 +125,8 @@ func TestAccuracy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%-9v kernels: KL %.2g a token, same first choice %.2f %%; format: KL %.2g, same %.2f %%",
-			f.format, kernel.KL, 100*kernel.Agree, format.KL, 100*format.Agree)
+		t.Logf("%-9v wide head %-5v kernels: KL %.2g a token, same first choice %.2f %%; format: KL %.2g, same %.2f %%",
+			f.format, f.wide, kernel.KL, 100*kernel.Agree, format.KL, 100*format.Agree)
 		if !(kernel.KL <= f.kl) {
 			t.Errorf("%v: the kernels lose a KL of %.3g a token; want at most %g", f.format, kernel.KL, f.kl)
 		}
@@ -135,7 +142,7 @@ func BenchmarkDemo(b *testing.B) {
 	}
 	for _, format := range []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatInt8, kernels.FormatInt4} {
 		for _, threads := range []int{1, 2} {
-			r := open(b, threads, format, kernels.BF16, false)
+			r := open(b, threads, format, kernels.BF16, false, false)
 			run := func(name string, ids []int32, first int) {
 				b.Run(fmt.Sprintf("%v/threads=%d/%s", format, threads, name), func(b *testing.B) {
 					for b.Loop() {

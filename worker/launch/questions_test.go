@@ -6,9 +6,25 @@ import (
 )
 
 // TestQuestions asks the demonstration model 200 held-out questions of each
-// kind, greedy, by HTTP, and wants nine of ten answered exactly.
+// kind, greedy, by HTTP, and wants nine of ten answered exactly, and quantised
+// within one point of that: 14 questions of 1,400.
 func TestQuestions(t *testing.T) {
-	hs := demoServer(t, "--max-num-seqs", "128")
+	whole := answers(t)
+	for _, format := range []string{"fp8", "sym_int4"} {
+		t.Run(format, func(t *testing.T) {
+			got := answers(t, "--quantization", format)
+			t.Logf("%d of 1400 answers are right; %d as the model is", got, whole)
+			if got < whole-14 {
+				t.Errorf("%d answers are right; want at least %d", got, whole-14)
+			}
+		})
+	}
+}
+
+// answers asks all questions and returns how many answers are right.
+func answers(t *testing.T, args ...string) (all int) {
+	t.Helper()
+	hs := demoServer(t, append([]string{"--max-num-seqs", "128"}, args...)...)
 	list := questions(t)
 	right, asked := map[string]int{}, map[string]int{}
 	var kinds []string
@@ -42,9 +58,11 @@ func TestQuestions(t *testing.T) {
 	}
 	wg.Wait()
 	for _, k := range kinds {
+		all += right[k]
 		t.Logf("%-12s %3d of %d", k, right[k], asked[k])
 		if asked[k] != 200 || right[k] < asked[k]*9/10 {
 			t.Errorf("%s: %d of %d answers are right; want at least nine of ten of 200", k, right[k], asked[k])
 		}
 	}
+	return all
 }
