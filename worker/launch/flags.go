@@ -37,7 +37,8 @@ type parsed struct {
 func parseFlags(o *Options, specs []flagSpec, args []string) (parsed, error) {
 	var p parsed
 	for i := 0; i < len(args); i++ {
-		if !strings.HasPrefix(args[i], "--") && !slices.Contains([]string{"-tp", "-pp", "-dp", "-q"}, args[i]) {
+		short, _, _ := strings.Cut(args[i], "=")
+		if !strings.HasPrefix(args[i], "--") && !slices.Contains([]string{"-tp", "-pp", "-dp", "-q"}, short) {
 			p.positional = append(p.positional, args[i])
 			continue
 		}
