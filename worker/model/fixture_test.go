@@ -122,7 +122,11 @@ func (f *fixtureTensor) fill() []byte {
 		case "GROUPS":
 			data = binary.LittleEndian.AppendUint32(data, uint32(i)%uint32(f.scale))
 		case "SORTED":
-			data = binary.LittleEndian.AppendUint32(data, uint32(i)/128)
+			each := uint32(f.scale)
+			if each == 0 {
+				each = 128
+			}
+			data = binary.LittleEndian.AppendUint32(data, uint32(i)/each)
 		case "SHAPE":
 			data = binary.LittleEndian.AppendUint64(data, uint64([]float32{f.base, f.scale}[i]))
 		default:
@@ -212,12 +216,14 @@ func TestGolden(t *testing.T) {
 // float32, are what their layouts mean.
 func TestGoldenQuantised(t *testing.T) {
 	t.Run("linears", func(t *testing.T) { golden(t, "Qwen3ForCausalLM", quantisedFixture) })
+	t.Run("groups", func(t *testing.T) { golden(t, "Qwen3ForCausalLM", quantisedGroups) })
 	t.Run("experts", func(t *testing.T) { golden(t, "Qwen3MoeForCausalLM", quantisedExperts) })
 }
 
 const (
 	quantisedFixture = "quantised"
 	quantisedExperts = "quantised_experts"
+	quantisedGroups  = "quantised_groups"
 )
 
 func golden(t *testing.T, arch, name string) {

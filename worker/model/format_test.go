@@ -74,7 +74,7 @@ func TestFormats(t *testing.T) {
 // TestQuantisedFormats: a quantised checkpoint is handed to the backend as it
 // is, and means the same as when it is worked out to float32.
 func TestQuantisedFormats(t *testing.T) {
-	for _, name := range []string{quantisedFixture, quantisedExperts, "gpt_oss"} {
+	for _, name := range []string{quantisedFixture, quantisedExperts, quantisedGroups, "gpt_oss"} {
 		f := readFixture(t, name)
 		for _, v := range f.Variants {
 			if v.Patch["quantization_config"] == nil {
@@ -151,7 +151,7 @@ func TestHostileQuantisation(t *testing.T) {
 	refused("3 bits are not supported", map[string]any{"quant_method": "gptq", "bits": 3, "group_size": 128})
 	refused("group_size 0 is not supported", map[string]any{"quant_method": "gptq", "bits": 4})
 	refused("group_size -1 is not supported", map[string]any{"quant_method": "awq", "bits": 4, "group_size": -1})
-	refused("group_size 64 is not supported", map[string]any{"quant_method": "awq", "bits": 4, "group_size": 64})
+	refused("group_size 48 is not supported; supported are 32, 64 and multiples of 128", map[string]any{"quant_method": "awq", "bits": 4, "group_size": 48})
 	refused(`checkpoint_format "gptq_v2"`, map[string]any{"quant_method": "gptq", "bits": 4, "group_size": 128, "checkpoint_format": "gptq_v2"})
 	refused(`version "gemv"`, map[string]any{"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemv"})
 	refused("blocks of [128]", map[string]any{"quant_method": "fp8", "weight_block_size": []int{128}})

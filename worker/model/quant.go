@@ -123,8 +123,8 @@ func (q *quant) four(bits, group int) error {
 	if bits != 4 {
 		return fmt.Errorf("%d bits are not supported; supported are 4", bits)
 	}
-	if group < 1 || group%int4Group != 0 || group > 1<<20 {
-		return fmt.Errorf("group_size %d is not supported; supported are multiples of %d", group, int4Group)
+	if group != 32 && group != 64 && (group < 1 || group%int4Group != 0 || group > 1<<20) {
+		return fmt.Errorf("group_size %d is not supported; supported are 32, 64 and multiples of %d", group, int4Group)
 	}
 	q.group = group
 	return nil

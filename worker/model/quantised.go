@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -159,21 +160,25 @@ func (b *binder) four(w wanted, data [][]byte, each int, scales kernels.DType) k
 		Zeros: beside(every(data, each, 1), groups), Scales: beside(every(data, each, 2), groups)}
 }
 
-// fourFormat is the format of a matrix whose codes have four bits.
+// fourFormat is the format of a matrix whose codes have four bits. No kernel has
+// scales of 32 or 64 columns: these are kept as int8, one scale a row.
 func (b *binder) fourFormat(native kernels.Format) kernels.Format {
 	if b.format == kernels.FormatF32 {
 		return kernels.FormatF32
+	}
+	if b.quant.group < int4Group {
+		return kernels.FormatInt8
 	}
 	return native
 }
 
 // native returns a source as it is, or worked out to float32.
 func (b *binder) native(s kernels.Source, w wanted, format kernels.Format) (kernels.Source, error) {
-	if w.format != kernels.FormatF32 && b.format != kernels.FormatF32 {
+	if w.format == format {
 		return s, nil
 	}
-	if err := num.Check(s, format); err != nil {
-		return s, err
+	if w.in%b.quant.group != 0 || w.in%8 != 0 || w.out%8 != 0 {
+		return s, fmt.Errorf("%d rows, and %d columns in groups of %d; groups must be whole, and words hold eight codes", w.out, w.in, b.quant.group)
 	}
 	q, err := num.Quantise(s, format)
 	if err != nil {

@@ -346,6 +346,18 @@ FAMILIES = {
             "compressed-tensors, int4": {"quantization_config": compressed("pack-quantized", 4, "int", "group", group_size=128)},
         },
     },
+    "quantised_groups": {
+        "config": {**decoder("Qwen3ForCausalLM", "qwen3", rope_theta=1000.0, head_dim=32), "hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 1},
+        "scales": [("q_norm", 1.8, 0.5), ("k_norm", 1.8, 0.5)],
+        "stored": quants.stored,
+        "variants": {
+            "gptq, 32": {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False, "sym": True}},
+            "gptq with act-order, 64": {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64, "desc_act": True, "sym": False}},
+            "awq, 32": {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "version": "gemm"}},
+            "awq, 64": {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 64, "zero_point": True, "version": "gemm"}},
+            "compressed-tensors, 32": {"quantization_config": compressed("pack-quantized", 4, "int", "group", group_size=32)},
+        },
+    },
     "quantised_experts": {
         "config": {**decoder("Qwen3MoeForCausalLM", "qwen3_moe", rope_theta=1000.0, head_dim=32, num_experts=4, num_experts_per_tok=2,
                              moe_intermediate_size=128, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[]),

@@ -64,7 +64,7 @@ def numbers(name, shape, base, scale, kind="F32"):
     U8        base to base + scale - 1
     I32       words of random bits; ZEROS: words of nibbles from 4 to 7
     F8_E4M3   codes of 0.25 to 0.94 with either sign
-    GROUPS    the group of each column, scale groups in turns (int32); SORTED: 128 columns each
+    GROUPS    the group of each column, scale groups in turns (int32); SORTED: scale columns each (0: 128)
     SHAPE     base and scale themselves (int64)
     """
     count = int(np.prod(shape))
@@ -78,7 +78,7 @@ def numbers(name, shape, base, scale, kind="F32"):
     if kind == "F8_E4M3":
         return ((z >> np.uint64(32) & np.uint64(0x8F)) + np.uint64(0x28)).astype(np.uint8)
     if kind == "SORTED":
-        return (np.arange(count) // 128).astype(np.int32)
+        return (np.arange(count) // (int(scale) or 128)).astype(np.int32)
     if kind == "SHAPE":
         return np.array([base, scale], dtype=np.int64)
     if kind == "GROUPS":

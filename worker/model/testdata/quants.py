@@ -11,12 +11,20 @@ def linears(tensors):
     return inside, [t for t in tensors if t not in inside]
 
 
+def group_of(q):
+    """The columns that share a scale, of four-bit codes."""
+    for g in q.get("config_groups", {}).values():
+        q = g["weights"]
+    return q.get("group_size") or GROUP
+
+
 def stored(config, tensors):
     """The tensors of the same model as a quantised checkpoint has them."""
     q = config["quantization_config"]
     inside, out = linears(tensors)
     for name, (rows, columns), _, scale in inside:
-        base, groups = name.removesuffix(".weight"), columns // GROUP
+        size = group_of(q)
+        base, groups = name.removesuffix(".weight"), columns // size
         small = scale / 4.5  # codes are up to 8 from their zero point
         method = q["quant_method"]
         if method == "gptq":
@@ -24,7 +32,7 @@ def stored(config, tensors):
                 [base + ".qweight", [columns // 8, rows], 0, 0, "I32"],
                 [base + ".qzeros", [groups, rows // 8], 0, 0, "ZEROS"],
                 [base + ".scales", [groups, rows], small, small / 4, "F16"],
-                [base + ".g_idx", [columns], 0, groups if q["desc_act"] else 0, "GROUPS" if q["desc_act"] else "SORTED"],
+                [base + ".g_idx", [columns], 0, groups if q["desc_act"] else size % GROUP, "GROUPS" if q["desc_act"] else "SORTED"],
             ]
         elif method == "awq":
             out += [
@@ -79,11 +87,12 @@ def dequantise(weights):
                 inverse = np.argsort(AWQ)
                 codes = nibbles(w)[..., inverse].reshape(w.shape[0], -1)
                 zeros = nibbles(weights[base + ".qzeros"])[..., inverse].reshape(scales.shape)
-                group = np.arange(w.shape[0]) // GROUP
+                group = np.arange(w.shape[0]) // (w.shape[0] // scales.shape[0])
             out[base + ".weight"] = np.ascontiguousarray(((codes.astype(np.int32) - zeros[group].astype(np.int32)) * scales[group]).T.astype(np.float32))
         elif name.endswith(".weight_packed"):  # compressed-tensors: codes plus 8, along the columns
             codes = nibbles(w).reshape(w.shape[0], -1).astype(np.float32) - 8
-            out[base + ".weight"] = codes * np.repeat(weights[base + ".weight_scale"].astype(np.float32), GROUP, axis=1)
+            scales = weights[base + ".weight_scale"].astype(np.float32)
+            out[base + ".weight"] = codes * np.repeat(scales, codes.shape[1] // scales.shape[1], axis=1)
         elif name.endswith(".weight") and w.dtype == np.uint8:
             if base + ".weight_scale_inv" in weights:
                 s = weights[base + ".weight_scale_inv"]
