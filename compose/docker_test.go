@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,9 @@ type composition struct {
 	t       *testing.T
 	program []string
 	env     []string
-	name    string // of project, instance, network and pool
+	name    string // of project, instance, network, pool and workers
 	door    string
+	config  string // its folder
 }
 
 // compositionFor makes one of compose.yaml and the shipped configuration.
@@ -44,15 +46,9 @@ func compositionFor(t *testing.T, files ...string) *composition {
 	for _, file := range append([]string{"compose.yaml"}, files...) {
 		c.program = append(c.program, "--file", file)
 	}
-	text, err := os.ReadFile("etc/roundhouse.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	config := strings.NewReplacer(`["roundhouse"]`, fmt.Sprintf("[%q]", c.name), `pool "chat"`, fmt.Sprintf("pool %q", c.name)).Replace(string(text))
-	if err := os.WriteFile(filepath.Join(dir, "roundhouse.hcl"), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	c.config = dir
+	c.configure("etc", `pool "chat"`, fmt.Sprintf("pool %q", c.name))
 	for parent := dir; parent != os.TempDir() && parent != "/"; parent = filepath.Dir(parent) {
 		if err := os.Chmod(parent, 0o755); err != nil { // its containers are not root
 			t.Fatal(err)
@@ -63,6 +59,34 @@ func compositionFor(t *testing.T, files ...string) *composition {
 		c.env = append(c.env, "DOCKER_SOCKET="+socket)
 	}
 	return c
+}
+
+var packed sync.Once
+
+// packImages packs what the tests run, once.
+func packImages(t *testing.T) {
+	t.Helper()
+	packed.Do(func() { run(t, ".", "./images", "roundhouse", "worker-cpu") })
+}
+
+// configure writes a shipped configuration with some words replaced by others.
+func (c *composition) configure(folder string, replaced ...string) {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "roundhouse.hcl"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	config := string(text)
+	for i := 0; i < len(replaced); i += 2 {
+		if !strings.Contains(config, replaced[i]) {
+			c.t.Fatalf("%s/roundhouse.hcl has no %q any more", folder, replaced[i])
+		}
+		config = strings.ReplaceAll(config, replaced[i], replaced[i+1])
+	}
+	config = strings.ReplaceAll(config, `["roundhouse"]`, fmt.Sprintf("[%q]", c.name))
+	if err := os.WriteFile(filepath.Join(c.config, "roundhouse.hcl"), []byte(config), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // try runs compose with arguments.
@@ -106,7 +130,7 @@ func (c *composition) up() {
 			logs, _ := c.try("logs")
 			return fmt.Errorf("%w\n%s\n%s", err, out, logs)
 		}
-		return requests(c.door)
+		return nil
 	})
 }
 
@@ -125,8 +149,11 @@ func (c *composition) containers() string {
 // where a Docker engine answers.
 func TestCompose(t *testing.T) {
 	c := compositionFor(t)
-	run(t, ".", "./images", "roundhouse", "worker-cpu")
+	packImages(t)
 	c.up()
+	if err := requests(c.door); err != nil {
+		t.Fatal(err)
+	}
 
 	before := c.containers()
 	sent := underLoad(t, c.door, func() { c.roundhouse("rotate", c.name) })
@@ -174,6 +201,56 @@ func TestCompose(t *testing.T) {
 		}
 		if left := run(t, ".", "docker", list...); left != "" {
 			t.Errorf("down leaves the %s %s", kind, left)
+		}
+	}
+}
+
+// TestComposeVLLM: the names, ports, environment, mounts and flags of llm-scaler's two
+// engines, with our own worker under the vLLM image's name, since this machine
+// can fetch neither that image nor a GPU.
+func TestComposeVLLM(t *testing.T) {
+	c := compositionFor(t, "compose.vllm.yaml")
+	packImages(t)
+	const image = "rhtest/llm-scaler-vllm:stand-in"
+	run(t, ".", "docker", "tag", "roundhouse/worker-cpu:latest", image)
+	t.Cleanup(func() { _ = exec.Command("docker", "rmi", image).Run() })
+	models := t.TempDir()
+	c.configure("etc-vllm", `pool "model" {`, fmt.Sprintf("pool %q {\n  pull_policy = \"never\"\n  devices = \"cpu\"", c.name),
+		"vllm_1", c.name+"_vllm_1", "vllm_2", c.name+"_vllm_2", "/home/intel/LLM/", models,
+		`    model             = "/llm/models/DeepSeek-R1-Distill-Qwen-7B"`, "", `    gpus = ["0000:18:00.0"]`, "", `    gpus = ["0000:4b:00.0"]`, "",
+		`max_model_len     = 32768`, `max_model_len     = 4096`)
+	c.env = append(c.env, "VLLM_IMAGE="+image)
+	c.up()
+	body := `{"model":"model","max_tokens":8,"messages":[{"role":"user","content":"What is 27 + 15?"}]}`
+	res, err := http.Post("http://"+c.door+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if worker := res.Header.Get("X-Roundhouse-Worker"); res.StatusCode != http.StatusOK || !strings.HasPrefix(worker, c.name+"/") {
+		t.Errorf("status %d from %q", res.StatusCode, worker)
+	}
+	about := run(t, ".", "docker", "inspect", c.name+"_vllm_1")
+	for _, want := range []string{`"Privileged": false`, `"ShmSize": 34359738368`, `"VLLM_WORKER_MULTIPROC_METHOD=spawn"`, `"` + models + `:/llm/models/"`, `"--port"`, `"8008"`, `"--no-enable-prefix-caching"`} {
+		if !strings.Contains(about, want) {
+			t.Errorf("the container has no %s", want)
+		}
+	}
+	c.run("down", "--volumes")
+	if left := c.containers(); left != "" {
+		t.Errorf("down leaves %s", left)
+	}
+}
+
+// TestComposeFiles: every file is one that compose understands beside compose.yaml.
+func TestComposeFiles(t *testing.T) {
+	for _, file := range []string{"compose.monitoring.yaml", "compose.vllm.yaml", "compose.xpu.yaml"} {
+		c := compositionFor(t, file)
+		out := c.run("config")
+		for _, service := range []string{"guard:", "supervisor:", "door:", "no-new-privileges"} {
+			if !strings.Contains(out, service) {
+				t.Errorf("%s: no %s in\n%s", file, service, out)
+			}
 		}
 	}
 }
