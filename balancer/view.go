@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/extend"
 	"roundhouse/balancer/ledger"
@@ -125,6 +127,7 @@ func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet
 	if p == nil {
 		p = newPool(cfg.Name)
 		p.prefix.Store(ledger.NewPrefixTable(prefixBytes / max(1, len(set.Pools))))
+		d.ledger.Begin(&p.group, int(xxhash.Sum64String(d.id)%1024))
 	}
 	end := cfg.ReasoningEnd
 	p.end.Store(&end)

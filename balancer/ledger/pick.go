@@ -178,9 +178,10 @@ func (w *Worker) weigh(a *Ask, groupRate float64, slowStart int64) string {
 	}
 	ahead := float64(w.prefill+w.elsewhere.Prefill) + float64(w.report.foreignPrefill)*trust
 	w.wait = (ahead + float64(a.Prompt-w.hit)) / rate
-	// A prefill shares its steps with what is being decoded there.
+	// A prefill shares its steps with what is being decoded there. Most of a step
+	// is the prefill's, so that this decides between near equals alone.
 	there := w.there()
-	w.wait *= 1 + float64(there)/64
+	w.wait *= 1 + float64(there)/256
 	full := false
 	if w.capacity > 0 {
 		cap := float64(w.capacity)
@@ -289,8 +290,8 @@ func compare(p Policy, a, b *Worker) int {
 		wa += barrier(a.fill)
 		wb += barrier(b.fill)
 	}
-	// Below a millisecond or a twentieth, two predictions are one.
-	if d := wa - wb; math.Abs(d) > math.Max(1e-3, 0.05*math.Min(wa, wb)) {
+	// Below a millisecond or a hundredth, two predictions are one.
+	if d := wa - wb; math.Abs(d) > math.Max(1e-3, 0.01*math.Min(wa, wb)) {
 		return sign(d)
 	}
 	if d := a.there() - b.there(); d != 0 {

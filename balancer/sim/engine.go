@@ -4,16 +4,42 @@ import "container/list"
 
 // Speed is how fast a simulated engine computes. A step takes Base, plus
 // PerPrefill for each prompt token in it and PerDecode for each running
-// request. Seconds.
+// request, and what each of them reads of its context. Seconds.
 type Speed struct {
 	Base, PerPrefill, PerDecode float64
-	Budget                      int // tokens a step
-	Capacity                    int // tokens of KV
+	PerPair                     float64 // of a prompt token and one before it
+	PerContext                  float64 // of a running request and one token that it reads
+	Budget                      int     // tokens a step
+	Capacity                    int     // tokens of KV
+	Longest                     int     // tokens of a prompt
 }
 
-// DefaultSpeed is that of a mid-size model on one accelerator: about 16 000
-// prompt tokens a second and 60 tokens a second of one stream.
-var DefaultSpeed = Speed{Base: 0.012, PerPrefill: 1.0 / 16000, PerDecode: 0.00015, Budget: 2048, Capacity: 120_000}
+// Fitted is our own worker on the demonstration model and two cores of a
+// machine that did other work beside, as `go run ./balancer/sim/fit` found it.
+var Fitted = Speed{Base: 0.0003, PerPrefill: 3.5e-5, PerPair: 3.8e-8, PerDecode: 8.7e-5, PerContext: 2.45e-7, Budget: 2048, Capacity: 104_832, Longest: 8000}
+
+// Accelerator is a mid-size model on one accelerator: about 16 000 prompt
+// tokens a second and 60 tokens a second of one stream.
+var Accelerator = Speed{Base: 0.012, PerPrefill: 1.0 / 16000, PerDecode: 0.00015, Budget: 2048, Capacity: 120_000, Longest: 24_000}
+
+// slower is an engine whose every step takes so many times as long.
+func (s Speed) slower(times float64) Speed {
+	s.Base, s.PerPrefill, s.PerPair, s.PerDecode, s.PerContext = times*s.Base, times*s.PerPrefill, times*s.PerPair, times*s.PerDecode, times*s.PerContext
+	return s
+}
+
+// Work is what a job takes of an engine alone, its steps shared with sixty-three
+// others.
+func (s *Speed) Work(j *Job) float64 {
+	p, o, cached := float64(j.Prompt), float64(j.Output), float64(j.shared)
+	return s.prefill(j.Prompt) - cached*(s.PerPrefill+cached/2*s.PerPair) + o*(s.Base/64+s.PerDecode+(p+o/2)*s.PerContext)
+}
+
+// prefill is how long a prompt alone takes, steps left out.
+func (s *Speed) prefill(tokens int) float64 {
+	p := float64(tokens)
+	return p*s.PerPrefill + p*p/2*s.PerPair
+}
 
 // Job is one request of a simulated traffic.
 type Job struct {
@@ -22,8 +48,10 @@ type Job struct {
 	Output int     // tokens
 	Blocks []uint64
 	Key    int
+	shared int // of the prompt, in many others too
 
 	worker  int
+	door    int // that sent it, of several
 	done    int // prompt tokens computed
 	cached  int
 	out     int
@@ -105,10 +133,12 @@ func (e *engine) admit() {
 func (e *engine) step(now float64) (until float64, begun, finished []*Job) {
 	e.admit()
 	budget, prefill, decodes := e.speed.Budget, 0, 0
+	reads := 0.0 // seconds of reading context
 	var next []*Job
 	for _, j := range e.running {
 		if j.done >= j.Prompt+preempted(j) {
 			decodes++
+			reads += float64(j.Prompt+j.out) * e.speed.PerContext
 			budget--
 		}
 	}
@@ -119,6 +149,7 @@ func (e *engine) step(now float64) (until float64, begun, finished []*Job) {
 			take := min(need, max(budget, 0))
 			budget -= take
 			prefill += take
+			reads += float64(take) * (float64(j.done) + float64(take)/2) * e.speed.PerPair
 			j.done += take
 			if j.done < j.Prompt+preempted(j) {
 				next = append(next, j)
@@ -127,7 +158,7 @@ func (e *engine) step(now float64) (until float64, begun, finished []*Job) {
 		}
 		last = append(last, j)
 	}
-	until = now + e.speed.Base + float64(prefill)*e.speed.PerPrefill + float64(decodes)*e.speed.PerDecode
+	until = now + e.speed.Base + float64(prefill)*e.speed.PerPrefill + float64(decodes)*e.speed.PerDecode + reads
 	for _, j := range last {
 		j.out++
 		e.used++

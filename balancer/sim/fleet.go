@@ -50,15 +50,15 @@ type Fleet struct {
 
 // Outcome is what a policy made of a scenario.
 type Outcome struct {
-	Policy   string
-	P50, P99 float64 // time to first token, seconds
-	Goodput  float64 // share of requests with a first token within their due time
-	Seconds  float64 // until the last answer
+	Policy        string
+	P50, P90, P99 float64 // time to first token, seconds
+	Goodput       float64 // share of requests with a first token within their due time
+	Seconds       float64 // until the last answer
 }
 
-// due is the time within which a first token counts as good: half a second and
-// a millisecond for each 4 prompt tokens.
-func due(j *Job) float64 { return 1 + float64(j.Prompt)/4000 }
+// due is the time within which a first token counts as good: a second, and four
+// times what the prompt alone takes a worker.
+func due(s *Speed, j *Job) float64 { return 1 + 4*s.prefill(j.Prompt) }
 
 type event struct {
 	at     float64
@@ -190,13 +190,13 @@ func (f *Fleet) outcome(name string, jobs []*Job) Outcome {
 			t = j.first - j.At
 		}
 		times = append(times, t)
-		if t <= due(j) {
+		if t <= due(&f.engines[0].speed, j) {
 			good++
 		}
 		o.Seconds = max(o.Seconds, j.end)
 	}
 	slices.Sort(times)
-	o.P50, o.P99 = times[len(times)/2], times[len(times)*99/100]
+	o.P50, o.P90, o.P99 = times[len(times)/2], times[len(times)*9/10], times[len(times)*99/100]
 	o.Goodput = float64(good) / float64(len(jobs))
 	return o
 }

@@ -1,11 +1,15 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"roundhouse/balancer/ledger"
+)
 
 // TestFleet plays every policy on every scenario: each request is answered,
 // and the same seed gives the same outcome.
 func TestFleet(t *testing.T) {
-	all := Scenarios(3, 0.05)
+	all := append(Scenarios(Fitted, 3, 0.05), Scenarios(Accelerator, 3, 0.05)...)
 	for i := range all {
 		for _, make := range Policies() {
 			one, two := Run(&all[i], make(), 3), Run(&all[i], make(), 3)
@@ -21,7 +25,7 @@ func TestFleet(t *testing.T) {
 
 // TestEngineKeepsItsLimits looks at an engine's KV after every step.
 func TestEngineKeepsItsLimits(t *testing.T) {
-	s := DefaultSpeed
+	s := Accelerator
 	s.Capacity = 3000
 	e := newEngine(s)
 	for i := range 40 {
@@ -47,5 +51,22 @@ func TestEngineKeepsItsLimits(t *testing.T) {
 	}
 	if ended != 40 {
 		t.Fatalf("%d of 40 requests ended", ended)
+	}
+}
+
+// TestDoors plays one fleet's traffic through four doors: with their totals
+// exchanged they are nearer to one door than to four that do not speak.
+func TestDoors(t *testing.T) {
+	for _, s := range Scenarios(Fitted, 5, 0.2) {
+		if s.Name != "long and short" && s.Name != "metrics 5 s old" {
+			continue
+		}
+		one := Run(&s, newOurs(ledger.LeastKV), 5)
+		four := Run(&s, newDoors(4, tellEvery), 5)
+		apart := Run(&s, newDoors(4, 0), 5)
+		t.Logf("%s: p90 %.3f s by one door, %.3f s by four, %.3f s by four that do not speak", s.Name, one.P90, four.P90, apart.P90)
+		if four.P90 > (one.P90+apart.P90)/2 || four.Goodput < one.Goodput-0.015 || four.Goodput < apart.Goodput {
+			t.Errorf("%s: four doors that speak are nearer to four that do not than to one: %+v, %+v, %+v", s.Name, one, four, apart)
+		}
 	}
 }

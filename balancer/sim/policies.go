@@ -15,6 +15,7 @@ func Policies() []func() Policy {
 	}
 	return []func() Policy{
 		func() Policy { return newOurs(ledger.LeastKV) },
+		func() Policy { return newDoors(4, tellEvery) },
 		func() Policy { return newOurs(ledger.Fastest) },
 		simple("least gauge", leastGauge), simple("round robin", roundRobin), simple("least request", leastRequest),
 		simple("power of two", powerOfTwo), simple("LMetric", lmetric), simple("smg least_load", smgLeastLoad),
@@ -31,6 +32,7 @@ type ours struct {
 	learned ledger.Learned
 	policy  ledger.Policy
 	up      []bool
+	door    int // which of several
 }
 
 func newOurs(p ledger.Policy) *ours {
@@ -76,7 +78,7 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 	if v, _ := o.l.Pick(&o.g, &a, c); v != ledger.Picked {
 		return -1
 	}
-	j.state = c
+	j.state, j.door = c, o.door
 	for i, w := range o.ws {
 		if w == c.Worker() {
 			o.table.Add(i, j.Blocks)
@@ -91,10 +93,18 @@ func (o *ours) First(_ *Fleet, j *Job, now float64) {
 	o.l.First(j.state.(*ledger.Charge), nanos(now))
 }
 
+func (o *ours) grow(j *Job) {
+	c := j.state.(*ledger.Charge)
+	if n := int64(j.out) - c.Generated(); n > 0 {
+		o.l.Grow(c, n)
+	}
+}
+
 // Ended implements Policy.
 func (o *ours) Ended(_ *Fleet, j *Job, now float64) {
 	c := j.state.(*ledger.Charge)
-	o.l.Grow(c, int64(j.out))
+	o.grow(j)
+	o.l.Settle(c, int64(j.Prompt), int64(j.cached))
 	o.l.Release(c, ledger.Served, nanos(now))
 	o.learned.Learn(0, int64(j.Prompt), int64(j.out))
 }
@@ -103,9 +113,14 @@ func (o *ours) Ended(_ *Fleet, j *Job, now float64) {
 func (o *ours) Scraped(f *Fleet, now float64) {
 	o.start(f, now)
 	for i, w := range o.ws {
+		for _, j := range f.engines[i].running {
+			if j.door == o.door {
+				o.grow(j) // the door counts tokens as it relays them
+			}
+		}
 		g := f.Seen[i]
 		o.l.Report(w, 1, ledger.Report{
-			At: nanos(now), Used: int64(g.Usage * float64(f.engines[i].speed.Capacity)), Own: -1, Running: g.Running, Waiting: g.Waiting, Progress: -1,
+			At: nanos(now), Used: int64(g.Usage * float64(f.engines[i].speed.Capacity)), Own: -1, Others: -1, Running: g.Running, Waiting: g.Waiting, Progress: -1,
 		})
 	}
 }

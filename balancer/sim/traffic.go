@@ -13,65 +13,84 @@ import (
 	"time"
 )
 
-// Scenarios returns the made-up traffics, on eight workers each.
-func Scenarios(seed uint64, scale float64) []Scenario {
-	same := make([]Speed, 8)
+// fleetSize is how many workers a made-up traffic is played on.
+const fleetSize = 8
+
+// Scenarios returns the made-up traffics on workers of one speed. Each loads
+// its fleet to a share of what it computes, so that they mean the same on any.
+func Scenarios(speed Speed, seed uint64, scale float64) []Scenario {
+	same := make([]Speed, fleetSize)
 	for i := range same {
-		same[i] = DefaultSpeed
+		same[i] = speed
 	}
 	slow := append([]Speed(nil), same...)
-	slow[3].Base, slow[3].PerPrefill, slow[3].PerDecode = 3*slow[3].Base, 3*slow[3].PerPrefill, 3*slow[3].PerDecode
-	n := int(3000 * scale)
-	rng := rand.New(rand.NewPCG(seed, 7))
-	mixed := func(rate float64) []Job { return poisson(rng, n, rate, longShort) }
+	slow[3] = speed.slower(3)
+	g := generator{rng: rand.New(rand.NewPCG(seed, 7)), speed: speed, n: int(3000 * scale)}
 	return []Scenario{
-		{Name: "bursts of 64", Workers: same, Stale: 0.25, Jobs: bursts(rng, n)},
-		{Name: "long and short", Workers: same, Stale: 0.25, Jobs: mixed(24)},
-		{Name: "shared prefixes", Workers: same, Stale: 0.25, Jobs: poisson(rng, n, 22, prefixes)},
-		{Name: "one slow worker", Workers: slow, Stale: 0.25, Jobs: mixed(18)},
-		{Name: "metrics at once", Workers: same, Stale: 0, Jobs: mixed(22)},
-		{Name: "metrics 1 s old", Workers: same, Stale: 1, Jobs: mixed(22)},
-		{Name: "metrics 5 s old", Workers: same, Stale: 5, Jobs: mixed(22)},
-		{Name: "one joins cold", Workers: same, Stale: 0.25, Joins: map[int]float64{5: 30}, Jobs: poisson(rng, n, 20, prefixes)},
+		{Name: "bursts of 64", Workers: same, Stale: 0.25, Jobs: g.bursts(0.5)},
+		{Name: "long and short", Workers: same, Stale: 0.25, Jobs: g.poisson(0.95, g.longShort)},
+		{Name: "shared prefixes", Workers: same, Stale: 0.25, Jobs: g.poisson(0.6, g.prefixes)},
+		{Name: "one slow worker", Workers: slow, Stale: 0.25, Jobs: g.poisson(0.75, g.longShort)},
+		{Name: "metrics at once", Workers: same, Stale: 0, Jobs: g.poisson(0.9, g.longShort)},
+		{Name: "metrics 1 s old", Workers: same, Stale: 1, Jobs: g.poisson(0.9, g.longShort)},
+		{Name: "metrics 5 s old", Workers: same, Stale: 5, Jobs: g.poisson(0.9, g.longShort)},
+		{Name: "one joins cold", Workers: same, Stale: 0.25, Joins: map[int]float64{5: 30}, Jobs: g.poisson(0.5, g.prefixes)},
 	}
 }
 
-func poisson(rng *rand.Rand, n int, rate float64, draw func(*rand.Rand, *Job)) []Job {
-	jobs := make([]Job, n)
+// generator draws traffic for workers of one speed.
+type generator struct {
+	rng   *rand.Rand
+	speed Speed
+	n     int
+}
+
+// poisson draws jobs that arrive at random and load the fleet to a share.
+func (g *generator) poisson(share float64, draw func(*Job)) []Job {
+	jobs := make([]Job, g.n)
+	work := 0.0
+	for i := range jobs {
+		draw(&jobs[i])
+		work += g.speed.Work(&jobs[i])
+	}
 	t := 0.0
 	for i := range jobs {
-		t += rng.ExpFloat64() / rate
+		t += g.rng.ExpFloat64() * work / float64(g.n) / fleetSize / share
 		jobs[i].At = t
-		draw(rng, &jobs[i])
 	}
 	return jobs
 }
 
-func longShort(rng *rand.Rand, j *Job) {
-	j.Prompt, j.Output = 100+rng.IntN(900), 20+rng.IntN(300)
-	if rng.Float64() < 0.15 {
-		j.Prompt = 8000 + rng.IntN(16000)
+// longShort draws chats, of which one in seven is long for what a worker takes
+// and one in ten gets a long answer.
+func (g *generator) longShort(j *Job) {
+	long := min(g.speed.Longest, 24000)
+	j.Prompt, j.Output = 100+g.rng.IntN(900), 20+g.rng.IntN(300)
+	if g.rng.Float64() < 0.15 {
+		j.Prompt = long/3 + g.rng.IntN(long*2/3)
 	}
-	if rng.Float64() < 0.1 {
-		j.Output = 1000 + rng.IntN(1000)
+	if g.rng.Float64() < 0.1 {
+		j.Output = 1000 + g.rng.IntN(1000)
 	}
 }
 
 // prefixes draws one of 40 shared prompts of 3 to 12 blocks and a question.
-func prefixes(rng *rand.Rand, j *Job) {
-	which := int(math.Floor(40 * rng.Float64() * rng.Float64()))
+func (g *generator) prefixes(j *Job) {
+	which := int(math.Floor(40 * g.rng.Float64() * g.rng.Float64()))
 	blocks := 3 + which%10
 	for b := range blocks {
 		j.Blocks = append(j.Blocks, uint64(which+1)<<20|uint64(b))
 	}
-	j.Prompt, j.Output = blocks*blockTokens+50+rng.IntN(400), 50+rng.IntN(300)
+	j.Prompt, j.Output = blocks*blockTokens+50+g.rng.IntN(400), 50+g.rng.IntN(300)
+	j.shared = blocks * blockTokens
 }
 
-func bursts(rng *rand.Rand, n int) []Job {
-	jobs := make([]Job, n)
+// bursts draws 64 jobs at once, again and again.
+func (g *generator) bursts(share float64) []Job {
+	jobs := g.poisson(share, g.longShort)
+	every := jobs[len(jobs)-1].At / float64(len(jobs)) * 64
 	for i := range jobs {
-		jobs[i].At = float64(i/64) * 3.5
-		longShort(rng, &jobs[i])
+		jobs[i].At = float64(i/64) * every
 		jobs[i].Prompt = min(jobs[i].Prompt, 6000)
 	}
 	return jobs
@@ -79,7 +98,7 @@ func bursts(rng *rand.Rand, n int) []Job {
 
 // Trace reads recorded traffic: Azure's CSV or Mooncake's JSON lines. speedup
 // divides the times between arrivals.
-func Trace(path string, speedup float64, limit int) (Scenario, error) {
+func Trace(path string, speed Speed, speedup float64, limit int) (Scenario, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return Scenario{}, err
@@ -94,13 +113,14 @@ func Trace(path string, speedup float64, limit int) (Scenario, error) {
 	if err != nil {
 		return Scenario{}, fmt.Errorf("%s: %w", path, err)
 	}
-	workers := make([]Speed, 8)
+	workers := make([]Speed, fleetSize)
 	for i := range workers {
-		workers[i] = DefaultSpeed
+		workers[i] = speed
 	}
 	for i := range jobs {
 		jobs[i].At /= speedup
-		jobs[i].Prompt = min(jobs[i].Prompt, DefaultSpeed.Capacity/2)
+		jobs[i].Prompt = min(jobs[i].Prompt, speed.Longest)
+		jobs[i].Blocks = jobs[i].Blocks[:min(len(jobs[i].Blocks), jobs[i].Prompt/blockTokens)]
 	}
 	return Scenario{Name: path[strings.LastIndexByte(path, '/')+1:], Workers: workers, Stale: 0.25, Jobs: jobs}, nil
 }
@@ -159,7 +179,7 @@ func (s *Scenario) Fit(share float64) float64 {
 	work := 0.0
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		work += float64(j.Prompt)*DefaultSpeed.PerPrefill + float64(j.Output)*(DefaultSpeed.Base/16+DefaultSpeed.PerDecode)
+		work += s.Workers[0].Work(j)
 	}
 	return s.Jobs[len(s.Jobs)-1].At * float64(len(s.Workers)) * share / work
 }

@@ -8,52 +8,135 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"roundhouse/balancer/sim"
 )
 
 func main() {
-	short := flag.Bool("short", false, "a third of the requests")
-	seed := flag.Uint64("seed", 1, "of the traffic")
-	speedup := flag.Float64("speedup", 0, "how much faster a trace is played; 0: to load the fleet")
+	short := flag.Bool("short", false, "a third of the requests, of one seed")
+	seed := flag.Uint64("seed", 101, "the first of the traffic's seeds; 1 to 5 are those that the policies were tuned on")
+	seeds := flag.Int("seeds", 5, "how many seeds, one after the other")
+	load := flag.Float64("load", 0.6, "the share of what the fleet computes to which recorded traffic is sped up")
+	fleet := flag.String("fleet", "fitted", "fitted: workers as our own was measured; accelerator: a mid-size model on one")
 	only := flag.String("policy", "", "only the policies whose name holds this")
 	flag.Parse()
 	scale, limit := 1.0, 6000
 	if *short {
-		scale, limit = 0.33, 2000
+		scale, limit, *seeds = 0.33, 2000, 1
 	}
-	all := sim.Scenarios(*seed, scale)
+	speed, ok := map[string]sim.Speed{"fitted": sim.Fitted, "accelerator": sim.Accelerator}[*fleet]
+	if !ok {
+		fmt.Fprintln(os.Stderr, "routing: -fleet is fitted or accelerator")
+		os.Exit(2)
+	}
+	var rows []*row
+	for s := range *seeds {
+		all := sim.Scenarios(speed, *seed+uint64(s), scale)
+		for i := range all {
+			if s == 0 {
+				rows = append(rows, &row{name: all[i].Name})
+			}
+			rows[i].play(&all[i], *seed+uint64(s), *only)
+		}
+	}
 	for _, path := range flag.Args() {
-		s, err := sim.Trace(path, 1, limit)
+		r, err := recorded(path, speed, limit, *load, *seed, *only)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "routing:", err)
 			os.Exit(1)
 		}
-		by := *speedup
-		if by == 0 {
-			by = s.Fit(0.6)
-		}
-		if s, err = sim.Trace(path, by, limit); err != nil {
-			fmt.Fprintln(os.Stderr, "routing:", err)
-			os.Exit(1)
-		}
-		s.Name += fmt.Sprintf(" at %.1f x", by)
-		all = append(all, s)
+		rows = append(rows, r)
 	}
-	fmt.Printf("seed %d\n\n", *seed)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	for i := range all {
-		fmt.Fprintf(w, "%s\tTTFT p50\tTTFT p99\tin time\n", all[i].Name)
-		for _, make := range sim.Policies() {
-			p := make()
-			if !strings.Contains(p.Name(), *only) {
-				continue
+	fmt.Printf("Fleet %s, seeds %d to %d, means over them.\n", *fleet, *seed, *seed+uint64(*seeds)-1)
+	table("99th percentile of the time to first token, seconds", rows, 2, false, func(o *sim.Outcome) float64 { return o.P99 })
+	table("median of the time to first token, seconds", rows, 2, false, func(o *sim.Outcome) float64 { return o.P50 })
+	table("answers whose first token came in time, %", rows, 1, true, func(o *sim.Outcome) float64 { return 100 * o.Goodput })
+	losses(rows)
+}
+
+// recorded plays a trace, sped up until it loads the fleet.
+func recorded(path string, speed sim.Speed, limit int, load float64, seed uint64, only string) (*row, error) {
+	s, err := sim.Trace(path, speed, 1, limit)
+	if err != nil {
+		return nil, err
+	}
+	by := s.Fit(load)
+	if s, err = sim.Trace(path, speed, by, limit); err != nil {
+		return nil, err
+	}
+	r := &row{name: fmt.Sprintf("%s, %.2g times as fast", strings.TrimSuffix(strings.TrimSuffix(s.Name, ".csv"), ".jsonl"), by)}
+	r.play(&s, seed, only)
+	return r, nil
+}
+
+// row is one traffic and what each policy made of it, summed over seeds.
+type row struct {
+	name     string
+	runs     int
+	outcomes []sim.Outcome
+}
+
+func (r *row) play(s *sim.Scenario, seed uint64, only string) {
+	r.runs++
+	n := 0
+	for _, make := range sim.Policies() {
+		p := make()
+		if !strings.Contains(p.Name(), only) {
+			continue
+		}
+		o := sim.Run(s, p, seed)
+		if n == len(r.outcomes) {
+			r.outcomes = append(r.outcomes, sim.Outcome{Policy: o.Policy})
+		}
+		sum := &r.outcomes[n]
+		sum.P50, sum.P99, sum.Goodput = sum.P50+o.P50, sum.P99+o.P99, sum.Goodput+o.Goodput
+		n++
+	}
+}
+
+// table prints one figure of all as Markdown, the best of each row in bold.
+func table(title string, rows []*row, digits int, more bool, figure func(*sim.Outcome) float64) {
+	fmt.Printf("\n**%s**\n\n| traffic |", title)
+	for i := range rows[0].outcomes {
+		fmt.Printf(" %s |", rows[0].outcomes[i].Policy)
+	}
+	fmt.Printf("\n|---|%s\n", strings.Repeat("---|", len(rows[0].outcomes)))
+	for _, r := range rows {
+		texts := make([]string, len(r.outcomes))
+		best := ""
+		top := 0.0
+		for i := range r.outcomes {
+			v := figure(&r.outcomes[i]) / float64(r.runs)
+			texts[i] = fmt.Sprintf("%.*f", digits, v)
+			if best == "" || more && v > top || !more && v < top {
+				best, top = texts[i], v
 			}
-			o := sim.Run(&all[i], p, *seed)
-			fmt.Fprintf(w, "  %s\t%.3f s\t%.3f s\t%.1f %%\n", o.Policy, o.P50, o.P99, 100*o.Goodput)
 		}
-		fmt.Fprintln(w, "\t\t\t")
+		fmt.Printf("| %s |", r.name)
+		for _, text := range texts {
+			if text == best {
+				text = "**" + text + "**"
+			}
+			fmt.Printf(" %s |", text)
+		}
+		fmt.Println()
 	}
-	w.Flush()
+}
+
+// losses names every traffic in which another policy is better than the first.
+func losses(rows []*row) {
+	fmt.Printf("\nWhere another is better than %s:\n\n", rows[0].outcomes[0].Policy)
+	for _, r := range rows {
+		n := float64(r.runs)
+		us := &r.outcomes[0]
+		for i := 1; i < len(r.outcomes); i++ {
+			o := &r.outcomes[i]
+			if o.P99 < us.P99 {
+				fmt.Printf("- %s: p99 of %s %.3f s, ours %.3f s (%+.1f %%)\n", r.name, o.Policy, o.P99/n, us.P99/n, 100*(us.P99/o.P99-1))
+			}
+			if o.Goodput > us.Goodput+0.0005*n {
+				fmt.Printf("- %s: in time by %s %.1f %%, ours %.1f %%\n", r.name, o.Policy, 100*o.Goodput/n, 100*us.Goodput/n)
+			}
+		}
+	}
 }

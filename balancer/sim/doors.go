@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"fmt"
+
+	"roundhouse/balancer/ledger"
+)
+
+// tellEvery is how often doors tell each other their totals, in seconds.
+const tellEvery = 0.1
+
+// doors is several doors of one fleet. Each gets every n-th request and has
+// accounts of its own; what the others have it knows by what they said last.
+type doors struct {
+	all   []*ours
+	every float64 // 0: they never speak
+	told  float64
+	next  int
+}
+
+func newDoors(n int, every float64) *doors {
+	d := &doors{every: every}
+	for i := range n {
+		o := newOurs(ledger.LeastKV)
+		o.door = i
+		d.all = append(d.all, o)
+	}
+	return d
+}
+
+// Name implements Policy.
+func (d *doors) Name() string { return fmt.Sprintf("by %d doors", len(d.all)) }
+
+// Place implements Policy.
+func (d *doors) Place(f *Fleet, j *Job, now float64) int {
+	d.tell(f, now)
+	d.next++
+	o := d.all[d.next%len(d.all)]
+	return o.Place(f, j, now)
+}
+
+// tell exchanges the totals as they are now, where it is time.
+func (d *doors) tell(f *Fleet, now float64) {
+	if d.every == 0 || now < d.told+d.every {
+		return
+	}
+	d.told = now
+	for i, o := range d.all {
+		if o.start(f, now); d.next == 0 {
+			o.l.Begin(&o.g, i*f.Workers()/len(d.all))
+		}
+	}
+	for w := range f.Workers() {
+		said := make([]ledger.Elsewhere, len(d.all))
+		for i, o := range d.all {
+			_, said[i] = o.l.Totals(o.ws[w], nanos(now))
+		}
+		for i, o := range d.all {
+			var e ledger.Elsewhere
+			for k := range said {
+				if k != i {
+					e.Add(said[k])
+				}
+			}
+			o.l.SetElsewhere(o.ws[w], 1, e)
+		}
+	}
+}
+
+// First implements Policy.
+func (d *doors) First(f *Fleet, j *Job, now float64) { d.all[j.door].First(f, j, now) }
+
+// Ended implements Policy.
+func (d *doors) Ended(f *Fleet, j *Job, now float64) { d.all[j.door].Ended(f, j, now) }
+
+// Scraped implements Policy.
+func (d *doors) Scraped(f *Fleet, now float64) {
+	d.tell(f, now)
+	for _, o := range d.all {
+		o.Scraped(f, now)
+	}
+}
