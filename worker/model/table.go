@@ -112,7 +112,7 @@ gpt-oss. Their codes are kept as they are, except that groups of 32 and 64 becom
 the formats below; activations are not rounded to fp8. The golden tests are ` + "`quantised.json`, `quantised_groups.json` and `quantised_experts.json`" + `.
 
 Weights can be kept as float32, bfloat16, float16, int8, sym_int4 (groups of 128) or fp8 (e4m3), quantised while they are read. Embeddings
-keep 16 bits, routers and norms 32; the head, and with it a tied embedding, is int8 under sym_int4, int8 and fp8 (`+"`--head-dtype bfloat16`"+`: 16 bits). A matrix whose columns are no multiple of 128 stays in 16 bits under sym_int4.
+keep 16 bits, routers and norms 32; the head, and with it a tied embedding, is int8 under sym_int4, int8 and fp8 (` + "`--head-dtype bfloat16`" + `: 16 bits). A matrix whose columns are no multiple of 128 stays in 16 bits under sym_int4.
 
 GGUF's blocks are decoded exactly (the golden tests hold them to the package gguf) and turned into the format asked for. Where none is, matrices
 of blocks are kept as int8, one scale a row: blocks of 32 with a scale of their own have no kernel here, sixteen bits would take two to four
