@@ -22,12 +22,59 @@ type planner map[string]driver.Place
 // place plans the devices, cores and memory of every worker on this machine.
 // kept are the devices that workers had before, by pool/name.
 func place(cfg *configs.Config, sysfs, proc string, kept map[string][]string) (planner, error) {
-	allowed, err := allowedCPUs()
+	machine, err := readMachine(sysfs, proc, kept)
 	if err != nil {
 		return nil, err
 	}
+	return placeOn(cfg, machine, kept)
+}
+
+// readMachine reads what there is, and what strangers hold of it.
+func readMachine(sysfs, proc string, kept map[string][]string) (device.Machine, error) {
+	allowed, err := allowedCPUs()
+	if err != nil {
+		return device.Machine{}, err
+	}
 	machine := device.Read(sysfs, allowed)
 	machine.Foreign = strangers(machine, proc, kept)
+	return machine, nil
+}
+
+// Machine reads this machine as a supervisor does that begins on it.
+func Machine(sysfs, proc string) (device.Machine, error) { return readMachine(sysfs, proc, nil) }
+
+// Places says where the workers of a configuration would run on a machine, by
+// pool/name.
+func Places(cfg *configs.Config, m device.Machine) (map[string]driver.Place, error) {
+	return placeOn(cfg, m, nil)
+}
+
+// Problems says what stands against a configuration on a machine.
+func Problems(cfg *configs.Config, m device.Machine) []device.Problem {
+	needs, _ := needsOf(cfg, m, nil)
+	return m.Problems(needs)
+}
+
+func placeOn(cfg *configs.Config, machine device.Machine, kept map[string][]string) (planner, error) {
+	needs, plan := needsOf(cfg, machine, kept)
+	places, err := machine.Plan(needs)
+	if err != nil {
+		return nil, err
+	}
+	for id, p := range places {
+		out := plan[id]
+		out.CPUs, out.NUMA = device.FormatList(p.CPUs), p.Nodes
+		for _, g := range p.GPUs {
+			out.GPUs = append(out.GPUs, driver.GPU{ID: g.PCI, Vendor: g.Vendor, Render: g.Render, Card: g.Card})
+		}
+		plan[id] = out
+	}
+	return plan, nil
+}
+
+// needsOf is what each worker wants of a machine, and what of its place no plan
+// decides.
+func needsOf(cfg *configs.Config, machine device.Machine, kept map[string][]string) ([]device.Need, planner) {
 	var needs []device.Need
 	plan := planner{}
 	for _, p := range cfg.Pools {
@@ -49,19 +96,7 @@ func place(cfg *configs.Config, sysfs, proc string, kept map[string][]string) (p
 			needs = append(needs, device.Need{ID: id, Count: spare(p, machine), Keep: kept[id], Spare: true})
 		}
 	}
-	places, err := machine.Plan(needs)
-	if err != nil {
-		return nil, err
-	}
-	for id, p := range places {
-		out := plan[id]
-		out.CPUs, out.NUMA = device.FormatList(p.CPUs), p.Nodes
-		for _, g := range p.GPUs {
-			out.GPUs = append(out.GPUs, driver.GPU{ID: g.PCI, Vendor: g.Vendor, Render: g.Render, Card: g.Card})
-		}
-		plan[id] = out
-	}
-	return plan, nil
+	return needs, plan
 }
 
 // spare is how many GPUs a pool's relief gets: as many as the others have.

@@ -1,11 +1,13 @@
 package supervisor
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
+	"roundhouse/worker/device"
 )
 
 // A pool of one that surges has a second worker beside it before the first is
@@ -60,4 +62,44 @@ func TestReliefsName(t *testing.T) {
 	if _, err := draw(cfg, planner{}); err == nil {
 		t.Error("a worker took the relief's name")
 	}
+}
+
+// The relief gets a GPU that nobody has, as many as the others have, and nothing
+// that another worker needs; on the CPU a share of the cores is its own.
+func TestReliefsPlace(t *testing.T) {
+	gpu := func(n int) device.GPU {
+		return device.GPU{PCI: fmt.Sprintf("0000:%02x:00.0", n), Vendor: "intel", Driver: "xe", Render: "/dev/dri/renderD128"}
+	}
+	f := func(name string, gpus, workers, each int, devices, want string) {
+		t.Helper()
+		m := device.Machine{Nodes: []device.Node{{MemoryBytes: 1}}}
+		for c := range 7 {
+			m.Cores = append(m.Cores, device.Core{CPUs: []int{c}})
+		}
+		for i := range gpus {
+			m.GPUs = append(m.GPUs, gpu(i+1))
+		}
+		places, err := Places(&configs.Config{Pools: []configs.Pool{{
+			Name: "p", Driver: "docker", Devices: devices, GPUsPerWorker: each, Workers: counted(workers), Rotation: configs.Rotation{Strategy: "surge"},
+		}}}, m)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		got := "none"
+		if p, ok := places["p/"+core.Relief]; ok {
+			got = p.CPUs
+			for _, g := range p.GPUs {
+				got += " " + g.ID
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got %q; want %q", name, got, want)
+		}
+	}
+	f("a free one", 3, 2, 1, "auto", "5-6 0000:03:00.0")
+	f("none is free", 2, 2, 1, "auto", "none")
+	f("two each, two free", 6, 2, 2, "auto", "5-6 0000:05:00.0 0000:06:00.0")
+	f("two each, one free", 5, 2, 2, "auto", "none")
+	f("the CPU", 0, 2, 1, "cpu", "5-6")
 }

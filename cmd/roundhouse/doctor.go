@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +35,7 @@ type doctor struct {
 	root     string
 	sysfs    string
 	proc     string
+	facts    facts
 	findings []finding
 }
 
@@ -47,13 +47,14 @@ func doctorCommand(c *console) *cobra.Command {
 		Use:   "doctor",
 		Short: "Look over this machine and what runs, and say what to do",
 		Long: `Look over this machine and what runs: the configuration (-c FILE), the admin
-API, pools and workers, the wall between door and supervisor, GPUs, limits,
-memory. --bundle writes all of it, with states, events, metrics and the ends of
+API, pools and workers, the wall between door and supervisor, GPUs; with -c FILE
+also where each worker would run, ports, limits, memory, the clock and what the
+drivers need. --bundle writes all of it, with states, events, metrics and the ends of
 the logs, into a file for a bug report; secrets are taken out.`,
 		GroupID: groupLook,
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor{console: c, root: "/", sysfs: "/sys", proc: "/proc"}
+			d := &doctor{console: c, root: "/", sysfs: "/sys", proc: "/proc", facts: realFacts()}
 			if f.file != "" {
 				cfg, err := configs.Load(f.file, c.env)
 				d.configuration(f.file, cfg, err)
@@ -88,7 +89,10 @@ func (d *doctor) note(state, check, action, format string, args ...any) {
 func (d *doctor) all(ctx context.Context) {
 	d.running(ctx)
 	d.devices()
-	d.machine()
+	if d.cfg != nil {
+		d.plan()
+		d.machine()
+	}
 }
 
 func (d *doctor) configuration(file string, cfg *configs.Config, err error) {
@@ -204,7 +208,7 @@ func (d *doctor) devices() {
 		case !g.Usable():
 			d.note("note", "gpu", "", "%s; no worker can run on it", text)
 		case g.Render != "" && syscall.Access(g.Render, 6) != nil:
-			d.note("warn", "gpu", "add its user to the render group", "%s; this user may not open %s", text, g.Render)
+			d.note("warn", "gpu", "usermod -aG render USER, and log in anew", "%s; this user may not open %s", text, g.Render)
 		default:
 			usable++
 			d.note("ok", "gpu", "", "%s", text)
@@ -270,62 +274,6 @@ func orNone(s string) string {
 		return "none"
 	}
 	return s
-}
-
-// machine looks at limits, memory and the sockets that drivers need.
-func (d *doctor) machine() {
-	if d.cfg == nil {
-		return
-	}
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
-		need := uint64(2*d.cfg.Door.Limits.Connections + 1000)
-		if files.Max < need {
-			d.note("warn", "limits", "raise LimitNOFILE (systemd) or ulimit -n, or lower door limits connections", "%d open files are allowed here; %d connections take up to %d", files.Max, d.cfg.Door.Limits.Connections, need)
-		} else {
-			d.note("ok", "limits", "", "%d open files are allowed", files.Max)
-		}
-	}
-	var info syscall.Sysinfo_t
-	if err := syscall.Sysinfo(&info); err == nil {
-		total := configs.Size(info.Totalram * uint64(info.Unit) >> 20 << 20)
-		if d.cfg.Door.Memory > total/2 {
-			d.note("warn", "memory", "set door memory", "the door may hold %s of bodies; this machine has %s", d.cfg.Door.Memory, total)
-		}
-	}
-	dir := d.cfg.StateDir
-	for dir != "/" {
-		if _, err := os.Stat(dir); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	if syscall.Access(dir, 2) != nil {
-		d.note("warn", "state_dir", "run this as the user that runs roundhouse, or set state_dir", "this user may not write to %s", dir)
-	}
-	docker := slices.ContainsFunc(d.cfg.Pools, func(p configs.Pool) bool { return p.Driver == "docker" || p.Driver == "swarm" })
-	if docker {
-		d.docker()
-	}
-}
-
-// docker says whether the engine that a pool needs answers.
-func (d *doctor) docker() {
-	host, ok := d.env("DOCKER_HOST")
-	if !ok {
-		host = "unix:///var/run/docker.sock"
-	}
-	network, address, found := strings.Cut(host, "://")
-	if !found {
-		network, address = "unix", host
-	}
-	conn, err := net.Dial(network, address)
-	if err != nil {
-		d.note("fail", "docker", "start it (systemctl start docker), or set DOCKER_HOST", "no Docker engine answers at %s: %v", host, err)
-		return
-	}
-	conn.Close()
-	d.note("ok", "docker", "", "an engine answers at %s", host)
 }
 
 func (d *doctor) print(asJSON bool, bundle string) error {
