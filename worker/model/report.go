@@ -71,8 +71,11 @@ func (m *Model) Report(w io.Writer, o PlanOptions) error {
 			fits = "no"
 			faults = append(faults, fmt.Sprintf("\n%s: %v\n", m.formatName(f), err))
 		}
-		rows = append(rows, []string{m.formatName(f), fits, gib(p.Weights), gib(p.Activations), gib(p.KV),
-			strconv.Itoa(p.KVTokens), strconv.Itoa(p.Longest), fmt.Sprintf("%.2f × %d", p.Concurrency, p.MaxModelLen)})
+		tokens, atOnce := strconv.Itoa(p.KVTokens), fmt.Sprintf("%.2f × %d", p.Concurrency, p.MaxModelLen)
+		if c.Kind != Generate { // nothing is kept from one step to the next
+			tokens, atOnce = "-", fmt.Sprintf("%d tokens", p.Limits.Tokens)
+		}
+		rows = append(rows, []string{m.formatName(f), fits, gib(p.Weights), gib(p.Activations), gib(p.KV), tokens, strconv.Itoa(p.Longest), atOnce})
 	}
 	b.WriteString(columns(rows))
 	b.WriteString(strings.Join(faults, ""))
