@@ -319,7 +319,7 @@ func (a *attention) score(s *scratch, q []float32, seq, head, first, end int) {
 		case kernels.BF16:
 			l.scoresBF16(s.lanes, q, a.KeyDim, keys, c.stride)
 		case kernels.F8E4M3:
-			s.widen(page[base:], a.KeyDim, 16, c.stride)
+			s.widen(l, page[base:], a.KeyDim, 16, c.stride)
 			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[0]), 16)
 		default:
 			l.scoresF32(s.lanes, q, a.KeyDim, keys, c.stride)
@@ -344,7 +344,7 @@ func (a *attention) weigh(s *scratch, from, to, seq, head, at, first, end int) {
 		if a.V != kernels.None {
 			values = page[c.keyBytes+slot*a.ValueDim*c.elem:]
 			if c.spec.Type == kernels.F8E4M3 {
-				s.widen(values, n, a.ValueDim, a.ValueDim)
+				s.widen(l, values, n, a.ValueDim, a.ValueDim)
 			}
 		}
 		for q := from; q < to; q++ {

@@ -51,6 +51,8 @@ type level struct {
 	// exponents is y = exp(scale · x - most), and returns the sum.
 	exponents func(y, x []float32, scale, most float32) float32
 	siluMul   func(y, gate, up []float32)
+	geluMul   func(y, gate, up []float32) // by tanh
+	widenFP8  func(y []float32, x []byte) // e4m3
 
 	// scores is y[i][t] = Σ q[i][d] · k[d][t] for queries of n columns and 16
 	// tokens of a page; stride is the number of tokens that a page has room for.

@@ -21,6 +21,8 @@ func portable() *level {
 		greatest:   greatest,
 		exponents:  exponents,
 		siluMul:    siluMul,
+		geluMul:    geluMul,
+		widenFP8:   widenFP8,
 		scoresF32:  scoresF32,
 		scoresBF16: scoresBF16,
 		weighF32:   weighF32,
@@ -272,6 +274,18 @@ func exponents(y, x []float32, scale, most float32) float32 {
 func siluMul(y, gate, up []float32) {
 	for i := range y {
 		y[i] = silu(gate[i]) * up[i]
+	}
+}
+
+func geluMul(y, gate, up []float32) {
+	for i := range y {
+		y[i] = geluTanh(gate[i]) * up[i]
+	}
+}
+
+func widenFP8(y []float32, x []byte) {
+	for i := range y {
+		y[i] = num.FromE4M3(x[i])
 	}
 }
 

@@ -25,6 +25,8 @@ func levelAVX2() *level {
 		greatest:   greatestOfAVX2,
 		exponents:  exponentsOfAVX2,
 		siluMul:    siluMulRowAVX2,
+		geluMul:    geluMulRowAVX2,
+		widenFP8:   widenRowAVX2,
 		scoresF32:  scoresOfF32AVX2,
 		scoresBF16: scoresOfBF16AVX2,
 		weighF32:   weighRowsF32AVX2,
@@ -123,6 +125,24 @@ func exponentsOfAVX2(y, x []float32, scale, most float32) float32 {
 		sum[j] += e
 	}
 	return tree(&sum)
+}
+
+func geluMulRowAVX2(y, gate, up []float32) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_, _ = gate[n-1], up[n-1]
+		geluMulAVX2(&y[0], &gate[0], &up[0], n)
+	}
+	geluMul(y[n:], gate[n:], up[n:])
+}
+
+func widenRowAVX2(y []float32, x []byte) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_ = x[n-1]
+		widenAVX2(&y[0], &x[0], n)
+	}
+	widenFP8(y[n:], x[n:])
 }
 
 func siluMulRowAVX2(y, gate, up []float32) {

@@ -25,6 +25,8 @@ func levelAVX512() *level {
 		greatest:   greatestOfAVX512,
 		exponents:  exponentsOfAVX512,
 		siluMul:    siluMulRowAVX512,
+		geluMul:    geluMulRowAVX512,
+		widenFP8:   widenRowAVX512,
 		scoresF32:  scoresOfF32AVX512,
 		scoresBF16: scoresOfBF16AVX512,
 		weighF32:   weighRowsF32AVX512,
@@ -123,6 +125,24 @@ func exponentsOfAVX512(y, x []float32, scale, most float32) float32 {
 		sum[j] += e
 	}
 	return tree(&sum)
+}
+
+func geluMulRowAVX512(y, gate, up []float32) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_, _ = gate[n-1], up[n-1]
+		geluMulAVX512(&y[0], &gate[0], &up[0], n)
+	}
+	geluMul(y[n:], gate[n:], up[n:])
+}
+
+func widenRowAVX512(y []float32, x []byte) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_ = x[n-1]
+		widenAVX512(&y[0], &x[0], n)
+	}
+	widenFP8(y[n:], x[n:])
 }
 
 func siluMulRowAVX512(y, gate, up []float32) {

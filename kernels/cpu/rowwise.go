@@ -108,6 +108,10 @@ func (x *executable) gate(kind kernels.Activation, limit float32, out, gate, up 
 		x.level.siluMul(out, gate, up)
 		return
 	}
+	if kind == kernels.GELUTanh && limit == 0 {
+		x.level.geluMul(out, gate, up)
+		return
+	}
 	for k := range out {
 		out[k] = gated(kind, gate[k], up[k], limit)
 	}

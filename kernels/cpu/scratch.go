@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"roundhouse/kernels"
-	"roundhouse/kernels/num"
 )
 
 // scratch is what one thread needs for itself.
@@ -67,11 +66,8 @@ func (s *scratch) alignPart() {
 }
 
 // widen reads rows of fp8 numbers, n of each, into wide.
-func (s *scratch) widen(b []byte, rows, n, stride int) {
+func (s *scratch) widen(l *level, b []byte, rows, n, stride int) {
 	for r := range rows {
-		out := s.wide[r*n:][:n]
-		for i, c := range b[r*stride:][:n] {
-			out[i] = num.FromE4M3(c)
-		}
+		l.widenFP8(s.wide[r*n:][:n], b[r*stride:][:n])
 	}
 }

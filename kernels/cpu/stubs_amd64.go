@@ -94,6 +94,12 @@ func exponentsAVX2(lanes *lanes, y, x *float32, n int, scale, most float32)
 func siluMulAVX2(y, gate, up *float32, n int)
 
 //go:noescape
+func geluMulAVX2(y, gate, up *float32, n int)
+
+//go:noescape
+func widenAVX2(y *float32, x *byte, n int)
+
+//go:noescape
 func scoresF32_4_AVX2(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
 
 //go:noescape
@@ -395,6 +401,12 @@ func exponentsAVX512(lanes *lanes, y, x *float32, n int, scale, most float32)
 
 //go:noescape
 func siluMulAVX512(y, gate, up *float32, n int)
+
+//go:noescape
+func geluMulAVX512(y, gate, up *float32, n int)
+
+//go:noescape
+func widenAVX512(y *float32, x *byte, n int)
 
 //go:noescape
 func scoresF32_4_AVX512(y, q *float32, qs int, k unsafe.Pointer, ks, n int)

@@ -26,7 +26,9 @@ func Bench(b *testing.B, backend kernels.Backend, read float64, peak func(kernel
 		}
 	}
 	for _, n := range []int{1, 512} {
-		b.Run(name("Attention/rows=%d", n), func(b *testing.B) { benchAttention(b, backend, n) })
+		for _, t := range []kernels.DType{kernels.BF16, kernels.F8E4M3} {
+			b.Run(name("Attention/%v/rows=%d", t, n), func(b *testing.B) { benchAttention(b, backend, n, t, read) })
+		}
 	}
 	benchOps(b, backend, roof{read: read})
 	for _, format := range []kernels.Format{kernels.FormatBF16, kernels.FormatInt4} {
@@ -70,10 +72,10 @@ func benchLinear(b *testing.B, backend kernels.Backend, format kernels.Format, n
 	}
 }
 
-func benchAttention(b *testing.B, backend kernels.Backend, n int) {
+func benchAttention(b *testing.B, backend kernels.Backend, n int, t kernels.DType, read float64) {
 	const context, heads, kvHeads, dim, block = 2048, 16, 8, 128, 16
 	s := newScene(b, backend, 2)
-	kv := s.pages(kernels.KVSpec{Layers: 1, Blocks: context / block, BlockTokens: block, Heads: kvHeads, KeyDim: dim, ValueDim: dim, Type: kernels.BF16})
+	kv := s.pages(kernels.KVSpec{Layers: 1, Blocks: context / block, BlockTokens: block, Heads: kvHeads, KeyDim: dim, ValueDim: dim, Type: t})
 	s.attend(kernels.Attention{Heads: heads, KVHeads: kvHeads, KeyDim: dim, ValueDim: dim, Scale: 0.088, KV: kv}, n)
 	e := s.compile(kernels.Limits{Tokens: n, Seqs: 1})
 	step := ragged(block, shuffled(context/block, 1), [][2]int{{n, context}})
@@ -84,6 +86,12 @@ func benchAttention(b *testing.B, backend kernels.Backend, n int) {
 		}
 	}
 	seconds := b.Elapsed().Seconds() / float64(b.N)
+	if moved := float64(2*context*kvHeads*dim*t.Size()) / seconds; n == 1 {
+		b.ReportMetric(moved/1e9, "GB/s")
+		if read > 0 {
+			b.ReportMetric(100*moved/read, "%read")
+		}
+	}
 	b.ReportMetric(4*float64(n)*float64(context-n/2)*heads*dim/seconds/1e9, "GFLOP/s")
 }
 

@@ -103,7 +103,10 @@ func rowOps() []timed {
 			s.p.Do(&kernels.Activate{In: in, Out: s.p.New(kernels.Tokens, w), Kind: kernels.SiLU, Up: true})
 		}},
 		{name: "GELU", rows: n, width: w, bytes: 2 * value(w), do: func(s *scene, in kernels.Tensor) {
-			s.p.Do(&kernels.Activate{In: in, Out: s.p.New(kernels.Tokens, w), Kind: kernels.GELUTanh})
+			s.p.Do(&kernels.Activate{In: in, Out: s.p.New(kernels.Tokens, w), Kind: kernels.GELU})
+		}},
+		{name: "GELUTanh", rows: n, width: 2 * w, bytes: 3 * value(w), flop: 40 * n * w, do: func(s *scene, in kernels.Tensor) {
+			s.p.Do(&kernels.Activate{In: in, Out: s.p.New(kernels.Tokens, w), Kind: kernels.GELUTanh, Up: true})
 		}},
 		{name: "Scale", rows: n, width: w, bytes: 3 * value(w), flop: 2 * n * w, do: func(s *scene, in kernels.Tensor) {
 			s.p.Do(&kernels.Scale{In: in, Gate: kernels.None, Add: in, Out: s.p.New(kernels.Tokens, w), Factor: 0.5})

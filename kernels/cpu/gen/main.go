@@ -224,6 +224,17 @@ func (g *gen) constants() {
 		g.line("DATA %s<>+0(SB)/4, $0x%08x", c.name, c.bits)
 		g.line("GLOBL %s<>(SB), RODATA|NOPTR, $4", c.name)
 	}
+	for _, c := range []struct {
+		name  string
+		value float32
+	}{
+		{"gelu", 0.7978845608}, {"geluCube", 0.044715}, {"half", 0.5}, {"quarter", 0.25}, {"two", 2}, {"ten", 10},
+		{"tanhC0", 62.0 / 2835}, {"tanhC1", 17.0 / 315}, {"tanhC2", 2.0 / 15}, {"tanhC3", 1.0 / 3}, {"f256", 256}, {"f480", 480},
+		{"nan", float32(math.NaN())},
+	} {
+		g.line("DATA %s<>+0(SB)/4, $0x%08x", c.name, math.Float32bits(c.value))
+		g.line("GLOBL %s<>(SB), RODATA|NOPTR, $4", c.name)
+	}
 }
 
 // e2m1 is the table of four-bit floats.

@@ -20,6 +20,8 @@ func (g *gen) rowKernels() {
 	}
 	g.weigh("F32")
 	g.weigh("BF16")
+	g.geluMul()
+	g.widen()
 }
 
 // each repeats body for every unit of a row of 16, with its byte offset.

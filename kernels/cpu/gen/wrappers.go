@@ -42,6 +42,8 @@ func levelLEVEL() *level {
 		greatest:   greatestOfLEVEL,
 		exponents:  exponentsOfLEVEL,
 		siluMul:    siluMulRowLEVEL,
+		geluMul:    geluMulRowLEVEL,
+		widenFP8:   widenRowLEVEL,
 		scoresF32:  scoresOfF32LEVEL,
 		scoresBF16: scoresOfBF16LEVEL,
 		weighF32:   weighRowsF32LEVEL,
@@ -140,6 +142,24 @@ func exponentsOfLEVEL(y, x []float32, scale, most float32) float32 {
 		sum[j] += e
 	}
 	return tree(&sum)
+}
+
+func geluMulRowLEVEL(y, gate, up []float32) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_, _ = gate[n-1], up[n-1]
+		geluMulLEVEL(&y[0], &gate[0], &up[0], n)
+	}
+	geluMul(y[n:], gate[n:], up[n:])
+}
+
+func widenRowLEVEL(y []float32, x []byte) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_ = x[n-1]
+		widenLEVEL(&y[0], &x[0], n)
+	}
+	widenFP8(y[n:], x[n:])
 }
 
 func siluMulRowLEVEL(y, gate, up []float32) {
