@@ -160,6 +160,9 @@ func TestRefusedValues(t *testing.T) {
 	f(chats, chat(`,"structured_outputs":{"structural_tag":{}}`), 501, "NotImplementedError", "<nil>", "structural_tag")
 	f(chats, chat(`,"mm_processor_kwargs":{}`), 501, "NotImplementedError", "mm_processor_kwargs", "not supported")
 	f(chats, chat(`,"thinking_token_budget":9`), 501, "NotImplementedError", "thinking_token_budget", "not supported")
+	for field, v := range map[string]string{"functions": "[]", "function_call": `"auto"`, "audio": "{}", "web_search_options": "{}", "modalities": `["text","audio"]`, "vllm_xargs": `{"a":1}`} {
+		f(chats, chat(`,"`+field+`":`+v), 501, "NotImplementedError", field, "not supported")
+	}
 	for _, part := range []string{`"type":"audio_url","audio_url":{"url":"http://127.0.0.1/"}`, `"type":"video_url"`, `"type":"file","file":{}`, `"type":"input_audio"`} {
 		f(chats, `{"messages":[{"role":"user","content":[{`+part+`}]}]}`, 400, bad, "messages", "reads text only")
 	}

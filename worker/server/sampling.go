@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 
 	"roundhouse/worker"
@@ -91,8 +92,8 @@ type streamOptions struct {
 	ContinuousUsage bool `json:"continuous_usage_stats"`
 }
 
-// refused are fields of vLLM's that this engine does not have; asking for one
-// of them is answered, never ignored.
+// refused are fields of vLLM's and OpenAI's that this engine does not have;
+// asking for one of them is answered, never ignored.
 type refused struct {
 	PromptEmbeds    json.RawMessage `json:"prompt_embeds"`
 	KVTransfer      json.RawMessage `json:"kv_transfer_params"`
@@ -107,6 +108,12 @@ type refused struct {
 	MMProcessor     json.RawMessage `json:"mm_processor_kwargs"`
 	MediaIO         json.RawMessage `json:"media_io_kwargs"`
 	RequestTemplate *string         `json:"chat_template"`
+	Functions       json.RawMessage `json:"functions"`
+	FunctionCall    json.RawMessage `json:"function_call"`
+	Audio           json.RawMessage `json:"audio"`
+	WebSearch       json.RawMessage `json:"web_search_options"`
+	Modalities      []string        `json:"modalities"`
+	Arguments       map[string]any  `json:"vllm_xargs"`
 }
 
 func (f *refused) check() *apiError {
@@ -121,6 +128,9 @@ func (f *refused) check() *apiError {
 		{"return_token_offsets", f.TokenOffsets}, {"return_prompt_text", f.PromptText},
 		{"return_assistant_tokens_mask", f.AssistantMask}, {"thinking_token_budget", f.ThinkingBudget != nil},
 		{"mm_processor_kwargs", f.MMProcessor != nil}, {"media_io_kwargs", f.MediaIO != nil},
+		{"functions", f.Functions != nil}, {"function_call", f.FunctionCall != nil}, {"audio", f.Audio != nil},
+		{"web_search_options", f.WebSearch != nil}, {"vllm_xargs", len(f.Arguments) > 0},
+		{"modalities", slices.ContainsFunc(f.Modalities, func(m string) bool { return m != "text" })},
 	} {
 		if x.set {
 			e := notImplemented("`%s` is not supported by this engine.", x.name)
