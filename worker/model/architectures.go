@@ -32,7 +32,7 @@ func decoders() []architecture {
 	return []architecture{
 		{name: "LlamaForCausalLM", kind: Generate, gguf: "llama", quants: linearQuants(), fixture: "llama", defaults: llamaDefaults, record: llama,
 			families: "Llama 2, Llama 3.x, DeepSeek-R1-Distill-Llama",
-			features: "GQA, RoPE (default, linear, llama3, YaRN), biases, tied or untied head"},
+			features: "GQA, RoPE (default, linear, dynamic, llama3, YaRN), biases, tied or untied head"},
 		{name: "Qwen2ForCausalLM", kind: Generate, gguf: "qwen2", quants: linearQuants(), fixture: "qwen2", defaults: qwen2Defaults, finish: qwenWindows, record: qwen2,
 			families: "Qwen2, Qwen2.5, QwQ, DeepSeek-R1-Distill-Qwen",
 			features: "GQA, biases, windows on the upper layers, YaRN"},

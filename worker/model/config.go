@@ -178,7 +178,7 @@ func (s *settings) positions() int {
 	case s.LocalTheta > 0: // Gemma 3 gives the stretched length
 	case p.Type == "yarn":
 		stretched = p.Original * p.Factor
-	case p.Type == "linear":
+	case p.Type == "linear", p.Type == "dynamic" && p.Alpha == 0:
 		stretched = float64(s.MaxPositions) * p.Factor
 	}
 	return max(s.MaxPositions, int(min(stretched, 1<<26)))

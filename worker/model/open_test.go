@@ -52,7 +52,7 @@ func TestHostileConfig(t *testing.T) {
 	f("rope_scaling", scaling(map[string]any{"high_freq_factor": 1}), "high_freq_factor - low_freq_factor is 0")
 	f("rope_scaling", scaling(map[string]any{"rope_type": "yarn", "factor": 1e9}), "rope_scaling: factor is 1e+09")
 	f("rope_scaling", scaling(map[string]any{"rope_type": "longrope"}), `rope_type "longrope" is not known; known are default, linear, llama3, yarn`)
-	f("rope_scaling", scaling(map[string]any{"rope_type": "dynamic"}), `"dynamic" is known with alpha only`)
+	f("rope_scaling", scaling(map[string]any{"rope_type": "dynamic", "factor": 0.5}), "rope_scaling: factor is 0.5")
 	f("rope_scaling", scaling(map[string]any{"rope_type": "default", "mrope_section": []int{1, 2}}), "mrope_section")
 	f("rope_scaling", []int{1}, "rope_scaling")
 	f("rope_scaling", "yarn", "rope_scaling")

@@ -38,7 +38,7 @@ type ropeParameters struct {
 }
 
 // ropeTypes are those that newRope knows.
-const ropeTypes = "default, linear, llama3, yarn, dynamic with alpha"
+const ropeTypes = "default, linear, llama3, yarn, dynamic"
 
 // ropeOf reads the parameters that hold for a kind of layer.
 func (s *settings) ropeOf(layerType string) (ropeParameters, error) {
@@ -102,12 +102,11 @@ func (p *ropeParameters) check(field string) error {
 	case "linear":
 		checks = append(checks, bound("factor", p.Factor, 1, 1e6))
 	case "dynamic":
-		// Without alpha the frequencies change as a sequence grows, so that
-		// keys already in the cache would have to be computed anew.
 		if p.Alpha == 0 {
-			return fmt.Errorf("%s: rope_type \"dynamic\" is known with alpha only; known are %s", field, ropeTypes)
+			checks = append(checks, bound("factor", p.Factor, 1, 1e6), bound("original_max_position_embeddings", p.Original, 1, 1e9))
+		} else {
+			checks = append(checks, bound("alpha", p.Alpha, 1, 1e9))
 		}
-		checks = append(checks, bound("alpha", p.Alpha, 1, 1e9))
 	case "llama3":
 		checks = append(checks, bound("factor", p.Factor, 1, 1e6), bound("low_freq_factor", p.LowFreq, 1e-6, 1e6),
 			bound("high_freq_factor", p.HighFreq, 1e-6, 1e6), bound("high_freq_factor - low_freq_factor", p.HighFreq-p.LowFreq, 1e-6, 1e6),
@@ -129,7 +128,7 @@ func (p *ropeParameters) check(field string) error {
 // fits says whether heads of headDim columns can turn.
 func (p *ropeParameters) fits(headDim int) error {
 	dim := int(float64(headDim) * p.PartialRotary)
-	if dim < 2 || dim%2 != 0 || p.Type == "dynamic" && headDim < 3 {
+	if dim < 2 || dim%2 != 0 || p.Type == "dynamic" && dim < 3 {
 		return fmt.Errorf("%d of %d columns of a head cannot turn in pairs; see head_dim and partial_rotary_factor", dim, headDim)
 	}
 	return nil
@@ -140,7 +139,14 @@ func newRope(p ropeParameters, headDim int) *rope {
 	dim := int(float64(headDim) * p.PartialRotary)
 	theta := p.Theta
 	if p.Type == "dynamic" {
-		theta *= math.Pow(p.Alpha, float64(headDim)/float64(headDim-2))
+		// Without alpha, transformers takes a base that grows with the sequence,
+		// so that keys already in the cache are turned by another. As in vLLM, the
+		// base is that of the longest sequence.
+		alpha := p.Alpha
+		if alpha == 0 {
+			alpha = p.Factor*p.Factor - (p.Factor - 1)
+		}
+		theta *= math.Pow(alpha, float64(dim)/float64(dim-2))
 	}
 	r := &rope{Dim: dim, Scale: 1, Freqs: make([]float64, dim/2)}
 	for i := range r.Freqs {

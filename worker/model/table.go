@@ -101,8 +101,7 @@ const tableFoot = `
 ## Left out
 
 Baichuan2 and CodeGeeX4: transformers has no class of theirs, so that there is no reference to hold an implementation to. RoPE of type
-longrope (no architecture of the table has it) and dynamic without alpha (its angles change as a sequence grows, so that keys already in the
-cache would have to be computed anew).
+longrope: no architecture of the table has it. RoPE of type dynamic without alpha has one base, that of the longest sequence, as in vLLM.
 
 ## Quantisation
 

@@ -105,6 +105,8 @@ FAMILIES = {
             "rope default": {"rope_scaling": None},
             "rope linear": {"rope_scaling": {"type": "linear", "factor": 4.0}},
             "rope yarn": {"rope_scaling": YARN},
+            # The base is that of the longest sequence, which is the one of the test.
+            "rope dynamic": {"rope_scaling": {"type": "dynamic", "factor": 2.0}, "max_position_embeddings": 40},
             "rope llama3, another factor": {"rope_scaling": {**LLAMA3, "factor": 2.0}},
             "rope llama3, another original length": {"rope_scaling": {**LLAMA3, "original_max_position_embeddings": 64}},
             "rope_parameters of transformers 5": {"rope_scaling": None, "rope_parameters": {"rope_type": "default", "rope_theta": 300.0}},
