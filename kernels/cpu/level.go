@@ -51,6 +51,7 @@ type level struct {
 	// exponents is y = exp(scale · x - most), and returns the sum.
 	exponents func(y, x []float32, scale, most float32) float32
 	siluMul   func(y, gate, up []float32)
+	gelu      func(y, x []float32)        // by the error function
 	geluMul   func(y, gate, up []float32) // by tanh
 	widenFP8  func(y []float32, x []byte) // e4m3
 

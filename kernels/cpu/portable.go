@@ -21,6 +21,7 @@ func portable() *level {
 		greatest:   greatest,
 		exponents:  exponents,
 		siluMul:    siluMul,
+		gelu:       gelus,
 		geluMul:    geluMul,
 		widenFP8:   widenFP8,
 		scoresF32:  scoresF32,
@@ -274,6 +275,12 @@ func exponents(y, x []float32, scale, most float32) float32 {
 func siluMul(y, gate, up []float32) {
 	for i := range y {
 		y[i] = silu(gate[i]) * up[i]
+	}
+}
+
+func gelus(y, x []float32) {
+	for i, v := range x {
+		y[i] = gelu(v)
 	}
 }
 

@@ -25,6 +25,7 @@ func levelAVX2() *level {
 		greatest:   greatestOfAVX2,
 		exponents:  exponentsOfAVX2,
 		siluMul:    siluMulRowAVX2,
+		gelu:       geluRowAVX2,
 		geluMul:    geluMulRowAVX2,
 		widenFP8:   widenRowAVX2,
 		scoresF32:  scoresOfF32AVX2,
@@ -125,6 +126,15 @@ func exponentsOfAVX2(y, x []float32, scale, most float32) float32 {
 		sum[j] += e
 	}
 	return tree(&sum)
+}
+
+func geluRowAVX2(y, x []float32) {
+	n := len(x) &^ 15
+	if n > 0 {
+		_ = y[n-1]
+		geluAVX2(&y[0], &x[0], n)
+	}
+	gelus(y[n:], x[n:])
 }
 
 func geluMulRowAVX2(y, gate, up []float32) {

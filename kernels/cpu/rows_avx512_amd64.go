@@ -25,6 +25,7 @@ func levelAVX512() *level {
 		greatest:   greatestOfAVX512,
 		exponents:  exponentsOfAVX512,
 		siluMul:    siluMulRowAVX512,
+		gelu:       geluRowAVX512,
 		geluMul:    geluMulRowAVX512,
 		widenFP8:   widenRowAVX512,
 		scoresF32:  scoresOfF32AVX512,
@@ -125,6 +126,15 @@ func exponentsOfAVX512(y, x []float32, scale, most float32) float32 {
 		sum[j] += e
 	}
 	return tree(&sum)
+}
+
+func geluRowAVX512(y, x []float32) {
+	n := len(x) &^ 15
+	if n > 0 {
+		_ = y[n-1]
+		geluAVX512(&y[0], &x[0], n)
+	}
+	gelus(y[n:], x[n:])
 }
 
 func geluMulRowAVX512(y, gate, up []float32) {

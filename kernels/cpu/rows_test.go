@@ -40,6 +40,7 @@ func TestRows(t *testing.T) {
 				}
 			}
 		}
+		f("gelu", len(x), func(l *level, y []float32) { l.gelu(y, x) })
 		f("geluMul", len(x), func(l *level, y []float32) { l.geluMul(y, x, up) })
 		f("siluMul", len(x), func(l *level, y []float32) { l.siluMul(y, x, up) })
 		f("widenFP8", len(codes), func(l *level, y []float32) { l.widenFP8(y, codes) })

@@ -96,6 +96,10 @@ func (x *executable) activate(op *kernels.Activate, first, last int) {
 			x.gate(op.Kind, op.Limit, out, in[:len(out)], in[len(out):])
 			continue
 		}
+		if op.Kind == kernels.GELU {
+			x.level.gelu(out, in)
+			continue
+		}
 		for k, v := range in {
 			out[k] = activation(op.Kind, v)
 		}

@@ -76,10 +76,33 @@ func tanh(x float32) float32 {
 	return 1 - 2/(1+exp(2*x))
 }
 
-// gelu uses math.Erf, which is plain Go on all machines that we build for but
-// s390x.
+// Constants of gelu: erfc(z) is within 1.5e-7 of p(t)·e^(-z²) with
+// t = 1/(1 + erfScale·z) (Abramowitz and Stegun, 7.1.26).
+const (
+	rootHalf = 0.70710678
+	erfScale = 0.3275911
+	erfC0    = 1.061405429
+	erfC1    = 1.453152027
+	erfC2    = 1.421413741
+	erfC3    = 0.284496736
+	erfC4    = 0.254829592
+)
+
+// gelu is x·Φ(x), Φ by erfc of the magnitude, so that it keeps its digits where
+// it goes to zero.
 func gelu(x float32) float32 {
-	return float32(0.5 * float64(x) * (1 + math.Erf(float64(x)/math.Sqrt2)))
+	z := float32(float32(math.Abs(float64(x))) * rootHalf)
+	t := 1 / (float32(z*erfScale) + 1)
+	p := float32(t*erfC0) - erfC1
+	p = float32(p*t) + erfC2
+	p = float32(p*t) - erfC3
+	p = float32(p*t) + erfC4
+	p = float32(p * t)
+	h := float32(float32(p*exp(-float32(z*z))) * 0.5)
+	if x > 0 {
+		h = 1 - h
+	}
+	return x * h
 }
 
 func geluTanh(x float32) float32 {

@@ -94,6 +94,9 @@ func exponentsAVX2(lanes *lanes, y, x *float32, n int, scale, most float32)
 func siluMulAVX2(y, gate, up *float32, n int)
 
 //go:noescape
+func geluAVX2(y, x *float32, n int)
+
+//go:noescape
 func geluMulAVX2(y, gate, up *float32, n int)
 
 //go:noescape
@@ -401,6 +404,9 @@ func exponentsAVX512(lanes *lanes, y, x *float32, n int, scale, most float32)
 
 //go:noescape
 func siluMulAVX512(y, gate, up *float32, n int)
+
+//go:noescape
+func geluAVX512(y, x *float32, n int)
 
 //go:noescape
 func geluMulAVX512(y, gate, up *float32, n int)

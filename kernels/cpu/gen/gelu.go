@@ -63,6 +63,49 @@ func (g *gen) geluMul() {
 	g.end()
 }
 
+// gelu writes y = gelu(x), step by step as in scalar.go.
+func (g *gen) gelu() {
+	g.begin("gelu", "gelu", 24)
+	g.op("MOVQ y+0(FP), DI")
+	g.op("MOVQ x+8(FP), SI")
+	g.op("MOVQ n+16(FP), CX")
+	sign := g.constant("sign")
+	x, z, y, n, r := g.v(g.reg()), g.v(g.reg()), g.v(g.reg()), g.v(g.reg()), g.v(g.reg())
+	t, p, u := g.v(g.reg()), g.v(g.reg()), g.v(g.reg())
+	with := func(op, name, a, to string) {
+		g.op("VBROADCASTSS %s<>(SB), %s", name, t)
+		g.op("%s %s, %s, %s", op, t, a, to)
+	}
+	g.loop("gelu", func() {
+		g.each(func(_, offset int) {
+			g.op("VMOVUPS %d(SI)(DX*1), %s", offset, x)
+			with("VPAND"+map[bool]string{true: "D"}[g.wide], "magnitude", x, z)
+			with("VMULPS", "rootHalf", z, z)
+			with("VMULPS", "erfScale", z, u)
+			with("VADDPS", "onef", u, u)
+			g.op("VBROADCASTSS onef<>(SB), %s", t)
+			g.op("VDIVPS %s, %s, %s", u, t, u)
+			with("VMULPS", "erfC0", u, p)
+			for i, op := range []string{"VSUBPS", "VADDPS", "VSUBPS", "VADDPS"} {
+				with(op, "erfC"+string(rune('1'+i)), p, p)
+				g.op("VMULPS %s, %s, %s", u, p, p)
+			}
+			g.op("VMULPS %s, %s, %s", z, z, z)
+			g.bits("VPXOR", g.v(sign), z, z)
+			g.exp(z, y, n, r, t)
+			g.op("VMULPS %s, %s, %s", y, p, p)
+			with("VMULPS", "half", p, p)
+			g.op("VBROADCASTSS onef<>(SB), %s", t)
+			g.op("VSUBPS %s, %s, %s", p, t, n)
+			g.op("VBROADCASTSS zero<>(SB), %s", t)
+			g.choose("0x1e", x, t, n, p)
+			g.op("VMULPS %s, %s, %s", p, x, p)
+			g.op("VMOVUPS %s, %d(DI)(DX*1)", p, offset)
+		})
+	})
+	g.end()
+}
+
 // widen writes y = x of e4m3 numbers, NaN among them, which are what would be
 // 480.
 func (g *gen) widen() {

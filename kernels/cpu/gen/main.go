@@ -228,9 +228,10 @@ func (g *gen) constants() {
 		name  string
 		value float32
 	}{
-		{"gelu", 0.7978845608}, {"geluCube", 0.044715}, {"half", 0.5}, {"quarter", 0.25}, {"two", 2}, {"ten", 10},
+		{"gelu", 0.7978845608}, {"zero", 0}, {"geluCube", 0.044715}, {"half", 0.5}, {"quarter", 0.25}, {"two", 2}, {"ten", 10},
 		{"tanhC0", 62.0 / 2835}, {"tanhC1", 17.0 / 315}, {"tanhC2", 2.0 / 15}, {"tanhC3", 1.0 / 3}, {"f256", 256}, {"f480", 480},
-		{"nan", float32(math.NaN())},
+		{"nan", float32(math.NaN())}, {"rootHalf", 0.70710678}, {"erfScale", 0.3275911},
+		{"erfC0", 1.061405429}, {"erfC1", 1.453152027}, {"erfC2", 1.421413741}, {"erfC3", 0.284496736}, {"erfC4", 0.254829592},
 	} {
 		g.line("DATA %s<>+0(SB)/4, $0x%08x", c.name, math.Float32bits(c.value))
 		g.line("GLOBL %s<>(SB), RODATA|NOPTR, $4", c.name)

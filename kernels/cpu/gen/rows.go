@@ -20,6 +20,7 @@ func (g *gen) rowKernels() {
 	}
 	g.weigh("F32")
 	g.weigh("BF16")
+	g.gelu()
 	g.geluMul()
 	g.widen()
 }

@@ -44,6 +44,7 @@ func stubs() string {
 			"greatest%s(lanes *lanes, x *float32, n int)",
 			"exponents%s(lanes *lanes, y, x *float32, n int, scale, most float32)",
 			"siluMul%s(y, gate, up *float32, n int)",
+			"gelu%s(y, x *float32, n int)",
 			"geluMul%s(y, gate, up *float32, n int)",
 			"widen%s(y *float32, x *byte, n int)",
 			"scoresF32_4_%s(y, q *float32, qs int, k unsafe.Pointer, ks, n int)",

@@ -42,6 +42,7 @@ func levelLEVEL() *level {
 		greatest:   greatestOfLEVEL,
 		exponents:  exponentsOfLEVEL,
 		siluMul:    siluMulRowLEVEL,
+		gelu:       geluRowLEVEL,
 		geluMul:    geluMulRowLEVEL,
 		widenFP8:   widenRowLEVEL,
 		scoresF32:  scoresOfF32LEVEL,
@@ -142,6 +143,15 @@ func exponentsOfLEVEL(y, x []float32, scale, most float32) float32 {
 		sum[j] += e
 	}
 	return tree(&sum)
+}
+
+func geluRowLEVEL(y, x []float32) {
+	n := len(x) &^ 15
+	if n > 0 {
+		_ = y[n-1]
+		geluLEVEL(&y[0], &x[0], n)
+	}
+	gelus(y[n:], x[n:])
 }
 
 func geluMulRowLEVEL(y, gate, up []float32) {
