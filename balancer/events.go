@@ -63,6 +63,7 @@ func (s *stream) batch(n int) {
 	if s.last == 0 {
 		x.first = now
 		x.d.ledger.First(&x.charge, now)
+		x.remember() // its prompt is computed: the next one like it may come
 		x.d.metrics.firstEvent(x, now)
 	} else {
 		x.d.metrics.gap(x, float64(now-s.last)/1e9/float64(n), n)

@@ -196,12 +196,16 @@ func (d *Door) tellAll(last bool) {
 			idle = append(idle, w)
 		}
 	}
+	listeners := len(p.heard) > 0
 	p.mu.Unlock()
 	if len(idle) == 0 {
 		return
 	}
 	t := d.totals()
 	t.Gone = last
+	for _, pool := range d.current().pools {
+		t.Cached = append(t.Cached, pool.takeUntold(listeners)...)
+	}
 	var told sync.WaitGroup
 	for _, w := range idle {
 		told.Go(func() {
@@ -263,9 +267,12 @@ func (d *Door) hear(t control.Totals) {
 		p.mu.Unlock()
 		return
 	}
-	p.heard[t.Door] = &heard{t, now}
+	kept := t
+	kept.Cached = nil
+	p.heard[t.Door] = &heard{kept, now}
 	p.mu.Unlock()
 	d.countKeys(old, &t, now)
+	d.hearCached(t.Cached)
 	d.countElsewhere(now)
 }
 
@@ -377,6 +384,13 @@ func (p *peers) successor() bool {
 		}
 	}
 	return false
+}
+
+// count is how many other doors there are.
+func (p *peers) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.heard)
 }
 
 // closeWays ends the connections to the other doors.

@@ -3,22 +3,18 @@ package balancer_test
 import (
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/sim"
 )
 
-// TestTotals gives two doors of one folder one fleet: each knows what the other
-// has there, counts it in its choices, and forgets it when the other ends.
-func TestTotals(t *testing.T) {
-	a, b := sim.New(sim.Options{Own: true}), sim.New(sim.Options{Own: true})
-	startWorkers(t, a, b)
-	a.Hang.Store(true)
-	b.Hang.Store(true)
+// apart starts two doors of one folder, each with a listener of its own, so that
+// a test can tell whom it asks.
+func apart(t *testing.T, workers ...*sim.Worker) (*doors, control.WorkerSet, map[string]string) {
 	ds := newDoors(t)
-	set := setOf(nil, a, b)
-	// Each door has a listener of its own here, so that a test can tell whom it asks.
+	set := setOf(nil, workers...)
 	urls := map[string]string{}
 	for _, id := range []string{"one", "two"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,6 +31,45 @@ func TestTotals(t *testing.T) {
 		ds.must(id, "PUT", "/worker-set", set, nil)
 		ds.reach(id)
 	}
+	return ds, set, urls
+}
+
+// TestCachedElsewhere sends a long prompt through one door: the other knows
+// where it is cached then.
+func TestCachedElsewhere(t *testing.T) {
+	a, b := sim.New(sim.Options{Own: true, Words: 2}), sim.New(sim.Options{Own: true, Words: 2})
+	startWorkers(t, a, b)
+	ds, _, urls := apart(t, a, b)
+	prompt := strings.Replace(okBody, `"x"`, `"`+strings.Repeat("a long story ", 1000)+`"`, 1)
+	(&rig{t: t}).until("the doors know of each other", func() bool { return ds.state("one").Peers == 1 && ds.state("two").Peers == 1 })
+	send := func(id string) string {
+		ds.url = urls[id]
+		resp, got, err := ds.post(brief, "", prompt)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%v %v %s", err, resp, got)
+		}
+		return resp.Header.Get("x-request-id")
+	}
+	(&rig{t: t}).until("the other door has heard what is cached", func() bool {
+		send("one") // the first time nobody may have been listening
+		var h control.Handover
+		ds.must("two", "GET", "/handover", nil, &h)
+		return len(h.Prefix) == 1 && len(h.Prefix[0].Chunks) > 0
+	})
+	var d control.Decision
+	if ds.must("two", "GET", "/decisions/"+send("two"), nil, &d); d.Reason != "prefix" || d.Candidates[0].PrefixTokens < 1000 {
+		t.Errorf("the other door chose by %s: %+v", d.Reason, d.Candidates)
+	}
+}
+
+// TestTotals gives two doors of one folder one fleet: each knows what the other
+// has there, counts it in its choices, and forgets it when the other ends.
+func TestTotals(t *testing.T) {
+	a, b := sim.New(sim.Options{Own: true}), sim.New(sim.Options{Own: true})
+	startWorkers(t, a, b)
+	a.Hang.Store(true)
+	b.Hang.Store(true)
+	ds, set, urls := apart(t, a, b)
 	ask := func(id string) {
 		ds.url = urls[id]
 		go ds.post(brief, "", fmt.Sprintf(chatBody, true, ""))

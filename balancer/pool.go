@@ -29,6 +29,9 @@ type pool struct {
 	requests atomic.Int64 // of which spend gives a share to retries
 	retried  atomic.Int64
 
+	toldMu sync.Mutex
+	untold map[*worker][]byte // chunks that other doors have not been told of; nil: there are none to tell
+
 	mu      sync.Mutex
 	known   []string                   // the models that its workers had when there last were some
 	learned map[string]*ledger.Learned // by model

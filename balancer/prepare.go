@@ -93,6 +93,7 @@ func (x *exchange) remember() {
 		}
 	}
 	t.Add(w.slot, x.chunks)
+	x.pool.tellCached(w, x.chunks)
 }
 
 // slotHits are lent for looking prompts up.

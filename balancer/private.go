@@ -172,7 +172,7 @@ func (d *Door) State() control.State {
 	if d.draining.Load() {
 		s.Phase = "draining"
 	}
-	s.Streams = d.inFlight()
+	s.Streams, s.Peers = d.inFlight(), d.peers.count()
 	for _, p := range v.pools {
 		s.Queued += int(p.queue.n.Load())
 	}

@@ -15,6 +15,7 @@ type State struct {
 	Set     uint64    `json:"set"` // version of the worker set in force
 	Streams int       `json:"streams"`
 	Queued  int       `json:"queued"`
+	Peers   int       `json:"peers,omitempty"` // other doors that this one hears of
 
 	Workers []WorkerState `json:"workers"`
 }

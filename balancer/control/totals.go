@@ -10,6 +10,7 @@ type Totals struct {
 	Leaving bool          `json:"leaving,omitempty"` // it drains: new connections are not its own any more
 	Workers []WorkerTotal `json:"workers"`
 	Keys    []KeyUse      `json:"keys,omitempty"`
+	Cached  []Cached      `json:"cached,omitempty"` // what workers got into their caches since the totals before
 }
 
 // WorkerTotal is what a door has at one worker. Generation and Identity tell
@@ -22,6 +23,12 @@ type WorkerTotal struct {
 	PrefillTokens  int64  `json:"prefill_tokens"`
 	ResidentTokens int64  `json:"resident_tokens"`
 	InFlight       int    `json:"in_flight"`
+}
+
+// Cached is prompt chunks that a worker has in its cache now.
+type Cached struct {
+	Worker string `json:"worker"` // pool/name
+	Chunks []byte `json:"chunks"` // 8 bytes each, little-endian
 }
 
 // KeyUse is what a key has used at a door since that door began.

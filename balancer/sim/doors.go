@@ -22,7 +22,7 @@ func newDoors(n int, every float64) *doors {
 	d := &doors{every: every}
 	for i := range n {
 		o := newOurs(ledger.LeastKV)
-		o.door = i
+		o.door, o.tells = i, every > 0
 		d.all = append(d.all, o)
 	}
 	return d
@@ -49,6 +49,16 @@ func (d *doors) tell(f *Fleet, now float64) {
 		if o.start(f, now); d.next == 0 {
 			o.l.Begin(&o.g, i*f.Workers()/len(d.all))
 		}
+	}
+	for i, o := range d.all {
+		for _, j := range o.untold {
+			for k, other := range d.all {
+				if k != i {
+					other.table.Add(j.at, j.Blocks)
+				}
+			}
+		}
+		o.untold = nil
 	}
 	for w := range f.Workers() {
 		said := make([]ledger.Elsewhere, len(d.all))

@@ -52,6 +52,7 @@ type Job struct {
 
 	worker  int
 	door    int // that sent it, of several
+	at      int // the worker that it was placed at
 	done    int // prompt tokens computed
 	cached  int
 	out     int

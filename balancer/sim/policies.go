@@ -32,7 +32,9 @@ type ours struct {
 	learned ledger.Learned
 	policy  ledger.Policy
 	up      []bool
-	door    int // which of several
+	door    int  // which of several
+	tells   bool // other doors want to hear what workers cache
+	untold  []*Job
 }
 
 func newOurs(p ledger.Policy) *ours {
@@ -82,6 +84,10 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 	for i, w := range o.ws {
 		if w == c.Worker() {
 			o.table.Add(i, j.Blocks)
+			if o.tells {
+				j.at = i
+				o.untold = append(o.untold, j)
+			}
 			return i
 		}
 	}
