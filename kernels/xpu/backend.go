@@ -48,7 +48,7 @@ func New(o Options) (*Backend, error) {
 	if b.tuning == (Tuning{}) {
 		b.tuning = tuningFor(o.Cache, o.Device)
 	}
-	b.built = builder{ctx: ctx, tuning: b.tuning, modules: Modules(b.tuning), cache: o.Cache, programs: map[string]*cl.Program{}}
+	b.built = builder{ctx: ctx, modules: Modules(b.tuning), cache: o.Cache, programs: map[string]*cl.Program{}}
 	if b.dummy, err = b.buffer(64); err != nil {
 		b.Close()
 		return nil, err

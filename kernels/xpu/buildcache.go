@@ -20,11 +20,11 @@ const entryKind = "roundhouse xpu 1\n"
 type cacheEntry struct{ path string }
 
 // entryOf is the place for a module on a device; nowhere without a folder.
-func entryOf(folder string, d cl.Device, m Module, t Tuning) cacheEntry {
+func entryOf(folder string, d cl.Device, m Module) cacheEntry {
 	if folder == "" {
 		return cacheEntry{}
 	}
-	what := strings.Join([]string{d.Platform, d.Name, d.Driver, d.Version, m.Key(t)}, "\x00")
+	what := strings.Join([]string{d.Platform, d.Name, d.Driver, d.Version, m.Key()}, "\x00")
 	sum := sha256.Sum256([]byte(what))
 	return cacheEntry{filepath.Join(folder, "xpu-"+m.Name+"-"+hex.EncodeToString(sum[:8])+".bin")}
 }

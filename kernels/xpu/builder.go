@@ -11,7 +11,6 @@ import (
 // made of them at an earlier start, from SPIR-V, or from source.
 type builder struct {
 	ctx      *cl.Context
-	tuning   Tuning
 	modules  []Module
 	cache    string
 	programs map[string]*cl.Program // by module
@@ -39,19 +38,18 @@ func (b *builder) kernel(name string) (*cl.Kernel, error) {
 // build makes a program of a module. SPIR-V that a driver does not take is no error:
 // the source is there as well.
 func (b *builder) build(m Module) (*cl.Program, error) {
-	options := b.tuning.Options()
-	e := entryOf(b.cache, b.ctx.Device, m, b.tuning)
+	e := entryOf(b.cache, b.ctx.Device, m)
 	if binary, ok := e.read(); ok {
-		if p, err := b.ctx.BuildBinary(binary, options); err == nil {
+		if p, err := b.ctx.BuildBinary(binary, m.Options); err == nil {
 			b.from = append(b.from, m.Name+": cache")
 			return p, nil
 		}
 	}
-	p, err := b.ctx.BuildIL(m.IL(b.tuning), options)
+	p, err := b.ctx.BuildIL(m.IL(), m.Options)
 	how := "SPIR-V"
 	if err != nil {
 		how = "source"
-		if p, err = b.ctx.Build(m.Text, options); err != nil {
+		if p, err = b.ctx.Build(m.Text, m.Options); err != nil {
 			return nil, err
 		}
 	}

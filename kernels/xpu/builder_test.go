@@ -54,11 +54,13 @@ func TestCachedBinaries(t *testing.T) {
 	}
 
 	m := Modules(Tuning{})[0]
-	places := map[cacheEntry]bool{entryOf(folder, device, m, Tuning{}): true, entryOf(folder, device, m, Tuning{DPAS: true}): true}
+	other := m
+	other.Options += " -cl-fast-relaxed-math"
+	places := map[cacheEntry]bool{entryOf(folder, device, m): true, entryOf(folder, device, other): true}
 	newer := device
 	newer.Driver += ".1"
-	places[entryOf(folder, newer, m, Tuning{})] = true
-	places[entryOf(folder, cl.Device{Name: "other"}, m, Tuning{})] = true
+	places[entryOf(folder, newer, m)] = true
+	places[entryOf(folder, cl.Device{Name: "other"}, m)] = true
 	if len(places) != 4 {
 		t.Error("another driver, device or set of options has the same place")
 	}

@@ -73,7 +73,7 @@ func (e *executable) packRows(key kernels.Tensor, x *cl.Buffer, width, most int,
 	if integer(w.format) {
 		groups := (w.in + 127) / 128
 		p.stride = groups * 32
-		p.x, p.scales, p.sums = e.lend(most*p.stride), e.lend(most*groups), e.lend(most*groups)
+		p.x, p.scales, p.sums = e.lend(most*p.stride), e.lend(most*groups+64), e.lend(most*groups+64) // the last tile of rows reads beyond
 		e.launch("quantise", nil, func(c counts) []uintptr { return dims(groups, rows(c)) },
 			x, width, w.in, w.arena, w.order, p.x, p.scales, p.sums)
 	} else {
@@ -134,13 +134,13 @@ func (e *executable) multiply(p product) {
 		base, kinds = -1, kinds[:1] // each row goes to another matrix
 	}
 	for _, many := range kinds {
-		items, height := e.b.tuning.group(p.w.format, many)
+		items, height, wide := e.b.tuning.group(p.w.format, many)
 		global := func(c counts) []uintptr {
 			n := p.rows(c)
 			if len(kinds) == 2 && many != (n > 1) {
 				return dims(0)
 			}
-			return dims(tiles(p.w.out)*items, (n+height-1)/height)
+			return dims((tiles(p.w.out)+wide-1)/wide*items, (n+height-1)/height)
 		}
 		e.launch(linearName(p.w.format, many), dims(items, 1), global,
 			p.w.arena, base, p.bases, p.which, p.x.x, p.x.stride, p.x.scales, p.x.sums, max(p.share, 1),

@@ -23,7 +23,7 @@ func TestNativeCode(t *testing.T) {
 				t.Skip(err)
 			}
 			for _, m := range Modules(target.Tuning) {
-				b, err := c.Build(m.Name, m.Text, target.Tuning.Options(), target.Device)
+				b, err := c.Build(m.Name, m.Text, m.Options, target.Device)
 				if err != nil {
 					t.Error(err)
 					continue
@@ -87,14 +87,14 @@ func TestSPIRV(t *testing.T) {
 	}
 	target := Targets()[0]
 	for _, m := range Modules(target.Tuning) {
-		if m.Name != "linear_int4" && m.Name != "sample" {
+		if m.Name != "linear_int4_many" && m.Name != "sample" {
 			continue
 		}
-		il, err := c.SPIRV(m.Name, m.Text, target.Tuning.Options(), target.Device)
+		il, err := c.SPIRV(m.Name, m.Text, m.Options, target.Device)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := c.FromSPIRV(m.Name, il, target.Device)
+		b, err := c.FromSPIRV(m.Name, il, m.Options, target.Device)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,12 +51,13 @@ func text(name string) string {
 	return string(t)
 }
 
-// Module is kernels that are built together: linears by format, the rest by file. Only
+// Module is kernels that are built together: each linear by itself, the rest by file. Only
 // the modules that a program uses are built.
 type Module struct {
 	Name    string
 	Kernels []string
 	Text    string
+	Options string // that it is compiled with
 }
 
 // files are the modules besides the linears.
@@ -68,29 +69,30 @@ var entry = regexp.MustCompile(`(?m)(?:^|__kernel )void ([a-z_0-9]+)\(__global`)
 func Modules(t Tuning) []Module {
 	var all []Module
 	for _, l := range linears {
-		m := Module{Name: "linear_" + strings.ToLower(l.macro)}
-		var s strings.Builder
-		s.WriteString(head(t))
 		for _, many := range []bool{false, true} {
 			name := linearName(l.format, many)
-			m.Kernels = append(m.Kernels, name)
-			fmt.Fprintf(&s, "#define NAME %s\n#define FORMAT %s\n", name, l.macro)
+			m := Module{Name: name, Kernels: []string{name}, Options: t.options()}
+			body := fmt.Sprintf("#define NAME %s\n#define FORMAT %s\n", name, l.macro)
 			switch {
 			case t.matrix(l.format) && many:
-				fmt.Fprintf(&s, "#define MT %d\n#define ONE 0\n%s", t.tiles(l.format), text("matrix"))
+				rows, columns := t.shape(l.format)
+				body += fmt.Sprintf("#define MT %d\n#define CT %d\n", rows, columns) + text("unit") + text("tiles")
+				if t.DPAS {
+					m.Options += largeRegisters
+				}
 			case t.matrix(l.format):
-				fmt.Fprintf(&s, "#define MT 1\n#define ONE 1\n%s", text("matrix"))
+				body += text("unit") + text("matrix")
 			case many:
-				fmt.Fprintf(&s, "#define R %d\n%s", t.Rows, text("linear"))
+				body += fmt.Sprintf("#define R %d\n", t.Rows) + text("linear")
 			default:
-				fmt.Fprintf(&s, "#define R 1\n%s", text("linear"))
+				body += "#define R 1\n" + text("linear")
 			}
+			m.Text = head(t) + body
+			all = append(all, m)
 		}
-		m.Text = s.String()
-		all = append(all, m)
 	}
 	for _, name := range files {
-		m := Module{Name: name, Text: head(t) + text(name)}
+		m := Module{Name: name, Text: head(t) + text(name), Options: t.options()}
 		for _, found := range entry.FindAllStringSubmatch(text(name), -1) {
 			m.Kernels = append(m.Kernels, found[1])
 		}
@@ -118,24 +120,24 @@ func (m *Module) attend(t Tuning) {
 func head(t Tuning) string {
 	s := fmt.Sprintf("#define SPLIT %d\n#define PASTE(a, b) a##b\n#define CAT(a, b) PASTE(a, b)\n", t.Split) + text("prelude")
 	if t.Lanes > 0 {
-		s += fmt.Sprintf("#define LANES %d\n%s", t.Lanes, text("sg"))
+		s += fmt.Sprintf("#define LANES %d\n#define GROUP %d\n%s", t.Lanes, subGroups, text("sg"))
 	}
 	return s
 }
 
 // Key names what a module is built from: text and options. A SPIR-V file of another key
 // is of another version.
-func (m Module) Key(t Tuning) string {
-	sum := sha256.Sum256([]byte(t.Options() + "\x00" + m.Text))
+func (m Module) Key() string {
+	sum := sha256.Sum256([]byte(m.Options + "\x00" + m.Text))
 	return hex.EncodeToString(sum[:8])
 }
 
 // File is the name of the module's SPIR-V.
-func (m Module) File(t Tuning) string { return m.Name + "-" + m.Key(t) + ".spv" }
+func (m Module) File() string { return m.Name + "-" + m.Key() + ".spv" }
 
 // IL is the module's SPIR-V, where this build has it.
-func (m Module) IL(t Tuning) []byte {
-	il, err := sources.ReadFile("kernels/spirv/" + m.File(t))
+func (m Module) IL() []byte {
+	il, err := sources.ReadFile("kernels/spirv/" + m.File())
 	if err != nil {
 		return nil
 	}

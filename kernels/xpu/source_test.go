@@ -15,7 +15,7 @@ func TestModules(t *testing.T) {
 			all = append(all, m.Kernels...)
 			newer := m
 			newer.Text += " "
-			if m.Key(tuning) == newer.Key(tuning) || newer.IL(tuning) != nil {
+			if m.Key() == newer.Key() || newer.IL() != nil {
 				t.Errorf("%s: another text has the same key", m.Name)
 			}
 		}
@@ -27,7 +27,7 @@ func TestModules(t *testing.T) {
 	if _, err := os.Stat("kernels/spirv"); err == nil { // after `make kernels`
 		for _, target := range Targets() {
 			m := Modules(target.Tuning)[0]
-			if m.IL(target.Tuning) == nil {
+			if m.IL() == nil {
 				t.Logf("%s for %s is older than its source; `make kernels` builds it", m.Name, target.Device)
 			}
 		}

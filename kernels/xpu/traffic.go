@@ -60,15 +60,16 @@ func (t *Traffic) add(o Traffic, times int64) {
 	t.Flops += times * o.Flops
 }
 
-// linearTraffic is that of rows of a linear, of which a group computes so many at once.
-// Every tile of 16 outputs reads its operands once.
-func linearTraffic(s shape, rows, together int) Traffic {
+// linearTraffic is that of rows of a linear whose sub-groups compute so many rows and
+// tiles of 16 outputs at once.
+func linearTraffic(s shape, rows, together, wide int) Traffic {
 	weights, scales := s.stored()
 	blocks := int64((rows + together - 1) / together)
 	w := int64(tiles(s.out)) * int64(weights+scales)
+	reads := int64((tiles(s.out) + wide - 1) / wide) // of each row of the operands
 	return Traffic{
 		Weights: w,
-		Cached:  (blocks-1)*w + int64(tiles(s.out))*int64(rows)*int64(s.operands()) + 4*int64(rows)*int64(s.out),
+		Cached:  (blocks-1)*w + reads*blocks*int64(together)*int64(s.operands()) + 4*int64(rows)*int64(s.out),
 		Flops:   2 * int64(rows) * int64(s.in) * int64(s.out),
 	}
 }

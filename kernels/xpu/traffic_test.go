@@ -75,10 +75,10 @@ func random(out, in int, format kernels.Format) kernels.Source {
 // What the linears of a decode step, and those of prompts by the matrix unit, really ask
 // memory for.
 func TestLinearTraffic(t *testing.T) {
-	const out, in = 96, 1024
+	const out, in = 128, 1024
 	plain := Tuning{Split: 2, Rows: 4, Queries: 8, count: true}
 	eight, sixteen := plain, plain
-	eight.Lanes, eight.Tiles, sixteen.Lanes, sixteen.Tiles = 8, 2, 16, 4
+	eight.Lanes, eight.Tiles, eight.Columns, sixteen.Lanes, sixteen.Tiles, sixteen.Columns = 8, 2, 2, 16, 4, 2
 	all := []kernels.Format{kernels.FormatF32, kernels.FormatF16, kernels.FormatBF16, kernels.FormatInt8, kernels.FormatInt4, kernels.FormatFP8, kernels.FormatMXFP4}
 	for _, c := range []struct {
 		tuning  Tuning
@@ -109,9 +109,12 @@ func TestLinearTraffic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, together := c.tuning.group(f, c.rows > 1)
+			_, together, wide := c.tuning.group(f, c.rows > 1)
+			if wide > 1 {
+				wide /= subGroups
+			}
 			near(t, fmt.Sprintf("%v, %d rows, %d lanes", f, c.rows, c.tuning.Lanes), moved(t, b, e, oneSequence(c.rows, c.rows, 16)),
-				linearTraffic(shape{f, out, in, 128}, c.rows, together))
+				linearTraffic(shape{f, out, in, 128}, c.rows, together, wide))
 		}
 	}
 }

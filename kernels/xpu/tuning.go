@@ -17,9 +17,10 @@ type Tuning struct {
 	Queries int // that a group of attention serves; a power of two up to 64
 
 	// Of the matrix unit. Lanes 0: kernels without one.
-	Lanes int  // of a sub-group: 8 on Xe-HPG, 16 on Xe-HPC and Xe2
-	Tiles int  // of 8 rows, in a group of a linear with many rows
-	DPAS  bool // the unit itself; false: the same arithmetic in plain C
+	Lanes   int  // of a sub-group: 8 on Xe-HPG, 16 on Xe-HPC and Xe2
+	Tiles   int  // of 8 rows, that a sub-group of a linear with many rows computes
+	Columns int  // of 16 outputs, likewise
+	DPAS    bool // the unit itself; false: the same arithmetic in plain C
 
 	count bool // for tests: kernels that decode count the bytes that they move
 }
@@ -64,13 +65,13 @@ func Targets() []Target {
 
 // matrixTuning is that of a GPU with the matrix unit.
 func matrixTuning(lanes int) Tuning {
-	return Tuning{Split: 4, Rows: 8, Queries: 8, Lanes: lanes, Tiles: lanes / 4, DPAS: true}
+	return Tuning{Split: 4, Rows: 8, Queries: 8, Lanes: lanes, Tiles: lanes / 4, Columns: 2, DPAS: true}
 }
 
 // usesMatrix says whether a module's kernels use the matrix unit.
 func (t Tuning) usesMatrix(m Module) bool {
 	for _, l := range linears {
-		if m.Name == "linear_"+strings.ToLower(l.macro) {
+		if strings.HasPrefix(m.Name, "linear_"+strings.ToLower(l.macro)+"_") {
 			return t.matrix(l.format)
 		}
 	}
@@ -82,36 +83,37 @@ func (t Tuning) matrix(f kernels.Format) bool {
 	return t.Lanes > 0 && f != kernels.FormatF32 && f != kernels.FormatF16
 }
 
-// tiles is the tiles of 8 rows in a group with many rows. Sub-groups of 8 have
-// registers for two where nothing is widened or scaled on the way; widening takes half
-// of them elsewhere.
-func (t Tuning) tiles(f kernels.Format) int {
-	if t.Lanes == 8 && f != kernels.FormatBF16 {
-		return 1
-	}
+// shape is the tiles of 8 rows and of 16 columns that a sub-group computes of many rows.
+// What is widened on the way has registers for half as many.
+func (t Tuning) shape(f kernels.Format) (rows, columns int) {
 	if f == kernels.FormatFP8 || f == kernels.FormatMXFP4 {
-		return (t.Tiles + 1) / 2
+		return max(1, t.Tiles/2), t.Columns
 	}
-	return t.Tiles
+	return t.Tiles, t.Columns
 }
 
-// group is the work-items of one group of a linear, and the rows that it computes.
-func (t Tuning) group(f kernels.Format, many bool) (items, rows int) {
+// group is the work-items of one group of a linear, and the rows and the tiles of 16
+// columns that it computes.
+func (t Tuning) group(f kernels.Format, many bool) (items, rows, columns int) {
 	switch {
 	case t.matrix(f) && many:
-		return t.Lanes * t.Split, 8 * t.tiles(f)
+		rows, columns := t.shape(f)
+		return t.Lanes * subGroups, 8 * rows, subGroups * columns
 	case t.matrix(f):
-		return t.Lanes * t.Split, 1
+		return t.Lanes * t.Split, 1, 1
 	case many:
-		return tile * t.Split, t.Rows
+		return tile * t.Split, t.Rows, 1
 	}
-	return tile * t.Split, 1
+	return tile * t.Split, 1, 1
 }
 
-// Options are what the kernels are compiled with. Nothing that loosens arithmetic is
+// subGroups is how many sub-groups of a linear with many rows share a group.
+const subGroups = 4
+
+// options are what the kernels are compiled with. Nothing that loosens arithmetic is
 // among them: masks are infinite, and integer linears are held to equal bits. Pages may
 // lie in a buffer beyond 4 GiB, which Intel's compiler has to be told.
-func (t Tuning) Options() string {
+func (t Tuning) options() string {
 	if t.count {
 		return "-cl-std=CL2.0 -DCOUNT"
 	}
@@ -120,3 +122,7 @@ func (t Tuning) Options() string {
 	}
 	return "-cl-std=CL2.0"
 }
+
+// largeRegisters gives a thread twice the registers, and a core half the threads: for
+// kernels that compute more than they wait.
+const largeRegisters = " -cl-intel-256-GRF-per-thread"

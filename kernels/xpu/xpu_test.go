@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) { kerneltest.Run(t, open(t, Tuning{})) }
 func TestMatrixUnit(t *testing.T) {
 	for _, lanes := range []int{8, 16} {
 		t.Run(map[int]string{8: "8 lanes", 16: "16 lanes"}[lanes], func(t *testing.T) {
-			kerneltest.Linears(t, open(t, Tuning{Split: 2, Rows: 4, Queries: 4, Lanes: lanes, Tiles: 2}))
+			kerneltest.Linears(t, open(t, Tuning{Split: 2, Rows: 4, Queries: 4, Lanes: lanes, Tiles: 2, Columns: 2}))
 		})
 	}
 }

@@ -46,7 +46,7 @@ func build(out string, w io.Writer) error {
 	for _, target := range xpu.Targets() {
 		kernels, dpas, bytes := 0, 0, 0
 		for _, m := range xpu.Modules(target.Tuning) {
-			b, err := c.Build(m.Name, m.Text, target.Tuning.Options(), target.Device)
+			b, err := c.Build(m.Name, m.Text, m.Options, target.Device)
 			if err != nil {
 				return err
 			}
@@ -56,11 +56,11 @@ func build(out string, w io.Writer) error {
 				}
 				kernels, dpas, bytes = kernels+1, dpas+k.DPAS, bytes+k.Bytes
 			}
-			il, err := c.SPIRV(m.Name, m.Text, target.Tuning.Options(), target.Device)
+			il, err := c.SPIRV(m.Name, m.Text, m.Options, target.Device)
 			if err != nil {
 				return err
 			}
-			if err := os.WriteFile(filepath.Join(out, m.File(target.Tuning)), il, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(out, m.File()), il, 0o644); err != nil {
 				return err
 			}
 		}

@@ -105,7 +105,7 @@ inline float CAT(NAME, _unit)(__global const uint *w, __global const X *x, int u
 
 // arena   dwords of all weights; base is where W begins. With which, row r takes
 //         the weight that begins at bases[which[r]] (experts), and R is 1.
-// x       (rows / share, stride) operands; xs, xsums (rows / share, groups)
+// x       (rows / share, stride) operands; xs, xsums (groups, rows / share)
 // scales  dwords from base to W's scales; zeros to its zero points
 // bias    where it begins in vectors, or -1; that of expert e is e · n further on
 __kernel __attribute__((reqd_work_group_size(TILE * SPLIT, 1, 1)))
@@ -146,11 +146,11 @@ void NAME(__global const uint *arena, long base, __global const long *bases, __g
 			float term = 0.0f;
 			if (u < units) {
 				int exact = CAT(NAME, _group)(w + (long)u * UNIT * TILE, x + (long)row * stride + u * 32 COUNT_ON);
-				float s = LOAD_SAME(xs, row * units + u);
+				float s = LOAD_SAME(xs, u * (rows / share) + row);
 #if FORMAT != INT8
 				const int c = u * 128 / group;
 				uint zero = zeros ? LOAD(wz, c * TILE) : 8u;
-				exact -= (int)zero * LOAD_SAME(xsums, row * units + u);
+				exact -= (int)zero * LOAD_SAME(xsums, u * (rows / share) + row);
 				s = s * LOAD(ws, c * TILE);
 #endif
 				term = (float)exact * s;

@@ -15,13 +15,13 @@ __kernel void pack_bf16(__global const float *x, int width, int k, __global uint
 __kernel void quantise(__global const float *x, int width, int k, __global const uint *arena, long order,
 	__global char *q, __global float *scales, __global int *sums)
 {
-	const int g = get_global_id(0), row = get_global_id(1), groups = get_global_size(0);
+	const int g = get_global_id(0), row = get_global_id(1), groups = get_global_size(0), rows = get_global_size(1);
 	__global const float *in = x + (long)row * width;
 	__global char *to = q + ((long)row * groups + g) * 128;
 	uint most = 0u; // magnitudes order as their bits do, NaN above all
 	for (int i = g * 128; i < min(g * 128 + 128, k); i++)
 		most = max(most, as_uint(in[order < 0 ? i : (int)arena[order + i]]) & 0x7fffffffu);
-	const int at = row * groups + g;
+	const int at = g * rows + row; // side by side for the rows of a tile
 	float inverse = 0.0f;
 	sums[at] = 0;
 	if (as_float(most) < 1e-30f)

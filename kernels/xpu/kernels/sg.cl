@@ -66,7 +66,7 @@ uint __attribute__((overloadable)) get_sub_group_id(void);
 #define block4(p, to) block_n(p, to, 4)
 #define block8(p, to) block_n(p, to, 8)
 #define block_slice(p) LOAD((const __global SLICE *)(p), BLOCK_LANE)
-#define SHARED(name) __local SLICE name[SPLIT * LANES * 8];
+#define SHARED(name) __local SLICE name[(SPLIT > GROUP ? SPLIT : GROUP) * LANES * 8];
 #define SHARED_OF(name, sub) (name + (sub) * LANES * 8)
 
 // spread puts every lane's slices of a where the others see them.

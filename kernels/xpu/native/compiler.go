@@ -59,8 +59,8 @@ func (c *Compiler) SPIRV(name, text, options, device string) ([]byte, error) {
 }
 
 // FromSPIRV compiles SPIR-V for a device, as a driver would.
-func (c *Compiler) FromSPIRV(name string, il []byte, device string) (*Binary, error) {
-	out, err := c.compile(name+"-il", string(il), device, device+".bin", "-spirv_input", "-internal_options", "-cl-intel-allow-zebin")
+func (c *Compiler) FromSPIRV(name string, il []byte, options, device string) (*Binary, error) {
+	out, err := c.compile(name+"-il", string(il), device, device+".bin", "-spirv_input", "-options", options, "-internal_options", "-cl-intel-allow-zebin")
 	if err != nil {
 		return nil, err
 	}
