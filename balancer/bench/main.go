@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"text/tabwriter"
 	"time"
 )
 
@@ -13,7 +12,7 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "take less than a minute")
 	flag.StringVar(&o.door, "door", "bin/roundhouse", "the door's program")
 	flag.StringVar(&o.configs, "configs", "balancer/bench", "where nginx.conf and haproxy.cfg are")
-	flag.StringVar(&o.only, "only", "", "run only this figure: plain, stream, ttfb, idle, long, hundred")
+	flag.StringVar(&o.only, "only", "", "run only this figure: idle, plain, stream, ttfb, long, hundred, choice")
 	upstream := flag.String("upstream", "", "be an upstream on this address (used by the program itself)")
 	target := flag.String("hammer", "", "only load this address, for a profile of what stands there")
 	kind := flag.String("kind", "plain", "with -hammer: plain or stream")
@@ -50,14 +49,6 @@ type options struct {
 	only          string
 }
 
-// figure is one row of the table: what was measured of each proxy.
-type figure struct {
-	name   string
-	unit   string
-	better int // +1: more is better, -1: less is
-	values map[string]float64
-}
-
 func run(o options) error {
 	b, err := newBench(o)
 	if err != nil {
@@ -69,7 +60,8 @@ func run(o options) error {
 		name string
 		run  func() ([]figure, error)
 	}{
-		{"plain", b.plain}, {"stream", b.streams}, {"ttfb", b.firstByte}, {"long", b.longPrompts}, {"idle", b.idleStreams}, {"hundred", b.hundredWorkers},
+		// Open streams come first: what they take is known of a process that has done nothing yet.
+		{"idle", b.idleStreams}, {"plain", b.plain}, {"stream", b.streams}, {"ttfb", b.firstByte}, {"long", b.longPrompts}, {"hundred", b.hundredWorkers}, {"choice", choices},
 	} {
 		if o.only != "" && o.only != step.name {
 			continue
@@ -83,39 +75,6 @@ func run(o options) error {
 	}
 	print(rows, b.names())
 	return nil
-}
-
-// print writes the table, with the door's ratio to each of the others.
-func print(rows []figure, names []string) {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "figure\tunit\t")
-	for _, n := range names {
-		fmt.Fprintf(w, "%s\t", n)
-	}
-	for _, n := range names[1:] {
-		fmt.Fprintf(w, "door / %s\t", n)
-	}
-	fmt.Fprintln(w)
-	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t", r.name, r.unit)
-		for _, n := range names {
-			if v, ok := r.values[n]; ok {
-				fmt.Fprintf(w, "%.4g\t", v)
-			} else {
-				fmt.Fprintf(w, "-\t")
-			}
-		}
-		for _, n := range names[1:] {
-			if v, ok := r.values[n]; ok && v > 0 {
-				fmt.Fprintf(w, "%.2f\t", r.values[names[0]]/v)
-			} else {
-				fmt.Fprintf(w, "-\t")
-			}
-		}
-		fmt.Fprintln(w)
-	}
-	w.Flush()
-	fmt.Println("\nRates: more is better. Seconds, cores and bytes: less is better.")
 }
 
 // span picks a measuring time.

@@ -116,6 +116,7 @@ func (b *bench) addDoor() error {
 func (b *bench) door(name string, workers int) (*proxy, error) {
 	addr := freeAddr()
 	var conf strings.Builder
+	fmt.Fprintf(&conf, "admin {\n  listen = %q\n}\n", freeAddr())
 	fmt.Fprintf(&conf, "door {\n  listen = %q\n}\nlog {\n  access = false\n  level = \"error\"\n}\npool \"p\" {\n  driver = \"static\"\n", addr)
 	for i := range workers {
 		// One upstream stands for many workers under the loopback's many addresses.

@@ -2,36 +2,27 @@ package main
 
 import (
 	"fmt"
-	"slices"
+	"syscall"
 	"time"
 )
 
-// turns runs one measurement on every proxy several times, in turns, and
-// gives each value's median.
-func (b *bench) turns(rounds int, names []figure, one func(p *proxy) ([]float64, error)) ([]figure, error) {
-	all := make([]map[string][]float64, len(names))
-	for i := range names {
-		all[i] = map[string][]float64{}
-	}
+// turns runs one measurement on every proxy several times, in turns.
+func (b *bench) turns(rounds int, rows []figure, one func(p *proxy) ([]float64, error)) ([]figure, error) {
 	for range rounds {
+		for i := range rows {
+			rows[i].rounds = append(rows[i].rounds, map[string]float64{})
+		}
 		for _, p := range b.proxies {
 			values, err := one(p)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
 			}
 			for i, v := range values {
-				all[i][p.name] = append(all[i][p.name], v)
+				rows[i].rounds[len(rows[i].rounds)-1][p.name] = v
 			}
 		}
 	}
-	for i := range names {
-		names[i].values = map[string]float64{}
-		for n, v := range all[i] {
-			slices.Sort(v)
-			names[i].values[n] = v[len(v)/2]
-		}
-	}
-	return names, nil
+	return rows, nil
 }
 
 func (b *bench) rounds() int {
@@ -45,7 +36,8 @@ func (b *bench) plain() ([]figure, error) {
 	req := request(false, "x", 1000)
 	span := b.o.span(1500*time.Millisecond, 5*time.Second)
 	return b.turns(b.rounds(), []figure{
-		{name: "1 KB chat, 64 connections", unit: "requests/s"}, {name: "  p50", unit: "s"}, {name: "  p99", unit: "s"}, {name: "  processor a request", unit: "us"},
+		{name: "1 KB chat, 64 connections", unit: "requests/s", goals: []goal{atLeast("nginx", 1), atLeast("haproxy", 1.2)}},
+		{name: "  p50", unit: "s"}, {name: "  p99", unit: "s", goals: []goal{atMost("nginx", 1)}}, {name: "  processor a request", unit: "us"},
 	}, func(p *proxy) ([]float64, error) {
 		before := p.cpu()
 		r, err := hammer(p.addr, 64, req, span)
@@ -60,7 +52,7 @@ func (b *bench) streams() ([]figure, error) {
 	req := request(true, "100,0s", 1000)
 	span := b.o.span(1500*time.Millisecond, 5*time.Second)
 	return b.turns(b.rounds(), []figure{
-		{name: "streams of 100 events, 64 at once", unit: "events/s"}, {name: "  processor an event", unit: "us"},
+		{name: "streams of 100 events, 64 at once", unit: "events/s", goals: []goal{atLeast("nginx", 1)}}, {name: "  processor an event", unit: "us"},
 	}, func(p *proxy) ([]float64, error) {
 		before := p.cpu()
 		r, err := hammer(p.addr, 64, req, span)
@@ -75,24 +67,28 @@ func (b *bench) streams() ([]figure, error) {
 func (b *bench) firstByte() ([]figure, error) {
 	req := request(false, "x", 1000)
 	span := b.o.span(time.Second, 4*time.Second)
-	direct, err := steady(b.ups[0], 200, req, span)
-	if err != nil {
-		return nil, err
-	}
+	var direct *result // measured anew before every round
 	return b.turns(b.rounds(), []figure{
-		{name: "added at 200 requests/s, p50", unit: "s"}, {name: "  p99", unit: "s"},
-	}, func(p *proxy) ([]float64, error) {
+		{name: "added to the first byte at 200 requests/s, p50", unit: "s", goals: []goal{atMost("nginx", 1)}},
+		{name: "  p99", unit: "s", goals: []goal{atMost("nginx", 1)}}, {name: "  processor a request", unit: "us"},
+	}, func(p *proxy) (_ []float64, err error) {
+		if p == b.proxies[0] {
+			if direct, err = steady(b.ups[0], 200, req, span); err != nil {
+				return nil, err
+			}
+		}
+		before := p.cpu()
 		r, err := steady(p.addr, 200, req, span)
 		if err != nil {
 			return nil, err
 		}
-		return []float64{max(0, r.at(.5)-direct.at(.5)), max(0, r.at(.99)-direct.at(.99))}, nil
+		return []float64{max(0, r.at(.5)-direct.at(.5)), max(0, r.at(.99)-direct.at(.99)), (p.cpu() - before) / float64(r.requests) * 1e6}, nil
 	})
 }
 
 func (b *bench) longPrompts() ([]figure, error) {
 	req := request(false, "x", 400_000)
-	return b.turns(b.rounds(), []figure{{name: "400 KB prompts at 100/s", unit: "cores"}}, func(p *proxy) ([]float64, error) {
+	return b.turns(b.rounds(), []figure{{name: "400 KB prompts at 100/s", unit: "cores", goals: []goal{atMost("", .25), atMost("nginx", 1.3)}}}, func(p *proxy) ([]float64, error) {
 		before := p.cpu()
 		r, err := steady(p.addr, 100, req, b.o.span(2*time.Second, 6*time.Second))
 		if err != nil {
@@ -103,13 +99,23 @@ func (b *bench) longPrompts() ([]figure, error) {
 }
 
 func (b *bench) idleStreams() ([]figure, error) {
-	n := 9_000 // what 20 000 descriptors allow a relay
+	n := 10_000
 	if b.o.short {
 		n = 2000
 	}
+	// A relay takes two descriptors a stream, and HAProxy is told of 9 900 streams.
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil, err
+	}
+	if room := min(9_900, int(limit.Cur)/2-100); n > room {
+		fmt.Printf("%d streams instead of %d: a process may open %d descriptors here\n\n", room, n, limit.Cur)
+		n = room
+	}
 	req := request(true, "600,1s", 1000)
 	return b.turns(1, []figure{
-		{name: fmt.Sprintf("%d open streams, 1 event/s: memory each", n), unit: "KiB"}, {name: "  lost", unit: "streams"}, {name: "  processor", unit: "cores"},
+		{name: fmt.Sprintf("%d open streams, 1 event/s: memory each", n), unit: "KiB", goals: []goal{atMost("", 13)}},
+		{name: "  lost", unit: "streams", goals: []goal{atMost("", 0)}}, {name: "  processor", unit: "cores"},
 	}, func(p *proxy) ([]float64, error) {
 		base := p.resident()
 		conns, err := open(p.addr, n, req)
@@ -137,5 +143,5 @@ func (b *bench) hundredWorkers() ([]figure, error) {
 	before, began := p.cpu(), time.Now()
 	time.Sleep(b.o.span(3*time.Second, 10*time.Second))
 	used := (p.cpu() - before) / time.Since(began).Seconds()
-	return []figure{{name: "idle, 100 scraped workers", unit: "cores", values: map[string]float64{"door": used}}}, nil
+	return []figure{{name: "idle, 100 scraped workers", unit: "cores", goals: []goal{atMost("", .02)}, rounds: []map[string]float64{{"door": used}}}}, nil
 }

@@ -7,8 +7,8 @@ type breaker struct {
 	opens    int   // in a row, without a success between
 	until    int64 // open until then
 	probing  bool
-	busy     int64 // answered 429 or 503: not asked again until then
-	reason   string
+	busy     int64  // answered 429 or 503: not asked again until then
+	reason   string // why it is open, as explanations say it
 }
 
 // Breaker configures when workers are taken out.
@@ -43,7 +43,7 @@ func (w *Worker) eject(l *Ledger, reason string, now int64) {
 	b.until = now + l.breaker.Open<<min(b.opens, 3)
 	b.opens++
 	b.probing = false
-	b.reason = reason
+	b.reason = "ejected: " + reason
 	if l.OnEject != nil {
 		l.OnEject(w, reason)
 	}
@@ -73,7 +73,7 @@ func (l *Ledger) Recover(w *Worker, now int64) {
 func (b *breaker) open(now int64) string {
 	switch {
 	case b.until > now:
-		return "ejected: " + b.reason
+		return b.reason
 	case b.opens > 0 && b.probing:
 		return "ejected: one probe is under way"
 	case b.busy > now:

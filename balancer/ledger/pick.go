@@ -198,9 +198,9 @@ func (w *Worker) weigh(a *Ask, groupRate float64, slowStart int64) string {
 	if age := a.Now - w.joined; slowStart > 0 && age < slowStart {
 		// A worker that has just joined seems fuller and slower than it is, less
 		// and less: its caches are cold and its clocks not learned.
-		share := math.Max(float64(age)/float64(slowStart), 0.1)
+		share := max(float64(age)/float64(slowStart), 0.1)
 		w.wait /= share
-		w.fill = math.Min(w.fill/share, math.Max(w.fill, 1))
+		w.fill = min(w.fill/share, max(w.fill, 1))
 	}
 	if full {
 		return "full"
@@ -238,8 +238,12 @@ func (l *Ledger) choose(g *Group, a *Ask, n int) (*Worker, Reason) {
 	}
 	var best *Worker
 	tie, passed := false, false
-	for k := range g.workers {
-		w := g.workers[(g.turn+k)%len(g.workers)]
+	at := g.turn % len(g.workers)
+	for range g.workers {
+		w := g.workers[at]
+		if at++; at == len(g.workers) {
+			at = 0
+		}
 		if w.out != "" {
 			continue
 		}
@@ -291,7 +295,7 @@ func compare(p Policy, a, b *Worker) int {
 		wb += barrier(b.fill)
 	}
 	// Below a millisecond or a hundredth, two predictions are one.
-	if d := wa - wb; math.Abs(d) > math.Max(1e-3, 0.01*math.Min(wa, wb)) {
+	if d := wa - wb; math.Abs(d) > max(1e-3, 0.01*min(wa, wb)) {
 		return sign(d)
 	}
 	if d := a.there() - b.there(); d != 0 {
@@ -305,7 +309,7 @@ func compare(p Policy, a, b *Worker) int {
 
 // barrier is the price, in seconds, of a cache that fills up.
 func barrier(fill float64) float64 {
-	f := math.Min(fill, 0.999)
+	f := min(fill, 0.999)
 	return 0.15 * f / (1 - f)
 }
 
