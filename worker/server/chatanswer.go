@@ -52,9 +52,7 @@ func (c *chat) answer(w http.ResponseWriter, r *http.Request) {
 func (c *chat) finish(u update) (*string, any) {
 	rd := c.readers[u.index]
 	why := rd.finish(u.finish)
-	if c.auto {
-		c.s.parsed.add(c.f.Stream, rd.parser.Calls() > 0)
-	}
+	c.parsed("chat_completions", rd)
 	return &why, u.stopped
 }
 

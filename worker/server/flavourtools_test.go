@@ -155,6 +155,9 @@ func TestMessagesTools(t *testing.T) {
 	if got := text(sums); got != `{"0":"\nhm\n","1":"Sure.","2":"{\"city\": \"Köln\"}","3":"{}"}` {
 		t.Errorf("deltas %s", got)
 	}
+	if _, text := r.get("/metrics"); !strings.Contains(text, `vllm:tool_call_parser_invocations_total{model_name="m",mode="streaming",outcome="tool_call",request_type="other"} 1.0`) {
+		t.Error("the call is not counted")
+	}
 	if stop := events[len(events)-2]["delta"].(object)["stop_reason"]; stop != "tool_use" {
 		t.Errorf("the stream stops with %v", stop)
 	}

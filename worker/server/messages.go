@@ -124,8 +124,9 @@ func (s *Server) newMessages(r *http.Request, f *messagesRequest) (*messagesChat
 	return &messagesChat{c}, nil
 }
 
-// stopOf is how this API says why an answer ended.
-func (c *messagesChat) stopOf(u update) (reason string, sequence *string) {
+// ended counts an answer and tells why it ended, as this API says it.
+func (c *messagesChat) ended(u update) (reason string, sequence *string) {
+	c.parsed("other", c.readers[0])
 	if s, ok := u.stopped.(string); ok {
 		return "stop_sequence", &s
 	}
@@ -164,7 +165,7 @@ func (c *messagesChat) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := messagesAnswer{ID: c.id, Type: "message", Role: "assistant", Content: b.done, Model: c.model, Usage: c.account()}
-	reason, sequence := c.stopOf(end)
+	reason, sequence := c.ended(end)
 	a.StopReason, a.StopSequence = &reason, sequence
 	c.s.orca(w, r)
 	writeJSON(w, http.StatusOK, a)
@@ -205,7 +206,7 @@ func (c *messagesChat) stream(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	reason, sequence := c.stopOf(end)
+	reason, sequence := c.ended(end)
 	delta := map[string]any{"stop_reason": reason, "stop_sequence": sequence}
 	if tell("message_delta", map[string]any{"delta": delta, "usage": c.account()}) == nil {
 		_ = tell("message_stop", map[string]any{})

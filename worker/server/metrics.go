@@ -177,19 +177,36 @@ func (m exposition) counters(st *worker.Snapshot) {
 // parsedCounts counts the answers that a tool parser has read.
 type parsedCounts struct {
 	mu sync.Mutex
-	by [2][2]int64 // streamed or not, with calls or without
+	by map[parsedKey]int64
 }
 
-func (p *parsedCounts) add(streamed, called bool) {
-	at := func(b bool) int {
-		if b {
-			return 1
-		}
-		return 0
+// parsedKey is what an answer is counted by: the API that asked, how it was
+// answered, and whether the model called a tool.
+type parsedKey struct{ api, mode, outcome string }
+
+// The APIs as vLLM's metric names them.
+var parsedAPIs = []string{"chat_completions", "responses", "other"}
+
+// parsed counts one choice of a chat whose model may call tools of its own
+// accord.
+func (c *chat) parsed(api string, rd *reader) {
+	if !c.auto {
+		return
 	}
+	key := parsedKey{api, "non_streaming", "no_tool_call"}
+	if c.f.Stream {
+		key.mode = "streaming"
+	}
+	if rd.parser.Calls() > 0 {
+		key.outcome = "tool_call"
+	}
+	p := &c.s.parsed
 	p.mu.Lock()
-	p.by[at(streamed)][at(called)]++
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	if p.by == nil {
+		p.by = map[parsedKey]int64{}
+	}
+	p.by[key]++
 }
 
 func (m exposition) parsed(s *Server) {
@@ -200,12 +217,14 @@ func (m exposition) parsed(s *Server) {
 	defer s.parsed.mu.Unlock()
 	const name = "vllm:tool_call_parser_invocations_total"
 	m.Family(name, "counter", "Number of tool call parser invocations.")
-	for i, mode := range []string{"non_streaming", "streaming"} {
-		for k, outcome := range []string{"no_tool_call", "tool_call"} {
-			m.Sample(name, []metrics.Label{
-				{Name: "model_name", Value: s.cfg.Models[0]}, {Name: "mode", Value: mode},
-				{Name: "outcome", Value: outcome}, {Name: "request_type", Value: "chat_completions"},
-			}, float64(s.parsed.by[i][k]))
+	for _, api := range parsedAPIs {
+		for _, mode := range []string{"non_streaming", "streaming"} {
+			for _, outcome := range []string{"no_tool_call", "tool_call"} {
+				m.Sample(name, []metrics.Label{
+					{Name: "model_name", Value: s.cfg.Models[0]}, {Name: "mode", Value: mode},
+					{Name: "outcome", Value: outcome}, {Name: "request_type", Value: api},
+				}, float64(s.parsed.by[parsedKey{api, mode, outcome}]))
+			}
 		}
 	}
 }

@@ -91,6 +91,7 @@ func (x *response) begin() {
 
 // finished fills in the answer's end.
 func (x *response) finished(items *responseItems, why worker.Finish) {
+	x.parsed("responses", x.readers[0])
 	x.out.Status, x.out.Output = "completed", items.done
 	if why == worker.FinishLength {
 		x.out.Status, x.out.Incomplete = "incomplete", map[string]string{"reason": "max_output_tokens"}
