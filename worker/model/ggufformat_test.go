@@ -1,0 +1,29 @@
+package model
+
+import (
+	"testing"
+
+	"roundhouse/kernels"
+	"roundhouse/worker/gguf"
+)
+
+// TestGGUFFormats: a GGUF file can be kept in every format, and then differs
+// from what its blocks mean by rounding; sixteen bits keep blocks as int8.
+func TestGGUFFormats(t *testing.T) {
+	for _, name := range []string{"gguf_llama", "gguf_qwen2", "gguf_qwen3"} {
+		f := &ggufFixture{}
+		readJSON(t, name, f)
+		var contents []gguf.Content
+		for _, x := range f.Tensors {
+			contents = append(contents, x.content())
+		}
+		m := ggufModel(t, f.Values, contents)
+		want := first(t, m, kernels.FormatF32, f.IDs[0])
+		for format, most := range map[kernels.Format]float64{kernels.FormatBF16: 0.05, kernels.FormatF16: 0.05, kernels.FormatInt8: 0.05, kernels.FormatFP8: 0.2, kernels.FormatInt4: 0.8} {
+			near(t, name, m, format, f.IDs[0], want, most)
+		}
+		if sixteen, eight := m.WeightBytes(kernels.FormatBF16), m.WeightBytes(kernels.FormatF32); sixteen*5 > eight*2 {
+			t.Errorf("%s: %d bytes where sixteen bits were asked for, %d as float32: blocks are not kept as int8", name, sixteen, eight)
+		}
+	}
+}
