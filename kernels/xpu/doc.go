@@ -13,7 +13,15 @@
 // Compile makes a list of launches, each a kernel object whose arguments are set
 // once; only numbers of rows change. Run writes all that changes from step to step in
 // one upload, enqueues the launches on one in-order queue, and waits once, when
-// it reads the rows that were asked for.
+// it reads what was asked for: candidates for the tokens to choose from, which the device
+// finds, and whole rows only where they are wanted or a draw needs one.
+//
+// # Building
+//
+// Kernels are built by module when the first of them is asked for: from the driver's own
+// result of an earlier start, from SPIR-V (embedded after `make kernels`), or from source.
+// Package native compiles them ahead of time for GPUs that are not there, and checks what
+// comes out.
 //
 // # Order of sums
 //

@@ -60,6 +60,16 @@ func (t *Traffic) add(o Traffic, times int64) {
 	t.Flops += times * o.Flops
 }
 
+// covers is the rows and tiles of 16 outputs that take the same weights and operands in a
+// linear of so many rows.
+func (t Tuning) covers(f kernels.Format, rows int) (together, wide int) {
+	_, together, wide = t.group(f, rows > 1)
+	if t.matrix(f) && rows > 1 {
+		wide /= subGroups
+	}
+	return together, wide
+}
+
 // linearTraffic is that of rows of a linear whose sub-groups compute so many rows and
 // tiles of 16 outputs at once.
 func linearTraffic(s shape, rows, together, wide int) Traffic {

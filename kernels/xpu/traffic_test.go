@@ -109,10 +109,7 @@ func TestLinearTraffic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, together, wide := c.tuning.group(f, c.rows > 1)
-			if wide > 1 {
-				wide /= subGroups
-			}
+			together, wide := c.tuning.covers(f, c.rows)
 			near(t, fmt.Sprintf("%v, %d rows, %d lanes", f, c.rows, c.tuning.Lanes), moved(t, b, e, oneSequence(c.rows, c.rows, 16)),
 				linearTraffic(shape{f, out, in, 128}, c.rows, together, wide))
 		}

@@ -32,7 +32,9 @@ func knobs(t Tuning) []knob {
 		for n := 1; n <= t.Tiles; n *= 2 {
 			tiles = append(tiles, n)
 		}
-		return append(all, knob{"Tiles", tiles, func(t *Tuning) *int { return &t.Tiles }, measure.ManyRows})
+		return append(all,
+			knob{"Tiles", tiles, func(t *Tuning) *int { return &t.Tiles }, measure.ManyRows},
+			knob{"Columns", []int{1, 2}, func(t *Tuning) *int { return &t.Columns }, measure.ManyRows})
 	}
 	return append(all, knob{"Rows", []int{2, 4, 8}, func(t *Tuning) *int { return &t.Rows }, measure.ManyRows})
 }

@@ -21,7 +21,7 @@ func TestTune(t *testing.T) {
 		case measure.OneRow:
 			return float64(1 + t.Split), nil
 		case measure.ManyRows:
-			return 10 - float64(t.Tiles), nil
+			return 10 - float64(t.Tiles) - float64(t.Columns), nil
 		}
 		return 5, nil // no difference: the first stays
 	}, func(name string, value int, score float64) { seen = append(seen, name) })
@@ -33,7 +33,7 @@ func TestTune(t *testing.T) {
 	if best != want {
 		t.Errorf("found %+v; want %+v", best, want)
 	}
-	if got := strings.Join(seen, " "); got != "Split Split Split Split Queries Queries Tiles Tiles" {
+	if got := strings.Join(seen, " "); got != "Split Split Split Split Queries Queries Tiles Tiles Columns Columns" {
 		t.Errorf("measured %s", got)
 	}
 

@@ -29,7 +29,7 @@ func (t Tuning) String() string {
 	if t.Lanes == 0 {
 		return fmt.Sprintf("split %d, %d rows, %d queries", t.Split, t.Rows, t.Queries)
 	}
-	return fmt.Sprintf("split %d, %d queries, %d lanes, %d tiles", t.Split, t.Queries, t.Lanes, t.Tiles)
+	return fmt.Sprintf("split %d, %d queries, %d lanes, %d by %d tiles", t.Split, t.Queries, t.Lanes, t.Tiles, t.Columns)
 }
 
 // tuningOf is the table of tunings. On a CPU a work-group is a loop, so that few
