@@ -90,7 +90,12 @@ func (w *words) parse(name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	var content any = ""
+	if asksNone.MatchString(w.source) {
+		content = nil
+	}
 	w.template = func(vars map[string]any) ([]tokenizer.Segment, error) {
+		fillContents(vars, content)
 		return t.Render(vars, template.Limits{Now: time.Now()})
 	}
 	return nil

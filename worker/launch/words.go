@@ -4,9 +4,28 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 
 	"roundhouse/worker/model"
+	"roundhouse/worker/template"
 )
+
+// asksNone finds a template that tells a message without content, which only
+// calls tools, from one whose content is empty.
+var asksNone = regexp.MustCompile(`content['"]?[\])]*\s+is\s+(not\s+)?none\b`)
+
+// fillContents gives messages without content one: none for a template that
+// asks, and an empty text for one that adds it to other text.
+func fillContents(vars map[string]any, content any) {
+	messages, _ := vars["messages"].([]any)
+	for _, m := range messages {
+		if d, ok := m.(*template.Dict); ok {
+			if has, _ := d.Get("content"); has == nil {
+				d.Set("content", content)
+			}
+		}
+	}
+}
 
 // wordsOf reads the text side of a model, or of the one that --tokenizer names.
 func wordsOf(o *Options, name string, folder fs.FS, m *model.Model) (words, error) {

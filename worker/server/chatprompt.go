@@ -133,7 +133,6 @@ func readMessage(d *template.Dict, i int) (string, *apiError) {
 		if _, calls := d.Get("tool_calls"); !has && !calls {
 			return "", badShape("missing", fmt.Sprintf("messages.%d.content", i), "Field required")
 		}
-		d.Set("content", "") // templates add it to other text
 	case string:
 		text = c
 	case []any:

@@ -1,0 +1,35 @@
+package launch
+
+import (
+	"testing"
+
+	"roundhouse/worker/template"
+)
+
+// TestMessagesWithoutContent holds that a message which only calls tools reaches
+// a template as it expects it: without content where the template asks, and
+// with an empty one where it would add it to other text.
+func TestMessagesWithoutContent(t *testing.T) {
+	f := func(source, want string) {
+		t.Helper()
+		w := words{source: source}
+		if err := w.parse("m"); err != nil {
+			t.Fatal(err)
+		}
+		vars, err := template.FromJSON([]byte(`[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[]},{"role":"assistant","tool_calls":[]}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		segments, err := w.template(map[string]any{"messages": vars})
+		got := ""
+		for _, s := range segments {
+			got += s.Text
+		}
+		if err != nil || got != want {
+			t.Errorf("%s gives %q, %v; want %q", source, got, err, want)
+		}
+	}
+	f(`{% for m in messages %}<{{ '' + m['content'] }}>{% endfor %}`, "<hi><><>")
+	f(`{% for m in messages %}{% if m['content'] is none %}-{% else %}{{ m['content'] }}{% endif %}{% endfor %}`, "hi--")
+	f(`{% for m in messages %}{% if m.content  is not  none %}{{ m.content }}{% else %}-{% endif %}{% endfor %}`, "hi--")
+}
