@@ -242,6 +242,7 @@ func golden(t *testing.T, arch, name string) {
 	if !(d <= tolerance) {
 		t.Errorf("logits differ by %.2g of the greatest; want at most %g", d, tolerance)
 	}
+	sameTokens(t, whole, want)
 	if pieces := r.logits(t, f.IDs, 7); difference(pieces, whole) != 0 {
 		t.Errorf("logits in chunks of 7 differ by %.2g from those in one piece", difference(pieces, whole))
 	}

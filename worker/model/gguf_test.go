@@ -182,6 +182,7 @@ func TestGGUF(t *testing.T) {
 			if !(d <= tolerance) {
 				t.Errorf("logits differ by %.2g of the greatest; want at most %g", d, tolerance)
 			}
+			sameTokens(t, got, want)
 			for _, v := range f.Variants {
 				values := maps.Clone(f.Values)
 				maps.Copy(values, v.Values)

@@ -124,4 +124,35 @@ func difference(got, want [][]float32) float64 {
 	return most / greatest(want)
 }
 
+// sameTokens compares the token that is greatest at each position, where the
+// two greatest are further apart than the tolerance allows both sides to err.
+func sameTokens(t *testing.T, got, want [][]float32) {
+	t.Helper()
+	margin, compared := 2*tolerance*greatest(want), 0
+	for i, row := range want {
+		best, second := 0, -1
+		for j, v := range row {
+			switch {
+			case v > row[best]:
+				best, second = j, best
+			case j != best && (second < 0 || v > row[second]):
+				second = j
+			}
+		}
+		if float64(row[best]-row[second]) <= margin {
+			continue
+		}
+		compared++
+		for j, v := range got[i] {
+			if j != best && v >= got[i][best] {
+				t.Errorf("position %d: token %d is greedy; want %d", i, j, best)
+				break
+			}
+		}
+	}
+	if compared < len(want)*9/10 {
+		t.Errorf("only %d of %d positions tell one token from the next", compared, len(want))
+	}
+}
+
 func abs(v float32) float64 { return float64(max(v, -v)) }

@@ -3,6 +3,8 @@ package model
 import (
 	"flag"
 	"os"
+	"regexp"
+	"strconv"
 	"testing"
 )
 
@@ -22,6 +24,45 @@ func TestTable(t *testing.T) {
 	}
 	if string(got) != Table() {
 		t.Fatalf("%s is not what the code says; run: go test ./worker/model -run TestTable -update", page)
+	}
+}
+
+// span is a setting of a golden file that a sequence has to pass.
+var span = regexp.MustCompile(`[".](sliding_window|original_max_position_embeddings|original_context_length)":(?:\["uint32",)?(\d+)`)
+
+// TestSequencesPass: the sequences of golden files are longer than every window,
+// three pages, and what YaRN and its kin were stretched from.
+func TestSequencesPass(t *testing.T) {
+	seen := map[string]bool{}
+	for _, arch := range architectures() {
+		if arch.kind != Generate {
+			continue
+		}
+		names := []string{arch.fixture}
+		if arch.gguf != "" {
+			names = append(names, "gguf_"+arch.gguf)
+		}
+		for _, name := range names {
+			raw, err := os.ReadFile("testdata/" + name + ".json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var f struct{ IDs []int32 }
+			readJSON(t, name, &f)
+			n := len(f.IDs)
+			if n <= 3*blockTokens {
+				t.Errorf("%s: %d tokens are no more than three pages of %d", name, n, blockTokens)
+			}
+			for _, m := range span.FindAllStringSubmatch(string(raw), -1) {
+				seen[m[1]] = true
+				if long, _ := strconv.Atoi(m[2]); long >= n {
+					t.Errorf("%s: %d tokens do not pass %s %s", name, n, m[1], m[2])
+				}
+			}
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("golden files have %v alone", seen)
 	}
 }
 
