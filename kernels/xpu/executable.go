@@ -190,20 +190,24 @@ func (e *executable) norm(op *kernels.Norm) {
 	if groups == 0 {
 		groups = (stride - op.First) / width
 	}
-	in := op.In
+	in, residual := e.value(op.In), none
 	if op.Add != kernels.None {
 		e.wrote(op.Add)
-		e.launch("add_rows", nil, e.all(op.Add), e.value(op.In), e.value(op.Add))
-		in = op.Add
+		if groups*width == stride { // every column is normalised, and so passes by
+			residual = e.value(op.Add)
+		} else {
+			e.launch("add_rows", nil, e.all(op.Add), in, e.value(op.Add))
+			in = e.value(op.Add)
+		}
 	}
-	if groups*width < stride && in != op.Out {
-		e.launch("copy_rows", nil, e.all(op.Out), e.value(in), e.value(op.Out))
+	if groups*width < stride && in != e.value(op.Out) {
+		e.launch("copy_rows", nil, e.all(op.Out), in, e.value(op.Out))
 	}
 	weights, weight := vector(op.Weight)
 	biases, bias := vector(op.Bias)
 	rows := e.rowsOf(op.In)
 	e.launch("norm", dims(64, 1, 1), func(c counts) []uintptr { return dims(64, groups, rows(c)) },
-		e.value(in), e.value(op.Out), stride, op.First, width, op.Layer, op.Eps, weights, weight, op.Offset, biases, bias)
+		in, e.value(op.Out), stride, op.First, width, op.Layer, op.Eps, weights, weight, op.Offset, biases, bias, residual, residual != nil)
 }
 
 // all is a global size of every element of a value.

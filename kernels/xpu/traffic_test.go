@@ -17,8 +17,12 @@ func moved(t *testing.T, b *Backend, e kernels.Executable, s *kernels.Step) int6
 	if err := b.counter.Zero(); err != nil {
 		t.Fatal(err)
 	}
+	before := b.ctx.Waits
 	if err := e.Run(s, &out); err != nil {
 		t.Fatal(err)
+	}
+	if waits := b.ctx.Waits - before; waits != 1 {
+		t.Errorf("a step waited %d times for the device", waits)
 	}
 	raw := make([]byte, 4)
 	if err := b.counter.Read(0, raw); err != nil {

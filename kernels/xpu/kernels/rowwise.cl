@@ -53,25 +53,31 @@ __kernel void copy_rows(__global const float *in, __global float *out) {
 	out[i] = in[i];
 }
 
-// norm normalises one group of columns of a row; 64 items share it.
+// norm normalises one group of columns of a row; 64 items share it. With a residual, in is
+// added to it first: every item goes on with the columns that it added.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 void norm(__global const float *in, __global float *out, int stride, int first, int width, int layer, float eps,
-	__global const float *weights, long weight, float offset, __global const float *biases, long bias)
+	__global const float *weights, long weight, float offset, __global const float *biases, long bias,
+	__global float *residual, int hasResidual)
 {
 	__local float parts[64];
 	const int i = get_local_id(0);
 	const long at = (long)get_global_id(2) * stride + first + (long)get_global_id(1) * width;
+	__global const float *x = hasResidual ? residual : in;
 	float mean = 0.0f, square = 0.0f;
+	if (hasResidual)
+		for (int c = i; c < width; c += 64)
+			residual[at + c] = residual[at + c] + in[at + c];
 	if (layer) {
 		for (int c = i; c < width; c += 64)
-			mean += in[at + c];
+			mean += x[at + c];
 		mean = total(mean, parts) / (float)width;
 	}
 	for (int c = i; c < width; c += 64)
-		square = fma(in[at + c] - mean, in[at + c] - mean, square);
+		square = fma(x[at + c] - mean, x[at + c] - mean, square);
 	const float scale = 1.0f / sqrt(total(square, parts) / (float)width + eps);
 	for (int c = i; c < width; c += 64) {
-		float y = (in[at + c] - mean) * scale;
+		float y = (x[at + c] - mean) * scale;
 		if (weight >= 0)
 			y *= weights[weight + c] + offset;
 		if (bias >= 0)
