@@ -12,7 +12,8 @@ import (
 // mostTop is how many candidates a row can ask for.
 const mostTop = 64
 
-// sample adds the stage that chooses tokens, one row after another.
+// sample adds the stages that choose tokens. All threads look through the rows
+// first, stretch by stretch, and then each chooses for its rows.
 func (pl *plan) sample(op *kernels.Sample) {
 	x := pl.x
 	rows, vocab := x.limits.Rows, x.p.Width(op.Logits)
@@ -20,22 +21,20 @@ func (pl *plan) sample(op *kernels.Sample) {
 	x.logits = make([][]float32, 0, rows)
 	tops := make([]kernels.Candidate, rows*min(mostTop, vocab))
 	pl.keep = append(pl.keep, int(op.Logits))
-	pl.stage(stage{reads: operand(op.Logits), writes: operand(op.Logits), rowwise: true, rows: kernels.Sampled, run: func(thread int) {
+	v := &view{x: x, logits: op.Logits, cap: op.SoftCap, each: (vocab + stretch - 1) / stretch}
+	v.peaks, v.sums = make([]float32, rows*v.each), make([]float64, rows*v.each)
+	peaks, sums := pl.buffer(64), pl.buffer(64) // stand for v.peaks and v.sums
+	pl.stage(stage{reads: operand(op.Logits), writes: append(operand(op.Logits), peaks), run: v.look})
+	pl.stage(stage{reads: append(operand(op.Logits), peaks), writes: []int{sums}, run: v.add})
+	pl.stage(stage{reads: append(operand(op.Logits), peaks, sums), writes: operand(op.Logits), rowwise: true, rows: kernels.Sampled, run: func(thread int) {
+		if x.step.Sampling == nil {
+			return
+		}
 		first, last := x.share(kernels.Sampled, thread)
 		for i := first; i < last; i++ {
-			row := x.row(op.Logits, i)
-			if op.SoftCap > 0 {
-				for k, v := range row {
-					row[k] = op.SoftCap * tanh(v/op.SoftCap)
-				}
-			}
-			if x.step.Sampling == nil {
-				continue
-			}
-			c := &x.choices[:rows][i]
-			n := min(mostTop, vocab)
+			c, n := &x.choices[:rows][i], min(mostTop, vocab)
 			c.Top = tops[i*n:][:0:n]
-			x.describe(c, row, &x.step.Sampling[i], &x.scratch[thread])
+			v.describe(c, i, &x.step.Sampling[i], &x.scratch[thread])
 		}
 	}})
 	x.results = append(x.results, func() {
@@ -51,41 +50,101 @@ func (pl *plan) sample(op *kernels.Sample) {
 	})
 }
 
-// describe chooses a token and says how it stands among the others.
-func (x *executable) describe(c *kernels.Choice, row []float32, sm *kernels.Sampling, s *scratch) {
-	s.edit(row, sm.Edits)
-	token := s.choose(x.level, row, sm)
-	s.restore(row, sm.Edits)
-	if token < 0 { // nothing is allowed: the mask is not followed
-		token = s.choose(x.level, row, &kernels.Sampling{TopP: 1})
+// stretch is how many logits are looked at together: most stretches have none
+// that matters, which their greatest shows.
+const stretch = split
+
+// view is what all threads find out about the rows of logits, by stretch.
+type view struct {
+	x      *executable
+	logits kernels.Tensor
+	cap    float32
+	each   int       // stretches of a row
+	peaks  []float32 // (rows, each) greatest logits
+	sums   []float64 // (rows, each) Σ exp(logit - the row's greatest)
+}
+
+// stretches calls run for this thread's share of all stretches of all rows.
+func (v *view) stretches(thread int, run func(i, row int, part []float32)) {
+	first, last := part(v.x.counts[kernels.Sampled]*v.each, thread, v.x.active)
+	for i := first; i < last; i++ {
+		row := v.x.row(v.logits, i/v.each)
+		at := i % v.each * stretch
+		run(i, i/v.each, row[at:min(at+stretch, len(row))])
 	}
-	most := x.level.greatest(row)
+}
+
+// look caps the logits and finds the greatest of each stretch.
+func (v *view) look(thread int) {
+	l := v.x.level
+	v.stretches(thread, func(i, _ int, part []float32) {
+		if v.cap > 0 {
+			for k, y := range part {
+				part[k] = v.cap * tanh(y/v.cap)
+			}
+		}
+		v.peaks[i] = l.greatest(part)
+	})
+}
+
+// add sums the chances of each stretch.
+func (v *view) add(thread int) {
+	if v.x.step.Sampling == nil {
+		return
+	}
+	l, s := v.x.level, &v.x.scratch[thread]
+	last, most := -1, float32(0)
+	v.stretches(thread, func(i, row int, part []float32) {
+		if row != last {
+			last, most = row, greatest(v.peaks[row*v.each:][:v.each])
+		}
+		v.sums[i] = float64(l.exponents(s.scores[:len(part)], part, 1, most))
+	})
+}
+
+// describe chooses the token of row i and says how it stands among the others.
+func (v *view) describe(c *kernels.Choice, i int, sm *kernels.Sampling, s *scratch) {
+	l, row := v.x.level, v.x.row(v.logits, i)
+	peaks := v.peaks[i*v.each:][:v.each]
+	most := greatest(peaks)
+	var token int32
+	if sm.Temperature == 0 && sm.Allowed == nil && len(sm.Edits) == 0 {
+		at := max(0, slices.Index(peaks, most)) * stretch
+		token = int32(at + max(0, slices.Index(row[at:min(at+stretch, len(row))], most)))
+	} else {
+		s.edit(row, sm.Edits)
+		token = s.choose(l, row, sm)
+		s.restore(row, sm.Edits)
+		if token < 0 { // nothing is allowed: the mask is not followed
+			token = s.choose(l, row, &kernels.Sampling{TopP: 1})
+		}
+	}
+	var sum float64
+	for _, part := range v.sums[i*v.each:][:v.each] {
+		sum += part
+	}
 	c.Token, c.Logit, c.Rank = token, row[token], 1
-	c.LogSumExp = most + float32(math.Log(s.sum(x.level, row, 1, most)))
+	c.LogSumExp = most + float32(math.Log(sum))
 	if c.Logit != most || sm.Temperature != 0 || sm.Edits != nil || sm.Allowed != nil {
-		c.Rank += rank(x.level, row, token)
+		c.Rank += rank(peaks, row, token)
 	}
-	c.Top = best(x.level, c.Top, row, min(int(sm.Top), mostTop, len(row)))
+	c.Top = best(peaks, c.Top, row, min(int(sm.Top), mostTop, len(row)))
 	c.Probe = c.Probe[:0]
 	for _, p := range sm.Probe {
 		c.Probe = append(c.Probe, row[p])
 	}
 }
 
-// stretch is how many logits are looked at together: most stretches have none
-// that matters, which their greatest shows.
-const stretch = 256
-
 // rank is how many logits stand before that of a token.
-func rank(l *level, row []float32, token int32) (n int32) {
+func rank(peaks, row []float32, token int32) (n int32) {
 	logit := row[token]
-	for at := 0; at < len(row); at += stretch {
-		part := row[at:min(at+stretch, len(row))]
-		if l.greatest(part) < logit {
+	for i, peak := range peaks {
+		if peak < logit {
 			continue
 		}
-		for i, v := range part {
-			if v > logit || v == logit && int32(at+i) < token {
+		at := i * stretch
+		for k, v := range row[at:min(at+stretch, len(row))] {
+			if v > logit || v == logit && int32(at+k) < token {
 				n++
 			}
 		}
@@ -165,16 +224,16 @@ func better(a, b kernels.Candidate) int {
 }
 
 // best appends the n greatest of a row to top, the greatest first.
-func best(l *level, top []kernels.Candidate, row []float32, n int) []kernels.Candidate {
+func best(peaks []float32, top []kernels.Candidate, row []float32, n int) []kernels.Candidate {
 	if n <= 0 {
 		return top
 	}
-	for at := 0; at < len(row); at += stretch {
-		part := row[at:min(at+stretch, len(row))]
-		if len(top) == n && l.greatest(part) <= top[n-1].Logit {
+	for i, peak := range peaks {
+		if len(top) == n && peak <= top[n-1].Logit {
 			continue
 		}
-		for i, v := range part {
+		at := i * stretch
+		for j, v := range row[at:min(at+stretch, len(row))] {
 			if len(top) == n {
 				if v <= top[n-1].Logit {
 					continue
@@ -185,7 +244,7 @@ func best(l *level, top []kernels.Candidate, row []float32, n int) []kernels.Can
 			for k > 0 && top[k-1].Logit < v {
 				k--
 			}
-			top = slices.Insert(top, k, kernels.Candidate{Token: int32(at + i), Logit: v})
+			top = slices.Insert(top, k, kernels.Candidate{Token: int32(at + j), Logit: v})
 		}
 	}
 	return top
