@@ -36,6 +36,11 @@ func (b *bench) spawn() {
 	if err := b.cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
+	b.dead = make(chan struct{})
+	go func(cmd *exec.Cmd, dead chan struct{}) {
+		_ = cmd.Wait() // killed, most often
+		close(dead)
+	}(b.cmd, b.dead)
 	b.t.Cleanup(func() {
 		b.kill()
 		if b.t.Failed() {
@@ -46,9 +51,9 @@ func (b *bench) spawn() {
 }
 
 func (b *bench) kill() {
-	if b.cmd != nil && b.cmd.ProcessState == nil {
-		_ = b.cmd.Process.Kill()
-		_ = b.cmd.Wait()
+	if b.cmd != nil {
+		_ = b.cmd.Process.Kill() // it may be gone already
+		<-b.dead
 	}
 }
 

@@ -40,12 +40,10 @@ func TestKilledAtEveryJournalStep(t *testing.T) {
 		if err == nil {
 			res.Body.Close()
 		}
-		died := make(chan struct{})
-		go func(cmd interface{ Wait() error }) { _ = cmd.Wait(); close(died) }(b.cmd)
 		lived := false
 		b.until("it dies or the rotation is done", func() bool {
 			select {
-			case <-died:
+			case <-b.dead:
 				return true
 			default:
 			}
@@ -57,12 +55,11 @@ func TestKilledAtEveryJournalStep(t *testing.T) {
 		t.Setenv("FAKE_DIE_AT", "")
 		if lived {
 			b.kill()
-			<-died
 			b.spawn()
 			break
 		}
 		deaths++
-		<-died
+		<-b.dead
 		b.spawn()
 		b.until("the successor answers", func() bool { w := b.workers(); return len(w) == 1 && w[0].State == "ready" })
 		if state, _ := b.rotation(); state != "running" && b.workers()[0].Generation == generation {
@@ -208,6 +205,7 @@ func (b *bench) runWith(change func(*Options)) {
 // §6.2: a worker that is stopped for a moment goes on with its answers; one that
 // stays stopped answers nothing, counts as dead, and is replaced.
 func TestStoppedWorker(t *testing.T) {
+	t.Parallel() // most of it is waiting for time limits
 	b := newBench(t, 2, map[string]string{"FAKE_PACE": "5ms"})
 	b.runWith(func(o *Options) { o.DownAfter, o.HungAfter = 2*time.Second, 4*time.Second })
 	stop := b.load(4)
@@ -238,6 +236,7 @@ func TestStoppedWorker(t *testing.T) {
 // §6.3: a worker whose health is good while its requests stand still is hung, and
 // is restarted; what is said of it has the reason.
 func TestHungWorkerIsRestarted(t *testing.T) {
+	t.Parallel() // most of it is waiting for time limits
 	b := newBench(t, 2, map[string]string{"FAKE_PACE": "1h"})
 	b.runWith(func(o *Options) { o.DownAfter, o.HungAfter = time.Minute, time.Second })
 	before := b.workers()

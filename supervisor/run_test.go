@@ -131,6 +131,7 @@ type bench struct {
 	path string
 	s    *Supervisor // nil: in a process of its own
 	cmd  *exec.Cmd
+	dead chan struct{} // closed once cmd has ended
 	door string
 	api  string
 }
