@@ -132,14 +132,38 @@ func (t *tensor) encode(x []float32, fourBits bool) []byte {
 	return b
 }
 
+// ggufText writes a string.
+func ggufText(w *bytes.Buffer, text string) {
+	w.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
+	w.WriteString(text)
+}
+
+// ggufList says where each tensor lies.
+func ggufList(all []tensor, fourBits bool) []byte {
+	var list bytes.Buffer
+	le := binary.LittleEndian
+	at := 0
+	for i := range all {
+		t := &all[i]
+		ggufText(&list, t.gguf)
+		if t.role >= ones {
+			list.Write(le.AppendUint32(nil, 1))
+			list.Write(le.AppendUint64(nil, uint64(t.cols)))
+		} else {
+			list.Write(le.AppendUint32(nil, 2))
+			list.Write(le.AppendUint64(le.AppendUint64(nil, uint64(t.cols)), uint64(t.rows)))
+		}
+		list.Write(le.AppendUint32(nil, t.kind(fourBits)))
+		list.Write(le.AppendUint64(nil, uint64(at)))
+		at += (t.bytes(fourBits) + ggufAlign - 1) &^ (ggufAlign - 1)
+	}
+	return list.Bytes()
+}
+
 // ggufHeader is everything before the data.
 func (s *Shape) ggufHeader(all []tensor, fourBits bool) []byte {
-	var values, list bytes.Buffer
-	le := binary.LittleEndian
-	str := func(w *bytes.Buffer, text string) {
-		w.Write(le.AppendUint64(nil, uint64(len(text))))
-		w.WriteString(text)
-	}
+	var values bytes.Buffer
+	le, str := binary.LittleEndian, ggufText
 	count := 0
 	put := func(key string, kind uint32, raw []byte) {
 		str(&values, key)
@@ -187,25 +211,10 @@ func (s *Shape) ggufHeader(all []tensor, fourBits bool) []byte {
 	float("rope.freq_base", float32(s.Theta))
 	number("rope.dimension_count", s.Dim)
 
-	at := 0
-	for i := range all {
-		t := &all[i]
-		str(&list, t.gguf)
-		if t.role >= ones {
-			list.Write(le.AppendUint32(nil, 1))
-			list.Write(le.AppendUint64(nil, uint64(t.cols)))
-		} else {
-			list.Write(le.AppendUint32(nil, 2))
-			list.Write(le.AppendUint64(le.AppendUint64(nil, uint64(t.cols)), uint64(t.rows)))
-		}
-		list.Write(le.AppendUint32(nil, t.kind(fourBits)))
-		list.Write(le.AppendUint64(nil, uint64(at)))
-		at += (t.bytes(fourBits) + ggufAlign - 1) &^ (ggufAlign - 1)
-	}
 	head := []byte("GGUF")
 	head = le.AppendUint32(head, 3)
 	head = le.AppendUint64(head, uint64(len(all)))
 	head = le.AppendUint64(head, uint64(count))
-	head = append(append(head, values.Bytes()...), list.Bytes()...)
+	head = append(append(head, values.Bytes()...), ggufList(all, fourBits)...)
 	return append(head, make([]byte, -len(head)&(ggufAlign-1))...)
 }

@@ -8,9 +8,18 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"roundhouse/worker/gguf"
 )
+
+// GGUF is the values of a GGUF file by key, as *gguf.File has them.
+type GGUF interface {
+	Has(key string) bool
+	String(key string) (string, error)
+	Bool(key string, absent bool) (bool, error)
+	Int(key string, absent int) (int, error)
+	Strings(key string) ([]string, error)
+	Integers(key string) ([]int32, error)
+	Floats(key string) ([]float32, error)
+}
 
 // The kinds of tokens of a GGUF file.
 const (
@@ -46,7 +55,7 @@ var ggufQwen = ggufSplit{composed: true,
 
 // ggufVocabulary is what a GGUF file says of its tokens.
 type ggufVocabulary struct {
-	file   *gguf.File
+	file   GGUF
 	tokens []string
 	kinds  []int32
 	scores []float32
@@ -55,7 +64,7 @@ type ggufVocabulary struct {
 
 // LoadGGUF reads the tokenizer of a GGUF file: byte-level BPE ("gpt2"), or
 // SentencePiece's BPE ("llama"). Its errors name the key.
-func LoadGGUF(f *gguf.File) (*Tokenizer, error) {
+func LoadGGUF(f GGUF) (*Tokenizer, error) {
 	t, err := loadGGUF(f)
 	if err != nil {
 		// What both kinds of files have in common is checked by the same code.
@@ -66,7 +75,7 @@ func LoadGGUF(f *gguf.File) (*Tokenizer, error) {
 	return t, nil
 }
 
-func loadGGUF(f *gguf.File) (*Tokenizer, error) {
+func loadGGUF(f GGUF) (*Tokenizer, error) {
 	v := &ggufVocabulary{file: f}
 	if err := v.read(); err != nil {
 		return nil, err
