@@ -124,6 +124,7 @@ func (s *stream) note(data []byte, ids int) {
 	if s.id == "" && s.x.kind != kindGen {
 		s.identify(data)
 	}
+	s.follow(data, ids)
 	if s.events++; s.events == 1 {
 		s.x.keepHeld(data)
 	}

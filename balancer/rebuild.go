@@ -52,6 +52,7 @@ func (s *stream) rebuild() bool {
 		}
 	}
 	now["model"] = x.model
+	s.tokens = s.tokens[:s.back.cut(len(s.tokens))]
 	ids := make([]int32, 0, len(s.prompt)+len(s.tokens))
 	now["prompt"] = append(append(ids, s.prompt...), s.tokens...)
 	left := int64(0)
@@ -130,6 +131,21 @@ func (s *stream) translate(o *outBuf, at int) bool {
 		return false
 	}
 	usage := s.wholeUsage(c.Usage)
+	if s.back.on && len(c.Choices) > 0 {
+		fresh, ok := s.back.say(c.Choices[0].Text, len(s.tokens))
+		if !ok {
+			s.broken = errDiffers
+			return false
+		}
+		again := c.Choices[0].Text != fresh
+		c.Choices[0].Text = fresh
+		if again && !s.alt.chat {
+			setText(o, at, fresh)
+		}
+		if again && fresh == "" && c.Choices[0].FinishReason == nil {
+			return false
+		}
+	}
 	if !s.alt.chat {
 		s.rename(o, at)
 		if usage != nil {
@@ -155,6 +171,12 @@ func (s *stream) translate(o *outBuf, at int) bool {
 	}
 	o.b = append(append(append(o.b[:at], "data: "...), b...), "\n\n"...)
 	return true
+}
+
+// setText replaces the text of a completion's event.
+func setText(o *outBuf, at int, text string) {
+	ev := append([]byte(nil), o.b[at:]...)
+	o.b = append(o.b[:at], setField(ev, `"text"`, quote(text))...)
 }
 
 // split parts reasoning from the answer at the pool's end marker.

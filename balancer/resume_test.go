@@ -19,10 +19,19 @@ func TestResume(t *testing.T) {
 	f := func(name string, one sim.Options, extra, path string, whole bool) {
 		t.Run(name, func(t *testing.T) {
 			a, b := sim.New(one), sim.New(one)
-			a.DieAfter.Store(7)
-			b.DieAfter.Store(7)
-			r := newRig(t, []*sim.Worker{a, b}, nil)
-			r.until("a stream has gone on", func() bool { return true })
+			if strings.Contains(extra, "stop") { // what is held back is said again, so that one death is enough
+				a.DieOnce = new(atomic.Int64)
+				a.DieOnce.Store(7)
+				b.DieOnce = a.DieOnce
+			} else {
+				a.DieAfter.Store(7)
+				b.DieAfter.Store(7)
+			}
+			r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) {
+				if one.Reason == 0 {
+					s.Pools[0].ReasoningEnd = ""
+				}
+			})
 			body := fmt.Sprintf(chatBody, true, extra)
 			if path == "/v1/completions" {
 				body = `{"model":"sim","prompt":"count","max_tokens":12,"stream":true` + extra + `}`
@@ -52,6 +61,13 @@ func TestResume(t *testing.T) {
 	f("vLLM, chat", sim.Options{Words: 12}, "", "/v1/chat/completions", true)
 	f("vLLM, completion", sim.Options{Words: 12}, "", "/v1/completions", true)
 	f("vLLM, reasoning", sim.Options{Words: 12, Reason: 9}, "", "/v1/chat/completions", true)
+	for _, stop := range []string{"XY", "STOP", "a long stop string"} {
+		f("vLLM, chat, stop "+stop, sim.Options{Words: 12}, fmt.Sprintf(`,"stop":%q`, stop), "/v1/chat/completions", true)
+		f("vLLM, completion, stop "+stop, sim.Options{Words: 12}, fmt.Sprintf(`,"stop":%q`, stop), "/v1/completions", true)
+	}
+	f("our worker, stop", sim.Options{Own: true, Words: 12}, `,"stop":"STOP"`, "/v1/chat/completions", true)
+	f("vLLM, half a character", sim.Options{Words: 12, Halves: true}, "", "/v1/completions", true)
+	f("vLLM, chat, half a character", sim.Options{Words: 12, Halves: true}, "", "/v1/chat/completions", true)
 	f("our worker, several answers", sim.Options{Own: true, Words: 12}, `,"n":2`, "/v1/chat/completions", false)
 }
 

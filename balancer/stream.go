@@ -46,6 +46,7 @@ type stream struct {
 	renamed bool    // the events are another answer's, under the id that the client knows
 	alt     *alternative
 
+	back      heldBack
 	splits    bool // the pool parts reasoning from the answer
 	answering bool // text of the answer, not of its reasoning, was relayed
 }
@@ -86,6 +87,7 @@ func (x *exchange) openStream() {
 	x.s.ids = x.resumable()
 	x.s.plain = x.s.ids && x.plainAsked()
 	x.s.splits = *x.pool.end.Load() != ""
+	x.s.watchStops()
 }
 
 // run carries a stream to its end and then serves the connection on.

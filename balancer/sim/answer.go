@@ -24,6 +24,7 @@ type answer struct {
 	from    int // the first word to send
 	until   int
 	booked  int64
+	held    string // text that may be the beginning of the stop string
 }
 
 func (a *answer) run(size int) {
@@ -173,12 +174,36 @@ func (a *answer) stream() {
 		}
 		a.w.tokens.Add(1)
 		a.book(1)
-		a.event(a.choice(i, ids), a.promptIDs(i, ids))
+		a.event(a.choice(i, a.release(i), ids), a.promptIDs(i, ids))
 	}
 	if a.b.Options.IncludeUsage {
 		a.event("", `,"usage":`+a.usage())
 	}
 	fmt.Fprint(a.rw, "data: [DONE]\n\n")
+}
+
+// release is the text that leaves with a token: all but what vLLM holds back
+// for the stop string, and a half character not before it is whole.
+func (a *answer) release(i int) string {
+	text := a.word(i)
+	if a.w.Halves && i%5 == 3 && i < a.until-1 {
+		text = ""
+	} else if a.w.Halves && i%5 == 4 && i > a.from {
+		text = a.word(i-1) + text // behind a prompt that ends in the half, it would be lost
+	}
+	if a.w.Reason > 0 && i == a.w.Reason && !a.chat {
+		text = "</think>" + text
+	}
+	if a.w.Own || a.b.Stop == "" {
+		return text
+	}
+	a.held += text
+	n := max(0, len(a.held)-len(a.b.Stop)+1)
+	if i == a.until-1 {
+		n = len(a.held)
+	}
+	text, a.held = a.held[:n], a.held[n:]
+	return text
 }
 
 func (a *answer) promptIDs(i int, ids bool) string {
@@ -189,13 +214,10 @@ func (a *answer) promptIDs(i int, ids bool) string {
 }
 
 // choice is the JSON of one token's choice.
-func (a *answer) choice(i int, ids bool) string {
-	finish, text := "null", a.word(i)
+func (a *answer) choice(i int, text string, ids bool) string {
+	finish := "null"
 	if i == a.until-1 {
 		finish = `"stop"`
-	}
-	if a.w.Reason > 0 && i == a.w.Reason && !a.chat {
-		text = "</think>" + text
 	}
 	extra := ""
 	if ids {

@@ -30,6 +30,7 @@ type Options struct {
 	Words    int           // of an answer, unless max_tokens is less; 0: 20
 	Salt     string        // part of every word: tells answers of different workers apart
 	NoIDs    bool          // does not know return_token_ids
+	Halves   bool          // every fifth word ends in half a character, which comes with the next word
 	Reason   int           // so many words are reasoning, ended by "</think>"
 }
 
@@ -188,6 +189,7 @@ type body struct {
 	} `json:"stream_options"`
 	Resume *api.Resume     `json:"roundhouse_resume"`
 	Tools  json.RawMessage `json:"tools"`
+	Stop   string          `json:"stop"` // never met; a worker that looks like vLLM holds text back for it
 }
 
 func (w *Worker) generate(rw http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,137 @@
+package balancer
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// heldBack knows which of an answer's tokens the client has the text of. A
+// foreign worker says tokens before their text: it holds back what could be the
+// beginning of a stop string, and tokens that end in half a character. A stream
+// that goes on must go on behind the last token whose text the client has, or
+// what was held back would be lost.
+type heldBack struct {
+	on     bool    // there are stop strings
+	hold   int     // characters that a worker holds back for them
+	silent int     // tokens at the end without text
+	marks  []int32 // for each token, where its text ends in the answer; -1: not known
+	first  int     // the tokens that the present worker began behind
+	start  int     // where its text begins in the answer
+	got    int     // characters that it has said
+	text   []rune  // what the client has
+	again  []rune  // of that, what the worker will say again
+}
+
+// watchStops finds out how much a worker holds back for this request.
+func (s *stream) watchStops() {
+	if !s.plain || !bytes.Contains(s.x.body, []byte(`"stop"`)) {
+		return
+	}
+	var asked struct {
+		Stop    json.RawMessage `json:"stop"`
+		Include bool            `json:"include_stop_str_in_output"`
+	}
+	if json.Unmarshal(s.x.body, &asked) != nil {
+		return
+	}
+	var one string
+	var list []string
+	if json.Unmarshal(asked.Stop, &one) == nil {
+		list = []string{one}
+	} else if json.Unmarshal(asked.Stop, &list) != nil {
+		return
+	}
+	for _, stop := range list {
+		s.back.hold = max(s.back.hold, utf8.RuneCountInString(stop)-1)
+	}
+	if asked.Include {
+		s.back.hold = 0
+	}
+	s.back.on = s.back.hold > 0
+	if s.back.on && s.splits {
+		s.plain = false // the reasoning's marker is no text, so that nothing can be counted
+	}
+}
+
+// hasText reports whether an event carries a piece of the answer.
+func hasText(data []byte) bool {
+	for _, f := range textFields[:4] {
+		if at := bytes.Index(data, []byte(f)); at >= 0 && at+len(f) < len(data) && data[at+len(f)] != '"' {
+			return true
+		}
+	}
+	return false
+}
+
+// follow enters an event of the worker that the client's stream began with.
+func (s *stream) follow(data []byte, ids int) {
+	if !s.plain || ids == 0 {
+		return
+	}
+	b := &s.back
+	if hasText(data) {
+		b.silent = 0
+	} else {
+		b.silent += ids
+	}
+	if !b.on || s.alt != nil {
+		return
+	}
+	var e struct {
+		Choices []struct {
+			Text  string `json:"text"`
+			Delta struct {
+				Content string `json:"content"`
+			} `json:"delta"`
+		} `json:"choices"`
+	}
+	if json.Unmarshal(data, &e) != nil || len(e.Choices) == 0 {
+		return
+	}
+	b.say(e.Choices[0].Text+e.Choices[0].Delta.Content, len(s.tokens))
+}
+
+// say enters text that a worker has said by so many tokens, and returns what of
+// it is new to the client; ok is false where it says something else again than
+// it, or the one before it, has said.
+func (b *heldBack) say(text string, tokens int) (fresh string, ok bool) {
+	for len(b.marks) < tokens {
+		b.marks = append(b.marks, -1)
+	}
+	said := []rune(text)
+	if len(said) == 0 {
+		return "", true
+	}
+	b.got += len(said)
+	if tokens > 0 {
+		b.marks[tokens-1] = int32(b.start + b.got + b.hold)
+	}
+	n := min(len(said), len(b.again))
+	if string(said[:n]) != string(b.again[:n]) {
+		return "", false
+	}
+	b.again = b.again[n:]
+	b.text = append(b.text, said[n:]...)
+	return string(said[n:]), true
+}
+
+// cut returns how many tokens a stream goes on behind.
+func (b *heldBack) cut(tokens int) int {
+	if !b.on {
+		tokens -= min(b.silent, tokens)
+		b.silent = 0
+		return tokens
+	}
+	m, at := b.first, b.start
+	for i := min(tokens, len(b.marks)); i > b.first; i-- {
+		if end := int(b.marks[i-1]); end >= 0 && end <= len(b.text) {
+			m, at = i, end
+			break
+		}
+	}
+	b.marks = b.marks[:min(m, len(b.marks))]
+	b.first, b.start, b.got, b.silent = m, at, 0, 0
+	b.again = append([]rune(nil), b.text[at:]...)
+	return m
+}
