@@ -75,7 +75,7 @@ func serve(args []string, stderr io.Writer) int {
 		o.Terminal = f
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: o.LogLevel}))
-	if err := launch.Bind(&o, "/sys", log); err != nil {
+	if err := launch.Bind(&o, "/sys", os.Args, os.Environ(), log); err != nil {
 		return told(stderr, err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -24,10 +24,10 @@ const (
 
 // Bind puts the process beside its GPU: on the CPUs of the GPU's memory node, with memory
 // from there, and with it every buffer that the device copies from. Threads that exist
-// keep their places, so the program is executed anew when something has changed; then
+// keep their places, so the program is executed anew, with args and env, when something has changed; then
 // there is nothing left to do, and Bind returns. What the machine or the supervisor has
 // settled already stays.
-func Bind(o *Options, sysfs string, log *slog.Logger) error {
+func Bind(o *Options, sysfs string, args, env []string, log *slog.Logger) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	allowed := affinity()
@@ -46,7 +46,7 @@ func Bind(o *Options, sysfs string, log *slog.Logger) error {
 	log.Info("placing the worker", "device", o.Device, "cpus", device.FormatList(want.CPUs), "nodes", device.FormatList(want.Nodes))
 	program, err := os.Executable()
 	if err == nil {
-		err = syscall.Exec(program, os.Args, os.Environ())
+		err = syscall.Exec(program, args, env)
 	}
 	return fmt.Errorf("cannot start again on CPUs %s: %w", device.FormatList(want.CPUs), err)
 }

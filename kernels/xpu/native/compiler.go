@@ -114,8 +114,7 @@ func (c *Compiler) Disassemble(b *Binary) (map[string]string, error) {
 	if err := os.Symlink(libraries[0], filepath.Join(dir, "libiga64.so")); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(c.path, "disasm", "-file", b.Path, "-device", b.Device, "-dump", dir)
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir)
+	cmd := exec.Command("env", "LD_LIBRARY_PATH="+dir, c.path, "disasm", "-file", b.Path, "-device", b.Device, "-dump", dir)
 	if log, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("ocloc disasm %s: %w\n%s", filepath.Base(b.Path), err, log)
 	}
