@@ -58,3 +58,87 @@ func TestDeb(t *testing.T) {
 		}
 	}
 }
+
+// installed is what an owner does with the package: it installs, looks, starts what
+// the unit starts, upgrades over a changed configuration, removes and purges.
+const installed = `set -e
+mount -t tmpfs tmpfs "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root" || { echo NO OVERLAY; exit 0; }
+mount -t proc proc "$1/root/proc"
+mount --rbind /dev "$1/root/dev"
+mount --rbind /sys "$1/root/sys"
+cp "$2" "$1/root/tmp/first.deb"
+cp "$3" "$1/root/tmp/second.deb"
+exec chroot "$1/root" sh -e -c '
+export DEBIAN_FRONTEND=noninteractive
+dpkg --install /tmp/first.deb
+roundhouse version
+roundhouse validate /etc/roundhouse/roundhouse.hcl
+if command -v systemd-analyze >/dev/null; then systemd-analyze verify roundhouse.service && echo UNIT VERIFIED; fi
+grep -q "^ExecStart=/usr/bin/roundhouse up -c /etc/roundhouse/roundhouse.hcl$" /lib/systemd/system/roundhouse.service
+if command -v man >/dev/null; then man --where roundhouse roundhouse-rotate; fi
+bash -c ". /usr/share/bash-completion/completions/roundhouse && complete -p roundhouse"
+roundhouse __complete ro
+roundhouse up -c /etc/roundhouse/roundhouse.hcl --listen 127.0.0.1:'"$4"' --admin 127.0.0.1:'"$5"' --state-dir /var/lib/roundhouse/fresh &
+for i in $(seq 300); do roundhouse ps --admin 127.0.0.1:'"$5"' 2>/dev/null | grep "chat  2/2" && break; sleep 0.1; done
+kill $!
+wait $!
+echo "# mine" >>/etc/roundhouse/roundhouse.hcl
+dpkg --install /tmp/second.deb
+roundhouse version
+tail -1 /etc/roundhouse/roundhouse.hcl
+dpkg --remove roundhouse
+test -e /etc/roundhouse/roundhouse.hcl
+dpkg --purge roundhouse
+for path in /etc/roundhouse/roundhouse.hcl /var/lib/roundhouse /usr/bin/roundhouse /lib/systemd/system/roundhouse.service; do test ! -e $path || echo LEFT $path; done
+echo PURGED
+'`
+
+// TestDebInstalled installs the package on this machine's own system, under an
+// overlay that goes with the test.
+func TestDebInstalled(t *testing.T) {
+	for _, tool := range []string{"dpkg-deb", "unshare", "chroot"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is missing: not Debian or Ubuntu")
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("installing takes root")
+	}
+	var files []string
+	for _, version := range []string{"v1.0.0", "v1.1.0"} {
+		build := exec.Command("./deb")
+		build.Env = append(os.Environ(), "OUT="+t.TempDir(), "VERSION="+version)
+		out, err := build.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		files = append(files, strings.TrimSpace(string(out)))
+	}
+	_, door, _ := strings.Cut(freeAddress(t), ":")
+	_, admin, _ := strings.Cut(freeAddress(t), ":")
+	text, err := exec.Command("unshare", "--mount", "bash", "-c", installed, "installed", t.TempDir(), files[0], files[1], door, admin).CombinedOutput()
+	out := string(text)
+	if strings.Contains(out, "NO OVERLAY") {
+		t.Skip("this machine mounts no overlay: " + out)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want := []string{"roundhouse v1.0.0", "complete -o default -F __start_roundhouse roundhouse", "rotate\t", "chat  2/2", "roundhouse v1.1.0", "# mine", "PURGED"}
+	if _, err := exec.LookPath("systemd-analyze"); err == nil {
+		want = append(want, "UNIT VERIFIED")
+	}
+	if _, err := exec.LookPath("man"); err == nil {
+		want = append(want, "roundhouse-rotate.1.gz")
+	}
+	for _, text := range want {
+		if !strings.Contains(out, text) {
+			t.Errorf("no %q in what was printed", text)
+		}
+	}
+	if strings.Contains(out, "LEFT ") || t.Failed() {
+		t.Errorf("it printed\n%s", out)
+	}
+}

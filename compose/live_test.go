@@ -1,4 +1,4 @@
-//go:build prometheus || docker
+//go:build prometheus || docker || deb
 
 package compose
 
