@@ -95,9 +95,9 @@ func mutations() []mutation {
 // would show it. Sequences are those of the golden files.
 func TestMutations(t *testing.T) {
 	seen := map[string]bool{}
-	for _, arch := range architectures() {
-		if arch.kind != Generate || arch.seeing {
-			continue // the latter have the programs of their text models
+	for i, arch := range architectures() {
+		if arch.kind != Generate || arch.seeing || raceDetector && i%8 != 0 {
+			continue // those that see have the programs of their text models
 		}
 		f := readFixture(t, arch.fixture)
 		m := openFixture(t, f.Config, f.Tensors)
@@ -114,7 +114,7 @@ func TestMutations(t *testing.T) {
 		}
 	}
 	for _, mu := range mutations() {
-		if !seen[mu.name] {
+		if !seen[mu.name] && !raceDetector {
 			t.Errorf("no architecture has %s", mu.name)
 		}
 	}
@@ -155,8 +155,8 @@ var number = regexp.MustCompile(`\.\d+\.`)
 // TestTensorsMatter: every kind of tensor of a checkpoint moves the result by a
 // hundred times the tolerance when all its numbers are the same.
 func TestTensorsMatter(t *testing.T) {
-	for _, arch := range architectures() {
-		if arch.seeing {
+	for i, arch := range architectures() {
+		if arch.seeing || raceDetector && i%8 != 0 {
 			continue
 		}
 		name := arch.fixture

@@ -21,8 +21,8 @@ func plannedShape() map[string]any {
 // buffers is what the plan said. The plan does not know in which order a
 // backend finds room for buffers, which costs encoders most.
 func TestPlanIsTaken(t *testing.T) {
-	for _, arch := range architectures() {
-		if arch.seeing {
+	for i, arch := range architectures() {
+		if arch.seeing || raceDetector && i%8 != 0 {
 			continue // as their text models
 		}
 		m := shapedModel(t, arch, plannedShape())

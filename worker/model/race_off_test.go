@@ -1,0 +1,6 @@
+//go:build !race
+
+package model
+
+// raceDetector says that the tests run ten times slower, to find races.
+const raceDetector = false
