@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -79,10 +80,14 @@ var forms = []string{
 }
 
 // warm brings the worker to where only a leak makes it grow: every page of the
-// cache is touched by prompts that have nothing in common, and each form is
-// filled in often, because the masks of its states are made when a text first
-// reaches them.
+// cache is touched by prompts that have nothing in common; each form is filled
+// in often, because the masks of its states are made when a text first reaches
+// them; and more requests come at once than ever after, because the runtime
+// keeps what it needs for as many goroutines as there ever were.
 func (l *load) warm() error {
+	if err := l.burst(8 * clients); err != nil {
+		return err
+	}
 	for i := range cacheTokens/1400 + 1 {
 		prompt := make([]int32, 1400)
 		for k := range prompt {
@@ -102,6 +107,19 @@ func (l *load) warm() error {
 		}
 	}
 	return nil
+}
+
+// burst sends n requests at once.
+func (l *load) burst(n int) error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			errs[i] = l.ask(map[string]any{"prompt": []int{i, 2, 3}, "max_tokens": 24, "ignore_eos": true, "n": 2, "temperature": 1})
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // ask sends one completion and waits for its answer.
