@@ -3,8 +3,10 @@ package importer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,6 +158,7 @@ func (p *plan) worker(s *service, dir string, o Options) error {
 	if s.ContainerName == "" {
 		w.comment = "If it runs already: takeover = its container's name (docker ps)."
 	}
+	w.gpus = p.gpus(s, one)
 	replicas := max(s.Scale, s.Deploy.Replicas, 1)
 	if served.dp > maxWorkers || replicas > maxWorkers/served.dp {
 		return fmt.Errorf("%d replicas of --data-parallel-size %d: a pool has at most %d workers", replicas, served.dp, maxWorkers)
@@ -205,6 +208,11 @@ func (p *plan) poolOf(s *service, served serve, dir string, o Options) (*pool, e
 		environment[k] = v
 	}
 	one.environment = p.steering(environment)
+	for _, name := range slices.Sorted(maps.Keys(one.environment)) {
+		if secretName.MatchString(name) && one.environment[name] != "" {
+			p.noteOn(s.name, "%s looks like a secret, and stands in this file now. Better: %s = env(%q), and the value in roundhouse's own environment.", name, name, name)
+		}
+	}
 	for _, v := range s.Volumes {
 		one.volumes = append(one.volumes, absolute(string(v), dir))
 	}
@@ -221,6 +229,9 @@ func (p *plan) poolOf(s *service, served serve, dir string, o Options) (*pool, e
 	return one, nil
 }
 
+// secretName is what variables are called that hold secrets.
+var secretName = regexp.MustCompile(`(TOKEN|SECRET|PASSWORD|_KEY)$`)
+
 // noteService tells what of a service has no place in a pool.
 func (p *plan) noteService(s *service) {
 	if s.Privileged || len(s.Devices) > 0 || len(s.CapAdd) > 0 {
@@ -235,6 +246,68 @@ func (p *plan) noteService(s *service) {
 	if !s.Healthcheck.IsZero() {
 		p.noteOn(s.name, "its healthcheck is not needed; the supervisor asks /health, watches the tokens that come out, and tries a completion before a worker is used.")
 	}
+	if len(s.Profiles) > 0 {
+		p.noteOn(s.name, "it stands under the profiles %s; it was imported as if they were chosen.", strings.Join(s.Profiles, ", "))
+	}
+	var lost []string
+	for key := range s.Rest {
+		if !slices.Contains(needless, key) && !strings.HasPrefix(key, "x-") {
+			lost = append(lost, key)
+		}
+	}
+	if len(s.SecurityOpt) > 0 {
+		lost = append(lost, "security_opt")
+	}
+	if !s.Deploy.Resources.Limits.IsZero() {
+		lost = append(lost, "deploy.resources.limits")
+	}
+	if slices.Sort(lost); len(lost) > 0 {
+		p.noteOn(s.name, "not carried over, because a pool has no such settings: %s.", strings.Join(lost, ", "))
+	}
+}
+
+// needless are what a service may say that the supervisor does by itself, or that
+// changes nothing of a server.
+var needless = []string{"depends_on", "restart", "expose", "logging", "stop_signal", "tty", "stdin_open", "attach", "annotations", "platform", "pull_policy"}
+
+var byAddress = regexp.MustCompile(`pci-([0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])-`)
+
+// gpus are the devices that a service names in a way that lasts: by PCI address or
+// by UUID. What it counts or numbers becomes how many each worker takes.
+func (p *plan) gpus(s *service, one *pool) []string {
+	var out []string
+	for i := range s.Devices {
+		for _, m := range byAddress.FindAllStringSubmatch(s.Devices[i].Value, -1) {
+			if address := strings.ToLower(m[1]); !slices.Contains(out, address) {
+				out = append(out, address)
+			}
+		}
+	}
+	for _, d := range s.Deploy.Resources.Reservations.Devices {
+		numbered := 0
+		for _, id := range d.IDs {
+			if strings.HasPrefix(id, "GPU-") || strings.HasPrefix(id, "MIG-") {
+				out = append(out, id)
+			} else {
+				numbered++
+			}
+		}
+		if n, err := strconv.Atoi(d.Count); err == nil {
+			numbered = max(numbered, n)
+		}
+		if d.Count == "all" {
+			p.noteOn(s.name, "it reserved all GPUs; each worker gets as many as it computes on. gpus_per_worker changes that.")
+		}
+		if numbered > 0 {
+			one.gpus = max(one.gpus, numbered)
+			p.noteOn(s.name, "device_ids %s: numbers change with a card more, so each worker gets %d free devices instead. To choose, write gpus = [\"0000:18:00.0\"] or UUIDs into its block; `roundhouse doctor` lists them.", strings.Join(d.IDs, ", "), numbered)
+		}
+	}
+	if len(out) > 0 && len(out) != max(1, one.gpus) {
+		p.noteOn(s.name, "it is given the GPUs %s and computes on %d; each worker takes free ones. gpus and gpus_per_worker say otherwise.", strings.Join(out, ", "), max(1, one.gpus))
+		return nil
+	}
+	return out
 }
 
 // published is the first port that a service opens on the host.

@@ -58,6 +58,9 @@ func TestFiles(t *testing.T) {
 	f("two_engines_proxy", "testdata/two_engines/haproxy.cfg")
 	f("mixed", "testdata/mixed/compose.yaml")
 	f("mixed_proxy", "testdata/mixed/nginx.conf")
+	f("brought", "testdata/brought/docker-compose.yml")
+	f("brought_haproxy", "testdata/brought/haproxy.cfg")
+	f("brought_nginx", "testdata/brought/nginx.conf")
 }
 
 func TestCommands(t *testing.T) {

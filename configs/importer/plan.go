@@ -80,6 +80,7 @@ type pool struct {
 type worker struct {
 	name, takeover, url string
 	port                int
+	gpus                []string
 	comment             string
 }
 
@@ -155,6 +156,7 @@ func (p *pool) write(w *writer) {
 			w.comment("# ", "# ", one.comment)
 		}
 		w.text("url", one.url)
+		w.list("gpus", one.gpus)
 		if one.port != 0 {
 			w.line("port = %d", one.port)
 		}

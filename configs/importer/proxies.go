@@ -55,12 +55,36 @@ func (p *plan) readHAProxy(src string) (binds []string, backends []backend) {
 			if len(words) > 2 && len(backends) > 0 {
 				last := &backends[len(backends)-1]
 				last.servers = append(last.servers, server{words[1], words[2]})
+				p.noteServer(words[3:])
+			}
+		case "server-template":
+			if len(words) > 3 && len(backends) > 0 {
+				last := &backends[len(backends)-1]
+				last.servers = append(last.servers, server{words[1] + "1", words[3]})
+				p.note("server-template %s %s: %s may stand for several addresses; write one worker block for each.", words[1], words[2], words[3])
+				p.noteServer(words[4:])
 			}
 		default:
 			p.noteHAProxy(words)
 		}
 	}
 	return binds, slices.DeleteFunc(backends, func(b backend) bool { return len(b.servers) == 0 })
+}
+
+// noteServer tells what of a server's words has no counterpart.
+func (p *plan) noteServer(words []string) {
+	for i, w := range words {
+		switch w {
+		case "backup":
+			p.note("server … backup: every worker serves; the others carry on when one is out.")
+		case "weight", "maxconn":
+			if i+1 < len(words) {
+				p.note("server … %s %s: the door weighs workers by what their KV cache holds, not by numbers in a file.", w, words[i+1])
+			}
+		case "ssl":
+			p.note("server … ssl: write https:// into the worker's url, if its certificate is one that this machine trusts.")
+		}
+	}
 }
 
 func (p *plan) noteHAProxy(words []string) {
@@ -165,6 +189,7 @@ var (
 	nginxUpstream = regexp.MustCompile(`(?s)upstream\s+(\S+)\s*\{(.*?)\}`)
 	nginxServer   = regexp.MustCompile(`(?m)^\s*server\s+([^;]+);`)
 	nginxListen   = regexp.MustCompile(`(?m)^\s*listen\s+([^;]+);`)
+	nginxInclude  = regexp.MustCompile(`(?m)^\s*include\s+[^;]*conf[^;]*;`)
 	nginxComment  = regexp.MustCompile(`(?m)#.*$`)
 	nginxTimeout  = regexp.MustCompile(`(?m)^\s*proxy_read_timeout\s+([^;]+);`)
 )
@@ -172,10 +197,11 @@ var (
 // nginx plans for an nginx configuration: its upstreams become static pools.
 func (p *plan) nginx(src string) error {
 	src = nginxComment.ReplaceAllString(src, "")
+	src = strings.NewReplacer(";", ";\n", "{", "{\n", "}", "\n}\n").Replace(src) // one directive a line
 	var backends []backend
 	for _, m := range nginxUpstream.FindAllStringSubmatch(src, -1) {
 		b := backend{name: m[1]}
-		for _, s := range nginxServer.FindAllStringSubmatch("\n"+m[2], -1) {
+		for _, s := range nginxServer.FindAllStringSubmatch(m[2], -1) {
 			words := strings.Fields(s[1])
 			address := strings.TrimPrefix(words[0], "http://")
 			if strings.HasPrefix(address, "unix:") {
@@ -220,6 +246,9 @@ func (p *plan) nginx(src string) error {
 		}
 	}
 	p.front(binds)
+	if nginxInclude.MatchString(src) {
+		p.note("include: the files that it names were not read; import `nginx -T`'s output instead.")
+	}
 	if strings.Contains(src, "proxy_buffering") {
 		p.note("proxy_buffering off is not needed: streams pass as they come.")
 	}

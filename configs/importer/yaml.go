@@ -41,9 +41,20 @@ type service struct {
 	Extends       yaml.Node   `yaml:"extends"`
 	Scale         int         `yaml:"scale"`
 	Deploy        struct {
-		Replicas  int       `yaml:"replicas"`
-		Resources yaml.Node `yaml:"resources"`
+		Replicas  int `yaml:"replicas"`
+		Resources struct {
+			Reservations struct {
+				Devices []struct {
+					Driver string   `yaml:"driver"`
+					Count  string   `yaml:"count"`
+					IDs    []string `yaml:"device_ids"`
+				} `yaml:"devices"`
+			} `yaml:"reservations"`
+			Limits yaml.Node `yaml:"limits"`
+		} `yaml:"resources"`
 	} `yaml:"deploy"`
+	Profiles []string             `yaml:"profiles"`
+	Rest     map[string]yaml.Node `yaml:",inline"`
 }
 
 // words is a command: a list, or a line that a shell would split.
