@@ -14,3 +14,9 @@ func Linears(t *testing.T, b kernels.Backend) {
 	t.Run("MoE", func(t *testing.T) { testMoE(t, b) })
 	t.Run("Company", func(t *testing.T) { testCompany(t, b) })
 }
+
+// Attentions is the part of Run that a backend's attention shows in, likewise.
+func Attentions(t *testing.T, b kernels.Backend) {
+	t.Run("Attention", func(t *testing.T) { testAttention(t, b) })
+	t.Run("Encoder", func(t *testing.T) { testEncoder(t, b) })
+}

@@ -46,3 +46,8 @@ func TestMatrixUnit(t *testing.T) {
 		})
 	}
 }
+
+// More heads share a head of keys than a group serves.
+func TestFewQueries(t *testing.T) {
+	kerneltest.Attentions(t, open(t, Tuning{Split: 2, Rows: 4, Queries: 2}))
+}
