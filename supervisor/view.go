@@ -218,7 +218,7 @@ func (s *Supervisor) pools() poolsView {
 		Schema: 1, At: time.Now().UTC(), Door: s.doorView(), Pools: []poolView{},
 		Supervisor: supervisorView{State: "ready", Version: s.options.Version},
 	}
-	if s.diskFull != nil {
+	if s.diskFull != nil || s.disk.full {
 		v.Supervisor.State = "cannot write its journal"
 	}
 	for i, p := range s.plan.pools {
