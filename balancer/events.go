@@ -31,6 +31,7 @@ func (s *stream) pass(b []byte) error {
 		o.b = append(o.b, b[:end]...)
 		b = b[end:]
 		if s.event(o, at) {
+			s.keepName(o, at)
 			n++
 		} else {
 			o.b = o.b[:at]

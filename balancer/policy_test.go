@@ -189,6 +189,7 @@ func TestRoutes(t *testing.T) {
 			{Name: "mix", Aliases: []string{"blend"}, Targets: targets},
 			{Name: "stick", Sticky: "session", Targets: targets},
 			{Name: "gone", Targets: []configs.Target{{Model: "nobody", Weight: 1}}, Fallback: "q"},
+			{Name: "kept", Aliases: []string{"same"}, Targets: []configs.Target{{Model: "m-a", Weight: 1}}, KeepName: true},
 		}
 	})
 	ask := func(model, session string) string {
@@ -226,6 +227,14 @@ func TestRoutes(t *testing.T) {
 	}
 	if got := ask("gone", ""); got != "b" {
 		t.Errorf("the fallback gave %s", got)
+	}
+	for _, stream := range []bool{false, true} {
+		for asked, want := range map[string]string{"same": "same", "kept": "kept", "blend": "m-"} {
+			_, got := r.post("/v1/chat/completions", strings.Replace(fmt.Sprintf(chatBody, stream, ""), `"sim"`, `"`+asked+`"`, 1))
+			if n := strings.Count(got, `"model":`); n == 0 || n != strings.Count(got, `"model":"`+want) {
+				t.Errorf("%s, stream %v: not every answer names %s: %s", asked, stream, want, got)
+			}
+		}
 	}
 	if got := ask("none", ""); !strings.Contains(got, `"code":"model_not_found"`) {
 		t.Errorf("an unknown model gave %s", got)

@@ -49,6 +49,9 @@ func (x *exchange) unary(out replier) {
 				}
 				whole = append(whole[:len(room)], body...)
 			}
+			if x.keepsName() {
+				whole = append(whole[:len(room):len(room)], x.named(whole[len(room):])...)
+			}
 			x.status = a.Status
 			out.reply(x, reply{ctype, after, disposition}, whole)
 			return

@@ -220,6 +220,9 @@ type Route struct {
 	Sticky   string   `json:"sticky"` // "session", "user", "prefix" or "none"
 	Targets  []Target `json:"targets"`
 	Fallback string   `json:"fallback"` // a pool or model, when no target can serve
+	// KeepName has answers carry the model's name that the client asked for, not
+	// the target's.
+	KeepName bool `json:"keep_name"`
 }
 
 // Target is a model and its share of a route.

@@ -140,5 +140,6 @@ func (d *decoder) route(b *body, c *Route) {
 		c.Targets = append(c.Targets, target)
 	})
 	b.text("fallback", &c.Fallback)
+	b.truth("keep_name", &c.KeepName)
 	b.end()
 }

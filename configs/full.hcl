@@ -189,7 +189,8 @@ route "lora-request" {
     weight = 50
   }
 
-  fallback = "chat" # a pool or model, when no target can serve
+  fallback  = "chat" # a pool or model, when no target can serve
+  keep_name = true   # answers carry the name that was asked for, not the target's
 }
 
 plugin "guard" {
