@@ -157,22 +157,45 @@ func crash(t *testing.T, door, admin string) {
 			res.Body.Close()
 		})
 	}
-	time.Sleep(50 * time.Millisecond)
+	victim := 0
+	for late := time.After(10 * time.Second); victim == 0; {
+		if victim = busy(t, admin); victim == 0 {
+			select {
+			case <-late:
+				t.Fatal("no worker has streams")
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	_ = syscall.Kill(victim, syscall.SIGKILL) // it may have ended
+	streams.Wait()
+}
+
+// busy is the process of a worker that has several requests; 0: none has.
+func busy(t *testing.T, admin string) int {
+	t.Helper()
 	res, err := http.Get("http://" + admin + "/api/workers")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
 	var answer struct {
-		Workers []struct{ Place struct{ PID int } }
+		Workers []struct {
+			Requests struct {
+				InFlight int `json:"in_flight"`
+			}
+			Place struct{ PID int }
+		}
 	}
 	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
 		t.Fatal(err)
 	}
-	if len(answer.Workers) > 0 && answer.Workers[0].Place.PID > 1 {
-		_ = syscall.Kill(answer.Workers[0].Place.PID, syscall.SIGKILL)
+	for _, w := range answer.Workers {
+		if w.Requests.InFlight > 2 && w.Place.PID > 1 {
+			return w.Place.PID
+		}
 	}
-	streams.Wait()
+	return 0
 }
 
 // checkTargets: every scrape was read without a complaint.
