@@ -38,8 +38,10 @@ const (
 
 type object = map[string]any
 
-// source is the data source that provisioning sets up.
-var source = object{"type": "prometheus", "uid": "roundhouse-prometheus"}
+// sourceUID is the data source that provisioning sets up.
+const sourceUID = "roundhouse-prometheus"
+
+var source = object{"type": "prometheus", "uid": sourceUID}
 
 // JSON is the page as Grafana reads it.
 func (d Dashboard) JSON() ([]byte, error) {

@@ -47,7 +47,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	open = append(open, stockQueries()...)
-	deadline, trouble := time.Now().Add(90*time.Second), time.Now().Add(4*time.Second)
+	deadline, trouble := time.Now().Add(3*time.Minute), time.Now().Add(4*time.Second)
 	for len(open) > 0 && time.Now().Before(deadline) {
 		traffic(t, door) // rates need something that grows
 		mischief(t, door)
