@@ -87,7 +87,8 @@ const tableFoot = `
 - safetensors, one file or shards under an index; tensors in F32, F16 or BF16. Files are mapped, checked before a byte of them is used,
   and refused if they change while they are read. A weight that is not finite is refused by name.
 - GGUF, one file (` + "`--model FILE.gguf`" + `), versions 2 and 3: tensors in F32, F16, BF16, Q8_0, Q4_0, Q4_K or Q6_K; the tokenizer and the chat
-  template in the file are used. Split files, big-endian ones, other types and keys that are not known are refused by name.
+  template in the file are used (byte-level BPE with the pre-tokenizers default, gpt-2, smollm, llama-bpe, qwen2, deepseek-r1-qwen and
+  tekken; SentencePiece's BPE). Split files, big-endian ones, other types and keys that are not known are refused by name.
 - Pickled checkpoints (.bin, .pt, .pth, .ckpt) are never read.
 - Embedding models are described by the files of sentence-transformers: modules.json (Transformer, Pooling, Normalize), pooling by the
   first token, the mean or the last token, prompts, the longest text. Without them an encoder gives its first token, normalised.

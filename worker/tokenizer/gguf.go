@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -35,12 +36,23 @@ const (
 // tokenizer.json that the file was made of, one after the other.
 var ggufSplits = map[string]ggufSplit{
 	"default": {patterns: []string{`[\p{P}\$\+<=>\^~\|]+`,
-		`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`, `\p{N}+`, `[0-9][0-9][0-9]`}},
-	"gpt-2":            {patterns: []string{`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`}},
-	"llama-bpe":        {patterns: []string{foldedAll + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*` + tailLines}, whole: true, bos: true},
+		ggufWords, `\p{N}+`, `[0-9][0-9][0-9]`}},
+	"gpt-2":            {patterns: []string{ggufWords}},
+	"smollm":           {patterns: []string{`\p{N}`, ggufWords}},
+	"llama-bpe":        ggufLlama,
+	"llama3":           ggufLlama,
+	"llama-v3":         ggufLlama,
 	"qwen2":            ggufQwen,
 	"deepseek-r1-qwen": ggufQwen,
+	"tekken": {whole: true, patterns: []string{`[^\r\n\p{L}\p{N}]?` + upperLetter + "*" + lowerLetter + `+|[^\r\n\p{L}\p{N}]?` + upperLetter + "+" + lowerLetter +
+		`*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + tailLines}},
 }
+
+// ggufWords is GPT-2's pattern.
+const ggufWords = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+
+var ggufLlama = ggufSplit{whole: true, bos: true,
+	patterns: []string{foldedAll + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*` + tailLines}}
 
 // ggufSplit is a pre-tokenizer and what goes with it.
 type ggufSplit struct {
@@ -139,9 +151,11 @@ func (v *ggufVocabulary) split() (vocab, all map[string]int32, added []addedToke
 		}
 		seen[token] = i
 		switch v.kinds[i] {
-		case ggufControl, ggufUser:
-			added = append(added, addedToken{ID: int32(i), Content: token, Special: v.kinds[i] == ggufControl})
+		case ggufControl:
+			added = append(added, addedToken{ID: int32(i), Content: token, Special: true})
 			continue
+		case ggufUser: // merges may lead to it, too
+			added = append(added, addedToken{ID: int32(i), Content: token})
 		case ggufUnknown:
 			added = append(added, addedToken{ID: int32(i), Content: token, Special: true})
 		}
@@ -164,7 +178,7 @@ func (v *ggufVocabulary) byteLevel() (*Tokenizer, error) {
 	}
 	how, ok := ggufSplits[name]
 	if !ok {
-		return nil, fmt.Errorf("tokenizer.ggml.pre %.40q is not supported; supported are default, gpt-2, llama-bpe, qwen2, deepseek-r1-qwen", name)
+		return nil, fmt.Errorf("tokenizer.ggml.pre %.40q is not supported; supported are %s", name, strings.Join(slices.Sorted(maps.Keys(ggufSplits)), ", "))
 	}
 	if v.merges == nil {
 		return nil, errors.New("tokenizer.ggml.merges is missing")

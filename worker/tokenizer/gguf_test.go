@@ -17,13 +17,17 @@ import (
 )
 
 // ggufBytes is the vocabulary of testdata/gpt2.json.gz as a GGUF file has it.
-func ggufBytes(t testing.TB) map[string]gguf.Value {
+func ggufBytes(t testing.TB) map[string]gguf.Value { return ggufOf(t, "gpt2", "gpt-2") }
+
+// ggufOf is the vocabulary of a byte-level tokenizer of testdata as a GGUF file
+// has it.
+func ggufOf(t testing.TB, name, pre string) map[string]gguf.Value {
 	t.Helper()
 	var f struct {
 		Added []addedToken `json:"added_tokens"`
 		Model bpeFile      `json:"model"`
 	}
-	if err := json.Unmarshal(readGzip(t, "testdata/gpt2.json.gz"), &f); err != nil {
+	if err := json.Unmarshal(readGzip(t, "testdata/"+name+".json.gz"), &f); err != nil {
 		t.Fatal(err)
 	}
 	kinds := map[string]int32{}
@@ -42,7 +46,7 @@ func ggufBytes(t testing.TB) map[string]gguf.Value {
 	for i, m := range f.Model.Merges {
 		merges[i] = m[0] + " " + m[1]
 	}
-	return map[string]gguf.Value{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2",
+	return map[string]gguf.Value{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre,
 		"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": list, "tokenizer.ggml.merges": merges}
 }
 
@@ -104,6 +108,36 @@ func TestGGUFVectors(t *testing.T) {
 			}
 			if bad > 0 {
 				t.Errorf("%d of %d digests differ", bad, len(want))
+			}
+		})
+	}
+}
+
+// TestGGUFAsFile: the tokenizer of a GGUF file gives what the tokenizer.json that
+// it was made of gives, which TestVectors holds to the tokenizers library.
+func TestGGUFAsFile(t *testing.T) {
+	texts := testStrings(t)
+	for name, pre := range map[string]string{"gpt2": "gpt-2", "llama3": "llama3", "qwen2": "qwen2", "tekken": "tekken"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := loadGzip(t, "testdata/"+name+".json.gz")
+			got, err := LoadGGUF(with(ggufOf(t, name, pre), nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range texts {
+				if raceDetector && i%10 != 0 || strings.Contains(s, "mask>") {
+					continue // a GGUF file does not say that <mask> takes the spaces before it
+				}
+				for _, o := range []EncodeOptions{{}, {ParseSpecial: true}} {
+					a, b := got.Encode(s, o), want.Encode(s, o)
+					if !slices.Equal(a, b) {
+						t.Fatalf("%q: %v; want %v", s, a, b)
+					}
+					if x, y := got.Decode(a, true), want.Decode(a, true); x != y {
+						t.Fatalf("%q decodes to %q; want %q", s, x, y)
+					}
+				}
 			}
 		})
 	}
@@ -184,7 +218,7 @@ func TestGGUFRefuses(t *testing.T) {
 	tokens := spelled["tokenizer.ggml.tokens"].([]string)
 	f(spelled, "model", "bert", `tokenizer.ggml.model "bert" is not supported; supported are gpt2 and llama`)
 	f(spelled, "model", nil, `tokenizer.ggml.model "" is not supported`)
-	f(spelled, "pre", "tekken", `tokenizer.ggml.pre "tekken" is not supported; supported are default`)
+	f(spelled, "pre", "viking", `tokenizer.ggml.pre "viking" is not supported; supported are deepseek-r1-qwen, default, gpt-2, llama-bpe`)
 	f(spelled, "tokens", nil, "tokenizer.ggml.tokens has 0 entries")
 	f(spelled, "tokens", "x", "tokenizer.ggml.tokens is of type string")
 	f(spelled, "tokens", append(slices.Clone(tokens), "more"), "tokenizer.ggml.token_type has")

@@ -26,7 +26,7 @@ import sentencepiece
 import texts
 from vectors import HERE, corpus
 
-SPLITS = ["default", "gpt-2", "llama-bpe", "qwen2"]
+SPLITS = ["default", "gpt-2", "smollm", "llama-bpe", "qwen2"]
 
 
 def plain(s):
