@@ -159,6 +159,7 @@ type Rotation struct {
 	Why     string        `json:"why,omitempty"`    // it cannot
 	Canary  string        `json:"canary,omitempty"` // the worker that is being judged
 	Since   time.Time     `json:"since,omitzero"`   // the judging began
+	Again   int64         `json:"again,omitempty"`  // it is looked at once more after so many requests
 }
 
 // Clone returns a copy that shares nothing with in.

@@ -343,3 +343,49 @@ func TestGapWaitsForTheQuietestMoment(t *testing.T) {
 		t.Errorf("events %+v", b.events)
 	}
 }
+
+// A roll-out's first worker is judged by what was counted at once, and by averages
+// only if they are still off at a second look.
+func TestCanaryIsLookedAtTwice(t *testing.T) {
+	f := func(name string, first, second func(*Seen), want RotationState) {
+		t.Helper()
+		b := newBench(t, 3)
+		p := &b.d.Pools[0]
+		p.Canary, p.Proven = &Canary{Share: 0.1, MinRequests: 100}, 0
+		for i := range p.Workers {
+			p.Workers[i].Hash = "new"
+			b.see("p/"+p.Workers[i].Name, func(s *Seen) { s.Served, s.TTFT, s.Speed = 1000, 0.1, 50 })
+		}
+		b.until("it is judged", time.Minute, func() bool { return b.rotation().Canary == "1" })
+		see := func(served int64, how func(*Seen)) {
+			b.see("p/1", func(s *Seen) { s.Served, s.TTFT, s.Speed = served, 0.1, 50; how(s) })
+			for range 3 {
+				b.next()
+			}
+		}
+		see(99, first)
+		if b.rotation().Canary != "1" {
+			t.Errorf("%s: judged by 99 requests", name)
+		}
+		see(100, first)
+		if certain := want == RolledBack && second == nil; !certain {
+			see(149, first)
+			if name != "as good" && b.rotation().Canary != "1" {
+				t.Errorf("%s: not looked at again", name)
+			}
+			see(150, second)
+		}
+		b.until("the end", time.Hour, func() bool { return b.rotation().State != Running })
+		if r := b.rotation(); r.State != want {
+			t.Errorf("%s: %+v; want %s", name, r, want)
+		}
+	}
+	good := func(*Seen) {}
+	slow := func(s *Seen) { s.Speed = 20 }
+	late := func(s *Seen) { s.TTFT = 2 }
+	f("as good", good, good, Done)
+	f("slow", slow, slow, RolledBack)
+	f("late", late, late, RolledBack)
+	f("slow for a moment", slow, good, Done)
+	f("failing", func(s *Seen) { s.Served, s.Failed = s.Served-10, 10 }, nil, RolledBack)
+}

@@ -87,10 +87,16 @@ func (s *step) judge(p *Pool, r *Rotation) {
 		s.end(p, r, Halted, fmt.Sprintf("the first worker of the roll-out, %s, is %s: %s", id, w.Phase, w.Reason))
 		return
 	}
-	if seen.Served+seen.Failed < p.Canary.MinRequests {
+	requests := seen.Served + seen.Failed
+	if requests < max(p.Canary.MinRequests, r.Again) {
 		return
 	}
-	why := s.worse(p, r.Canary)
+	why, certain := s.worse(p, r.Canary)
+	if why != "" && !certain && r.Again == 0 {
+		// An average may be off for a moment: one that stays off is worse.
+		r.Again = requests + max(1, p.Canary.MinRequests/2)
+		return
+	}
 	if why == "" {
 		s.event(p.Name, id, "canary", "is no worse than the others after %d requests; the roll-out goes on", seen.Served)
 		r.Canary = ""
@@ -109,8 +115,9 @@ func (s *step) judge(p *Pool, r *Rotation) {
 }
 
 // worse says in what a worker is worse than the rest of its pool; empty: in
-// nothing that its samples show.
-func (s *step) worse(p *Pool, name string) string {
+// nothing that its samples show. It is certain of what was counted, and not of
+// what is a moving average.
+func (s *step) worse(p *Pool, name string) (why string, certain bool) {
 	c := s.o.Workers[p.Name+"/"+name]
 	var served, failed int64
 	var ttft, speed float64
@@ -127,11 +134,11 @@ func (s *step) worse(p *Pool, name string) string {
 	theirs := float64(failed) / float64(max(1, served+failed))
 	switch {
 	case mine > theirs*1.5+0.01:
-		return fmt.Sprintf("%.1f %% of its requests failed, %.1f %% of the others'", mine*100, theirs*100)
+		return fmt.Sprintf("%.1f %% of its requests failed, %.1f %% of the others'", mine*100, theirs*100), true
 	case n > 0 && c.TTFT > ttft/float64(n)*1.5+0.05:
-		return fmt.Sprintf("%.2f s to the first token, %.2f s at the others", c.TTFT, ttft/float64(n))
+		return fmt.Sprintf("%.2f s to the first token, %.2f s at the others", c.TTFT, ttft/float64(n)), false
 	case n > 0 && c.Speed > 0 && c.Speed < speed/float64(n)*0.7:
-		return fmt.Sprintf("%.1f tokens/s, %.1f at the others", c.Speed, speed/float64(n))
+		return fmt.Sprintf("%.1f tokens/s, %.1f at the others", c.Speed, speed/float64(n)), false
 	}
-	return ""
+	return "", true
 }
