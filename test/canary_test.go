@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// judged is a pool of three whose roll-outs are judged by six answers.
+// judged is a pool of two whose roll-outs are judged by twelve answers.
 const judged = `
 pool "chat" {
   driver  = "process"
   devices = "cpu"
-  workers = 3
+  workers = 2
   engine {
     served_model_name = ["roundhouse-demo"]
     args              = ["--pace", "4ms"]
@@ -27,8 +27,8 @@ pool "chat" {
     stop_grace    = "10s"
   }
   canary {
-    share        = 0.3
-    min_requests = 6
+    share        = 0.5
+    min_requests = 12
   }
 }
 `
@@ -56,12 +56,13 @@ func (s *system) lastRotation() (id int, state, reason string) {
 // alone: it starts, is healthy, and answers right, five times as slowly. It goes
 // back by itself after one worker. A good one, by the same traffic, goes on to all.
 func TestCanary(t *testing.T) {
+	t.Parallel()
 	path, door, admin := writeConfig(t, judged)
 	s := startAt(t, path, door, admin)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var answers tally
-	answers.keep(ctx, t, s, 8)
+	answers.keep(ctx, t, s, 6)
 
 	pace := regexp.MustCompile(`"--pace", "[0-9]+ms"`)
 	reload := func(to string) {

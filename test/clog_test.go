@@ -107,6 +107,7 @@ func startWorker(t *testing.T, args ...string) string {
 // after the other in another order: streams wait, or go on elsewhere; every answer
 // is whole and right.
 func TestCloggedLinks(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 25))

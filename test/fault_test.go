@@ -19,6 +19,7 @@ var onlyWorker = strings.Replace(twoWorkers, "workers = 2", "workers = 1", 1)
 // §6.13: a pool of one takes its turn under load. Nobody else could serve
 // meanwhile: requests wait, streams go on at the successor, none is lost.
 func TestGapLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := start(t, fmt.Sprintf(onlyWorker, `"--pace", "5ms"`))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -40,6 +41,7 @@ func TestGapLosesNothing(t *testing.T) {
 // §6.4: a worker that is told to end by somebody else finishes its streams, or
 // they go on at another one; it is started again.
 func TestTerminatedWorkerLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := start(t, fmt.Sprintf(twoWorkers, `"--pace", "5ms"`))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -60,6 +62,7 @@ func TestTerminatedWorkerLosesNothing(t *testing.T) {
 // §6.23: a door that may open few files turns clients away while it has none left,
 // and serves as before once there are some; nothing falls.
 func TestFewFiles(t *testing.T) {
+	t.Parallel()
 	path, door, admin := writeConfig(t, fmt.Sprintf(twoWorkers, ""))
 	s := &system{t: t, out: newOutput(), Door: "http://" + door, Admin: "http://" + admin}
 	s.cmd = exec.Command("sh", "-c", `ulimit -n 160 && exec "$0" up -c "$1"`, program(t, "roundhouse"), path)
@@ -99,5 +102,40 @@ func TestFewFiles(t *testing.T) {
 		if w.Place.PID != pids[i].Place.PID {
 			t.Errorf("%s fell: %+v", w.ID, w)
 		}
+	}
+}
+
+// A pool of one that surges is never empty: a second worker is ready before the
+// first is taken out, and gone when the rotation is over.
+func TestSurgeIsNeverEmpty(t *testing.T) {
+	t.Parallel()
+	pool := strings.Replace(onlyWorker, "rotation {", "rotation {\n    strategy      = \"surge\"\n    min_ready     = 1", 1)
+	s := start(t, fmt.Sprintf(pool, `"--pace", "5ms"`))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var answers tally
+	answers.keep(ctx, t, s, 8)
+	before := s.workers()[0]
+	if status, text := post(t, s.Admin+"/api/pools/chat/rotate", ""); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	relieved := false
+	poll(t, 2*time.Minute, "the rotation is done, and its relief gone", func() bool {
+		list, ready := s.workers(), 0
+		for _, w := range list {
+			if w.State == "ready" {
+				ready++
+			}
+			relieved = relieved || w.ID == "chat/relief"
+		}
+		if len(list) > 0 && ready == 0 {
+			t.Errorf("nobody is ready: %+v", list)
+		}
+		_, state, _ := s.lastRotation()
+		return state == "done" && len(list) == 1
+	}, s.out.String)
+	answers.stop(t)
+	if w := s.workers()[0]; !relieved || w.Generation != before.Generation+1 {
+		t.Errorf("a relief was there: %v; %+v became %+v", relieved, before, w)
 	}
 }
