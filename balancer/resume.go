@@ -145,7 +145,10 @@ func (r *replay) event(o *outBuf, at int, data []byte) bool {
 var textFields = [...]string{`"reasoning_content":"`, `"reasoning":"`, `"content":"`, `"text":"`, `"name":"`, `"arguments":"`}
 
 // appendText appends the answer's text in an event, as it is written in JSON,
-// each part after a byte that tells which it is; parts of one kind run on.
+// each part after a byte that tells which it is; parts of one kind run on. Of a
+// tool call these are its name and its arguments, and which call they are of:
+// its id is drawn anew by every worker, and how it is cut into events is
+// nobody's promise.
 func appendText(dst, data []byte) []byte {
 	for i, f := range textFields {
 		rest := data
@@ -157,7 +160,7 @@ func appendText(dst, data []byte) []byte {
 			rest = rest[at+len(f):]
 			end := stringEnd(rest)
 			if end > 0 {
-				if tag := byte(i + 1); lastTag(dst) != tag {
+				if tag := tagOf(i, data[:len(data)-len(rest)]); lastTag(dst) != tag {
 					dst = append(dst, tag)
 				}
 				dst = append(dst, rest[:end]...)
@@ -166,6 +169,29 @@ func appendText(dst, data []byte) []byte {
 		}
 	}
 	return dst
+}
+
+// The tags of text fields, and of the parts of a tool call by its index.
+const (
+	tagText = 0x01
+	tagName = 0x08
+	tagArgs = 0x10
+)
+
+// tagOf tells what a text field is of; before is the event up to its value.
+func tagOf(field int, before []byte) byte {
+	if field < 4 || !bytes.Contains(before, []byte(`"tool_calls"`)) {
+		return tagText + byte(field)
+	}
+	const index = `"index":`
+	call := byte(0)
+	if at := bytes.LastIndex(before, []byte(index)); at >= 0 && at+len(index) < len(before) {
+		call = (before[at+len(index)] - '0') & 7
+	}
+	if field == 4 {
+		return tagName + call
+	}
+	return tagArgs + call
 }
 
 // lastTag finds which kind of part dst ends with; JSON text holds no bytes
