@@ -40,10 +40,11 @@ func TestConformance(t *testing.T) { kerneltest.Run(t, open(t, Tuning{})) }
 // The matrix unit's lane layouts, computed without one: what runs here is what the
 // GPU runs, but for the instruction itself.
 func TestMatrixUnit(t *testing.T) {
-	for _, lanes := range []int{8, 16} {
-		t.Run(map[int]string{8: "8 lanes", 16: "16 lanes"}[lanes], func(t *testing.T) {
-			kerneltest.Linears(t, open(t, Tuning{Split: 2, Rows: 4, Queries: 4, Lanes: lanes, Tiles: 2, Columns: 2}))
-		})
+	for _, unit := range []Tuning{
+		{Split: 2, Rows: 4, Queries: 4, Lanes: 8, Tiles: 1, Columns: 2},
+		{Split: 2, Rows: 4, Queries: 4, Lanes: 16, Tiles: 2, Columns: 1},
+	} {
+		t.Run(unit.String(), func(t *testing.T) { kerneltest.Linears(t, open(t, unit)) })
 	}
 }
 
