@@ -160,11 +160,11 @@ func (l *lab) build(t *testing.T) {
 
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	for !ok() {
 		select {
 		case <-late:
-			t.Fatalf("%s: not within 30 s", what)
+			t.Fatalf("%s: not within two minutes", what)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

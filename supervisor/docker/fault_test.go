@@ -26,7 +26,7 @@ pool %q {
   rotation {
     drain_timeout = "10s"
     stop_grace    = "2s"
-    ready_timeout = "3s"
+    ready_timeout = "60s"
   }
   %s
 }
@@ -72,6 +72,9 @@ func TestBadConfigurations(t *testing.T) {
 			block := poolOf(c.name, c.image, c.more)
 			if strings.Contains(c.more, "command") { // beside which an engine block would be ignored
 				block = strings.Replace(block, "  engine {\n    served_model_name = [\"fake\"]\n  }\n", "", 1)
+			}
+			if c.name == "sick" {
+				block = strings.Replace(block, `"60s"`, `"8s"`, 1)
 			}
 			h.reload(block)
 			h.rolled(c.want)

@@ -143,11 +143,11 @@ func (h *house) rotation() string {
 // until waits for each worker's generation and state.
 func (h *house) until(want string) {
 	h.t.Helper()
-	late := time.After(40 * time.Second)
+	late := time.After(2 * time.Minute)
 	for h.states() != want {
 		select {
 		case <-late:
-			h.t.Fatalf("not %q within 40 s: %+v, %s", want, h.workers(), h.rotation())
+			h.t.Fatalf("not %q within two minutes: %+v, %s", want, h.workers(), h.rotation())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
