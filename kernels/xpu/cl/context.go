@@ -206,14 +206,23 @@ type Buffer struct {
 
 // Buffer sets memory aside on the device.
 func (c *Context) Buffer(size int64) (*Buffer, error) {
-	const readWrite = 1
 	var code int32
-	handle := c.lib.createBuffer(c.handle, readWrite, uintptr(max(size, 4)), nil, &code)
+	handle := c.lib.createBuffer(c.handle, c.Device.bufferFlags(size), uintptr(max(size, 4)), nil, &code)
 	if err := check("clCreateBuffer", code); err != nil {
 		return nil, fmt.Errorf("%d bytes on %s (it has %d in all, %d in one piece): %w",
 			size, c.Device.Name, c.Device.GlobalMemory, c.Device.MaxAllocation, err)
 	}
 	return &Buffer{c, handle, size}, nil
+}
+
+// bufferFlags are those of a buffer of a size. Intel's GPUs take one that is larger than
+// they say (4 GiB) where it is asked for and the kernels are compiled for it.
+func (d *Device) bufferFlags(size int64) uint64 {
+	const readWrite, unrestricted = 1, 1 << 23 // CL_MEM_ALLOW_UNRESTRICTED_SIZE_INTEL
+	if d.Kind == GPU && strings.Contains(d.Vendor, "Intel") && uint64(size) > d.MaxAllocation {
+		return readWrite | unrestricted
+	}
+	return readWrite
 }
 
 // Release gives the memory back.
