@@ -23,8 +23,10 @@ func TestSpares(t *testing.T) {
 		s.Door.Memory = 100 << 10
 		s.Pools[0].Workers[0].State, s.Pools[0].Workers[1].State = "ready", "ready"
 	})
+	asked := 0
 	ask := func(stream bool, n int) *http.Response {
-		body := fmt.Sprintf(`{"model":"sim","stream":%v,"messages":[{"role":"user","content":%q}]}`, stream, strings.Repeat("x", n))
+		asked++ // each prompt is another: one like the last would go where that one is cached
+		body := fmt.Sprintf(`{"model":"sim","stream":%v,"messages":[{"role":"user","content":%q}]}`, stream, strings.Repeat(string(rune('a'+asked%26)), n))
 		resp, err := r.client.Post(r.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
