@@ -21,7 +21,8 @@ func TestThroughputLine(t *testing.T) {
 		groups := []kv.Group{{Blocks: 200, BlockTokens: 10}}
 		e := worker.NewEngine(worker.Config{
 			Exec: workertest.New(64, groups), Groups: groups, PrefixCache: true, Limits: worker.Limits{Tokens: 500, Seqs: 8, Rows: 8},
-			MaxModelLen: 1000, Vocab: 64, Pace: 100 * time.Millisecond,
+			MaxModelLen: 1000, Vocab: 64, // no step ends at the tenth second
+			Pace: 70 * time.Millisecond,
 		})
 		ctx, stop := context.WithCancel(context.Background())
 		var out bytes.Buffer
@@ -34,7 +35,7 @@ func TestThroughputLine(t *testing.T) {
 		go func() { _ = e.Run(ctx) }()
 		go logThroughput(ctx, e, log)
 		synctest.Wait() // its first look is before the request
-		s, err := e.Submit(worker.Request{Tokens: make([]int32, 200), Params: worker.Params{N: 1, MaxTokens: 150, TopP: 1, Repetition: 1, Logprobs: -1, PromptLogprobs: -1}})
+		s, err := e.Submit(worker.Request{Tokens: make([]int32, 200), Params: worker.Params{N: 1, MaxTokens: 200, TopP: 1, Repetition: 1, Logprobs: -1, PromptLogprobs: -1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func TestThroughputLine(t *testing.T) {
 			return `level=INFO msg="Engine 000: Avg prompt throughput: ` + prompt + ` tokens/s, Avg generation throughput: ` + generation +
 				` tokens/s, Running: ` + running + ` reqs, Waiting: 0 reqs, GPU KV cache usage: ` + usage + `%, Prefix cache hit rate: 0.0%"`
 		}
-		want := line("20.0", "10.0", "1", "15.0") + "\n" + line("0.0", "5.0", "0", "0.0") + "\n" + line("0.0", "0.0", "0", "0.0") + "\n"
+		want := line("20.0", "14.3", "1", "17.5") + "\n" + line("0.0", "5.7", "0", "0.0") + "\n" + line("0.0", "0.0", "0", "0.0") + "\n"
 		if got := out.String(); got != want {
 			t.Errorf("got\n%swant\n%s", got, want)
 		}
