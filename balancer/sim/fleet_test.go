@@ -9,7 +9,11 @@ import (
 // TestFleet plays every policy on every scenario: each request is answered,
 // and the same seed gives the same outcome.
 func TestFleet(t *testing.T) {
-	all := append(Scenarios(Fitted, 3, 0.05), Scenarios(Accelerator, 3, 0.05)...)
+	scale := 0.05
+	if testing.Short() {
+		scale = 0.01
+	}
+	all := append(Scenarios(Fitted, 3, scale), Scenarios(Accelerator, 3, scale)...)
 	for i := range all {
 		for _, make := range Policies() {
 			one, two := Run(&all[i], make(), 3), Run(&all[i], make(), 3)
