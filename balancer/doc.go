@@ -2,14 +2,22 @@
 // each by the ledger, relays the answer, and brings a stream whose worker dies
 // to its end at another one.
 //
-// The path of a request. A guard checks every byte of a connection before
-// fasthttp reads it (guard.go). The handler knows a fixed list of paths
-// (surface.go), checks the key, scans the JSON body once (wire.Peek), finds the
-// pool that serves the model, and makes an exchange. The exchange asks the
-// ledger for a worker, or waits in the pool's queue, sends a request built
-// anew from parsed parts, and relays the answer: one that does not stream
-// through fasthttp, a stream by itself on the hijacked connection, with one
-// goroutine that waits in the poller and holds no buffer.
+// The path of a request. The door reads plain requests, which is nearly all,
+// itself, in place and once (serve.go): a POST of JSON to a path that generates
+// or computes, whose head came whole. The rest goes to fasthttp behind a guard
+// that checks every byte first (guard.go). Both ways check heads by
+// wire.CheckHead, book bodies in the same memory, keep the same deadlines, and
+// meet in an exchange; the tests of what clients see run over both. The handler
+// knows a fixed list of paths (surface.go), checks the key, scans the JSON body
+// once (wire.PeekBody), and finds the pool that serves the model. The exchange
+// asks the ledger for a worker, or waits in the pool's queue, sends a request
+// built anew from parsed parts, and relays the answer: one that does not stream
+// is held whole and leaves in one write, a stream is relayed by one goroutine
+// that waits in the poller and holds no buffer.
+//
+// What the door holds. Bodies are booked in one bound. Once a stream has begun
+// its body is a spare (spare.go), kept for resuming alone, and goes first when
+// memory runs short.
 //
 // What is retried: everything before the first event, at workers not tried
 // yet. After it, nothing is retried and the stream is resumed instead: the

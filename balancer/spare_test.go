@@ -21,7 +21,7 @@ func TestSpares(t *testing.T) {
 	b := sim.New(sim.Options{Own: true, Words: 3, Context: 1 << 20, Capacity: 1 << 30})
 	r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) {
 		s.Door.Memory = 100 << 10
-		s.Pools[0].Workers[0].State, s.Pools[0].Workers[1].State = "ready", "ready"
+		s.Pools[0].Workers[1].State = "draining" // until the others are where they should be
 	})
 	asked := 0
 	ask := func(stream bool, n int) *http.Response {
@@ -42,23 +42,12 @@ func TestSpares(t *testing.T) {
 		text, _ := io.ReadAll(resp.Body)
 		return strings.Contains(string(text), `roundhouse_resumes_total{pool="p",reason="memory",result="impossible"} 1`)
 	}
-	// The endless stream at a; those at b end by themselves.
-	var long *http.Response
-	var events *bufio.Reader
-	for long == nil {
-		resp := ask(true, 60<<10)
-		br := bufio.NewReader(resp.Body)
-		if line, err := br.ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: ") {
-			t.Fatalf("got %q, %v", line, err)
-		}
-		if resp.Header.Get("x-roundhouse-worker") == "p/1" {
-			long, events = resp, br
-		} else {
-			io.Copy(io.Discard, br)
-			resp.Body.Close()
-		}
-	}
+	long := ask(true, 60<<10)
 	defer long.Body.Close()
+	events := bufio.NewReader(long.Body)
+	if line, err := events.ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: ") {
+		t.Fatalf("got %q, %v", line, err)
+	}
 	if dropped() {
 		t.Fatal("a body was given up while there was room")
 	}
@@ -75,6 +64,12 @@ func TestSpares(t *testing.T) {
 	}
 	if _, err := events.ReadString('\n'); err != nil {
 		t.Errorf("the stream that lost its body: %v", err)
+	}
+	both := r.set
+	both.Version = 2
+	both.Pools[0].Workers[1].State = "ready"
+	if _, err := r.door.Apply(both); err != nil {
+		t.Fatal(err)
 	}
 	a.Stop()
 	rest, _ := io.ReadAll(events)
