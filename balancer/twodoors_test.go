@@ -28,25 +28,19 @@ import (
 // doorProcess is what the test's own program is told to be a door by.
 const doorProcess = "ROUNDHOUSE_TEST_DOOR"
 
-// TestDoorProcess is no test: it is a door in a process of its own.
-func TestDoorProcess(t *testing.T) {
-	id := os.Getenv(doorProcess)
-	if id == "" {
-		t.Skip("a door only where another test starts it as one")
-	}
+// runDoor is the life of a test program that is a door.
+func runDoor(id string) error {
 	dir := os.Getenv("ROUNDHOUSE_TEST_DIR")
 	l, err := net.FileListener(os.NewFile(3, "listener"))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	d, err := balancer.New(balancer.Options{ID: id, Listener: l, Socket: filepath.Join(dir, id+".sock"), StateDir: dir, DrainTimeout: time.Minute,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := d.Run(context.Background(), context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	return d.Run(context.Background(), context.Background())
 }
 
 // brief keeps no connection, so that no door waits for its next request.
@@ -97,7 +91,7 @@ func newDoors(t *testing.T) *doors {
 }
 
 func (ds *doors) start(id string) {
-	c := exec.Command(os.Args[0], "-test.run=^TestDoorProcess$")
+	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), doorProcess+"="+id, "ROUNDHOUSE_TEST_DIR="+ds.dir)
 	c.ExtraFiles = []*os.File{ds.listener}
 	log, err := os.Create(filepath.Join(ds.dir, id+".log"))
