@@ -38,7 +38,7 @@ func (l *lease) admits(next, now *control.WorkerSet, at time.Time) error {
 	switch {
 	case next.Epoch < now.Epoch || next.Epoch == now.Epoch && next.Version < now.Version:
 		return fmt.Errorf("%w: this door obeys epoch %d, version %d", errEpoch, now.Epoch, now.Version)
-	case next.Epoch > now.Epoch && at.Before(l.until) && (next.Holder == "" || next.Holder != now.Holder):
+	case at.Before(l.until) && (next.Holder != now.Holder || next.Holder == "" && next.Epoch > now.Epoch):
 		return fmt.Errorf("%w: the lease of epoch %d runs for another %v", errEpoch, now.Epoch, l.until.Sub(at).Round(time.Second))
 	}
 	return nil

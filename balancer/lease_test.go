@@ -28,6 +28,7 @@ func TestLease(t *testing.T) {
 	f("a higher epoch within the lease", time.Second, 9, 1, "b", false)
 	f("a higher epoch at its last moment", leaseFor-1, 9, 1, "b", false)
 	f("a higher epoch at its end", leaseFor, 9, 1, "b", true)
+	f("another one of the same epoch", time.Second, 5, 8, "b", false)
 	f("one without a name within the lease", time.Second, 9, 1, "", false)
 	f("the holder, started again on its journal", time.Second, 6, 1, "a", true)
 	now.Holder = ""
