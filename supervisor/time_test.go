@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -86,10 +87,13 @@ func TestHealthIsAsked(t *testing.T) {
 // lease; what it refuses is told with what it obeys instead.
 func TestDoorIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // the clock of the test orders the two sides, but not for the race detector
 		var puts []time.Duration
 		began, obeys := time.Now(), uint64(3)
 		d := newDoor("d", "/nowhere", false)
 		d.client = &http.Client{Transport: answers(func(r *http.Request) (int, string, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			if r.Method == http.MethodGet {
 				text, err := json.Marshal(control.State{Schema: 1, Epoch: obeys})
 				return 200, string(text), err
@@ -114,6 +118,8 @@ func TestDoorIsFollowed(t *testing.T) {
 		go func() {
 			defer close(done)
 			d.follow(ctx, &set, time.Now, func(n news) {
+				mu.Lock()
+				defer mu.Unlock()
 				if n.ack != nil {
 					acks++
 				}
@@ -124,21 +130,27 @@ func TestDoorIsFollowed(t *testing.T) {
 		}()
 		time.Sleep(3500 * time.Millisecond)
 		synctest.Wait()
+		mu.Lock()
 		if len(puts) != 4 || acks != 4 {
 			t.Errorf("told at %v, %d acknowledged; want at once and every second", puts, acks)
 		}
+		mu.Unlock()
 		set.Store(&control.WorkerSet{Epoch: 3, Version: 2})
 		d.wake()
 		synctest.Wait()
+		mu.Lock()
 		if len(puts) != 5 || puts[4] != 3500*time.Millisecond {
 			t.Errorf("a new set is told at %v; want at once", puts)
 		}
 		obeys = 7
+		mu.Unlock()
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
+		mu.Lock()
 		if refused == nil || refused.Epoch != 7 {
 			t.Errorf("refused: %+v; want the epoch that it obeys", refused)
 		}
+		mu.Unlock()
 		cancel()
 		<-done
 	})
