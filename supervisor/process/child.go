@@ -81,10 +81,13 @@ func NewNursery(dir string, shim []string) (*Nursery, error) {
 	return n, nil
 }
 
-// Close ends the watching and leaves the children running.
+// Close ends the watching and leaves the children running. Afterwards nothing
+// is written: how a child ends then is told by its successor as unknown.
 func (n *Nursery) Close() {
 	n.cancel()
 	n.group.Wait()
+	n.mu.Lock() // waits for an end that is being noted
+	defer n.mu.Unlock()
 }
 
 // Changed delivers a value when a child has begun or ended.
@@ -189,7 +192,7 @@ func describe(state *os.ProcessState, err error) string {
 func (n *Nursery) ended(id string, pid int, how string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.watched[id] != pid {
+	if n.watched[id] != pid || n.ctx.Err() != nil {
 		return
 	}
 	delete(n.watched, id)
