@@ -143,85 +143,23 @@ func (d *Door) Change(change func(*control.WorkerSet) error) error {
 	return d.apply(set)
 }
 
-// The shapes of GET /api/workers and GET /api/pools, as a supervisor shows
-// them. Unknown is null, never 0 or absent.
-type (
-	workerShown struct {
-		ID         string           `json:"id"`
-		Pool       string           `json:"pool"`
-		Name       string           `json:"name"`
-		Driver     string           `json:"driver"`
-		State      string           `json:"state"`
-		Reason     *string          `json:"reason"`
-		Since      time.Time        `json:"since"`
-		URL        *string          `json:"url"`
-		Models     []string         `json:"models"`
-		KV         control.KV       `json:"kv"`
-		Requests   control.Requests `json:"requests"`
-		Drain      *drainShown      `json:"drain"`
-		NextTry    *time.Time       `json:"next_try"`
-		LastError  *string          `json:"last_error"`
-		Restarts   int              `json:"restarts"`
-		Generation uint64           `json:"generation"`
-		Started    *time.Time       `json:"started"`
-		Version    *string          `json:"version"`
-		Place      placeShown       `json:"place"`
-	}
-
-	drainShown struct {
-		Deadline *time.Time `json:"deadline"`
-	}
-
-	// placeShown is all unknown: a door does not know where a worker runs.
-	placeShown struct {
-		PID       *int     `json:"pid"`
-		Container *string  `json:"container"`
-		Image     *string  `json:"image"`
-		GPUs      []string `json:"gpus"`
-		NUMA      []int    `json:"numa"`
-		CPUs      *string  `json:"cpus"`
-	}
-
-	poolShown struct {
-		Name     string        `json:"name"`
-		Policy   string        `json:"policy"`
-		Desired  int           `json:"desired"`
-		Ready    int           `json:"ready"`
-		Rotation rotationShown `json:"rotation"`
-	}
-
-	rotationShown struct {
-		State      string     `json:"state"`
-		Next       *time.Time `json:"next"`
-		Last       *time.Time `json:"last"`
-		LastResult *string    `json:"last_result"`
-	}
-)
-
-func known(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
 func (d *Door) workersShown() any {
 	v := d.current()
-	out := []workerShown{}
+	out := []control.WorkerShown{}
 	for _, w := range v.workers {
 		s := w.view(d)
 		pool, name, _ := strings.Cut(w.id, "/")
-		shown := workerShown{ID: w.id, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: known(s.Reason), Since: s.Since.UTC(),
-			Models: s.Models, KV: s.KV, Requests: s.Requests, Generation: s.Generation, Place: placeShown{GPUs: []string{}, NUMA: []int{}}}
+		shown := control.WorkerShown{ID: w.id, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
+			Models: s.Models, KV: s.KV, Requests: s.Requests, Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
 		w.mu.Lock()
-		shown.URL = known(w.cfg.URL)
+		shown.URL = control.Known(w.cfg.URL)
 		if w.cfg.State == "draining" {
-			shown.Drain = &drainShown{Deadline: w.cfg.Deadline}
+			shown.Drain = &control.DrainShown{Deadline: w.cfg.Deadline}
 		}
 		w.mu.Unlock()
 		out = append(out, shown)
 	}
-	return map[string]any{"schema": 1, "at": time.Now().UTC(), "workers": out}
+	return control.WorkersShown{Schema: 1, At: time.Now().UTC(), Workers: out}
 }
 
 func (d *Door) poolsShown() any {
@@ -232,11 +170,10 @@ func (d *Door) poolsShown() any {
 			ready[pool]++
 		}
 	}
-	pools := []poolShown{}
+	pools := []control.PoolShown{}
 	for _, p := range v.set.Pools {
-		pools = append(pools, poolShown{Name: p.Name, Policy: p.Policy, Desired: len(p.Workers), Ready: ready[p.Name], Rotation: rotationShown{State: "none"}})
+		pools = append(pools, control.PoolShown{Name: p.Name, Policy: p.Policy, Desired: len(p.Workers), Ready: ready[p.Name], Rotation: control.RotationShown{State: "none"}})
 	}
-	return map[string]any{"schema": 1, "at": time.Now().UTC(), "pools": pools,
-		"door":       map[string]any{"state": s.Phase, "version": known(s.Build), "listen": known(s.Listen), "streams": s.Streams, "queued": s.Queued},
-		"supervisor": nil}
+	return control.PoolsShown{Schema: 1, At: time.Now().UTC(), Pools: pools,
+		Door: control.DoorShown{State: s.Phase, Version: control.Known(s.Build), Listen: control.Known(s.Listen), Streams: s.Streams, Queued: s.Queued}}
 }

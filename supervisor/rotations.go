@@ -3,6 +3,7 @@ package supervisor
 import (
 	"time"
 
+	"roundhouse/balancer/control"
 	"roundhouse/supervisor/core"
 )
 
@@ -24,9 +25,9 @@ type rotationView struct {
 
 func (s *Supervisor) rotationView(r core.Rotation) rotationView {
 	return rotationView{
-		ID: r.ID, Pool: r.Pool, Cause: r.Cause, State: string(r.State), Reason: known(r.Reason),
-		Done: append([]string{}, r.Done...), Current: known(r.Current), Queue: append([]string{}, r.Queue...),
-		Waiting: known(r.Why), Canary: known(r.Canary), Began: s.shown(r.Began), Ended: s.shown(r.Ended),
+		ID: r.ID, Pool: r.Pool, Cause: r.Cause, State: string(r.State), Reason: control.Known(r.Reason),
+		Done: append([]string{}, r.Done...), Current: control.Known(r.Current), Queue: append([]string{}, r.Queue...),
+		Waiting: control.Known(r.Why), Canary: control.Known(r.Canary), Began: s.shown(r.Began), Ended: s.shown(r.Ended),
 	}
 }
 
@@ -61,7 +62,7 @@ func (s *Supervisor) schedules() map[string]any {
 		cfg, c := s.plan.config.Pools[i].Rotation, s.intent.Pools[p.Name]
 		state := s.poolRotation(p)
 		v := scheduleView{
-			Pool: p.Name, Schedule: known(cfg.Schedule), Timezone: p.Plan.Zone().String(), Next: s.nextRun(p), Off: c.Off,
+			Pool: p.Name, Schedule: control.Known(cfg.Schedule), Timezone: p.Plan.Zone().String(), Next: s.nextRun(p), Off: c.Off,
 			Last: state.Last, LastResult: state.LastResult, Blackout: append([]string{}, cfg.Blackout...),
 		}
 		if !c.OffUntil.IsZero() {

@@ -9,59 +9,6 @@ import (
 	"roundhouse/worker/device"
 )
 
-// The shapes of GET /api/workers. Unknown is null, never 0 or absent.
-type (
-	workersView struct {
-		Schema  int          `json:"schema"`
-		At      time.Time    `json:"at"`
-		Workers []workerView `json:"workers"`
-	}
-
-	workerView struct {
-		ID         string           `json:"id"`
-		Pool       string           `json:"pool"`
-		Name       string           `json:"name"`
-		Driver     string           `json:"driver"`
-		State      string           `json:"state"`
-		Reason     *string          `json:"reason"`
-		Since      time.Time        `json:"since"`
-		URL        *string          `json:"url"`
-		Models     []string         `json:"models"`
-		KV         control.KV       `json:"kv"`
-		Requests   control.Requests `json:"requests"`
-		Drain      *drainView       `json:"drain"`
-		NextTry    *time.Time       `json:"next_try"`
-		LastError  *string          `json:"last_error"`
-		Restarts   int              `json:"restarts"`
-		Generation uint64           `json:"generation"`
-		Started    *time.Time       `json:"started"`
-		Version    *string          `json:"version"`
-		Place      placeView        `json:"place"`
-	}
-
-	drainView struct {
-		Deadline *time.Time `json:"deadline"`
-	}
-
-	placeView struct {
-		PID       *int     `json:"pid"`
-		Container *string  `json:"container"`
-		Image     *string  `json:"image"`
-		GPUs      []string `json:"gpus"`
-		NUMA      []int    `json:"numa"`
-		CPUs      *string  `json:"cpus"`
-	}
-)
-
-// known turns a zero value into null.
-func known[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
-
 // shown puts a time of the steady clock on the wall's; zero is null.
 func (s *Supervisor) shown(t time.Time) *time.Time {
 	if t.IsZero() {
@@ -72,8 +19,8 @@ func (s *Supervisor) shown(t time.Time) *time.Time {
 }
 
 // workers is the answer to GET /api/workers.
-func (s *Supervisor) workers() workersView {
-	v := workersView{Schema: 1, At: time.Now().UTC(), Workers: []workerView{}}
+func (s *Supervisor) workers() control.WorkersShown {
+	v := control.WorkersShown{Schema: 1, At: time.Now().UTC(), Workers: []control.WorkerShown{}}
 	for _, p := range s.plan.pools {
 		for _, name := range s.workerNames(p) {
 			v.Workers = append(v.Workers, s.view(p.Name, name))
@@ -82,32 +29,32 @@ func (s *Supervisor) workers() workersView {
 	return v
 }
 
-func (s *Supervisor) view(pool, name string) workerView {
+func (s *Supervisor) view(pool, name string) control.WorkerShown {
 	id := pool + "/" + name
 	w, exists := s.intent.Workers[id]
 	if !exists {
 		w = core.Worker{Phase: core.Starting, Reason: "its driver has not answered yet", Since: s.clock.Now()}
 	}
-	v := workerView{
-		ID: id, Pool: pool, Name: name, Driver: s.plan.kinds[id].driver, State: string(w.Phase), Reason: known(w.Reason),
-		Since: *s.shown(w.Since), Models: s.models(id), NextTry: s.shown(w.NextTry), LastError: known(w.LastError),
+	v := control.WorkerShown{
+		ID: id, Pool: pool, Name: name, Driver: s.plan.kinds[id].driver, State: string(w.Phase), Reason: control.Known(w.Reason),
+		Since: *s.shown(w.Since), Models: s.models(id), NextTry: s.shown(w.NextTry), LastError: control.Known(w.LastError),
 		Restarts: w.Restarts, Generation: w.Generation, Started: s.shown(w.Started), Place: s.placeOf(id),
 	}
 	if url, _, ok := s.probed(id); ok {
-		v.URL = known(url)
+		v.URL = control.Known(url)
 	}
 	if w.Phase == core.Draining {
-		v.Drain = &drainView{Deadline: s.shown(w.Deadline)}
+		v.Drain = &control.DrainShown{Deadline: s.shown(w.Deadline)}
 	}
 	if s.kind(id) == "roundhouse" && v.URL != nil && v.Driver == "process" {
-		v.Version = known(s.options.Version)
+		v.Version = control.Known(s.options.Version)
 	}
 	s.account(&v, w)
 	return v
 }
 
 // account adds what the doors know: their sums, and the latest report.
-func (s *Supervisor) account(v *workerView, w core.Worker) {
+func (s *Supervisor) account(v *control.WorkerShown, w core.Worker) {
 	for _, d := range s.living() {
 		st := findWorker(d.state, v.ID)
 		if st == nil || st.Generation != w.Generation {
@@ -125,7 +72,7 @@ func (s *Supervisor) account(v *workerView, w core.Worker) {
 		v.Requests.OldestSeconds = newer(v.Requests.OldestSeconds, st.Requests.OldestSeconds)
 		// The door's findings go before what is wanted of a worker in service.
 		if w.Phase == core.Ready && (st.State == "ejected" || st.State == "unreachable") {
-			v.State, v.Reason, v.Since = "ejected", known(st.Reason), st.Since.UTC()
+			v.State, v.Reason, v.Since = "ejected", control.Known(st.Reason), st.Since.UTC()
 		}
 	}
 	if c := v.KV.CapacityTokens; c != nil && *c > 0 {
@@ -152,17 +99,17 @@ func (s *Supervisor) models(id string) []string {
 	return []string{}
 }
 
-func (s *Supervisor) placeOf(id string) placeView {
+func (s *Supervisor) placeOf(id string) control.PlaceShown {
 	i, exists := s.instances[id]
 	place := i.Place
 	if !exists {
 		place = s.specs[s.intent.Workers[id].Hash].Place
 	}
-	v := placeView{
-		Container: known(i.Container), Image: known(i.Image), CPUs: known(place.CPUs), GPUs: []string{}, NUMA: append([]int{}, place.NUMA...),
+	v := control.PlaceShown{
+		Container: control.Known(i.Container), Image: control.Known(i.Image), CPUs: control.Known(place.CPUs), GPUs: []string{}, NUMA: append([]int{}, place.NUMA...),
 	}
 	if i.Running {
-		v.PID = known(i.PID)
+		v.PID = control.Known(i.PID)
 	}
 	for _, g := range place.GPUs {
 		v.GPUs = append(v.GPUs, g.ID)
@@ -173,56 +120,17 @@ func (s *Supervisor) placeOf(id string) placeView {
 	return v
 }
 
-// The shapes of GET /api/pools: what `roundhouse ps` prints above its workers.
-type (
-	poolsView struct {
-		Schema     int            `json:"schema"`
-		At         time.Time      `json:"at"`
-		Door       doorView       `json:"door"`
-		Supervisor supervisorView `json:"supervisor"`
-		Pools      []poolView     `json:"pools"`
-	}
-
-	doorView struct {
-		State   string  `json:"state"`
-		Version *string `json:"version"`
-		Listen  *string `json:"listen"`
-		Streams int     `json:"streams"`
-		Queued  int     `json:"queued"`
-	}
-
-	supervisorView struct {
-		State   string `json:"state"`
-		Version string `json:"version"`
-	}
-
-	poolView struct {
-		Name     string           `json:"name"`
-		Policy   string           `json:"policy"`
-		Desired  int              `json:"desired"`
-		Ready    int              `json:"ready"`
-		Rotation poolRotationView `json:"rotation"`
-	}
-
-	poolRotationView struct {
-		State      string     `json:"state"`
-		Next       *time.Time `json:"next"`
-		Last       *time.Time `json:"last"`
-		LastResult *string    `json:"last_result"`
-	}
-)
-
 // pools is the answer to GET /api/pools.
-func (s *Supervisor) pools() poolsView {
-	v := poolsView{
-		Schema: 1, At: time.Now().UTC(), Door: s.doorView(), Pools: []poolView{},
-		Supervisor: supervisorView{State: "ready", Version: s.options.Version},
+func (s *Supervisor) pools() control.PoolsShown {
+	v := control.PoolsShown{
+		Schema: 1, At: time.Now().UTC(), Door: s.doorView(), Pools: []control.PoolShown{},
+		Supervisor: &control.SupervisorShown{State: "ready", Version: s.options.Version},
 	}
 	if s.diskFull != nil || s.disk.full {
 		v.Supervisor.State = "cannot write its journal"
 	}
 	for i, p := range s.plan.pools {
-		pool := poolView{Name: p.Name, Policy: s.plan.config.Pools[i].Policy, Desired: len(p.Workers)}
+		pool := control.PoolShown{Name: p.Name, Policy: s.plan.config.Pools[i].Policy, Desired: len(p.Workers)}
 		for _, spec := range p.Workers {
 			if s.intent.Workers[p.Name+"/"+spec.Name].Phase == core.Ready {
 				pool.Ready++
@@ -234,8 +142,8 @@ func (s *Supervisor) pools() poolsView {
 	return v
 }
 
-func (s *Supervisor) poolRotation(p core.Pool) poolRotationView {
-	v := poolRotationView{State: "idle", Next: s.nextRun(p)}
+func (s *Supervisor) poolRotation(p core.Pool) control.RotationShown {
+	v := control.RotationShown{State: "idle", Next: s.nextRun(p)}
 	r, ok := s.intent.Rotations[p.Name]
 	if !ok {
 		return v
@@ -246,7 +154,7 @@ func (s *Supervisor) poolRotation(p core.Pool) poolRotationView {
 	}
 	v.Last = s.shown(r.Began)
 	if r.State != core.Running {
-		v.LastResult = known(string(r.State))
+		v.LastResult = control.Known(string(r.State))
 	}
 	return v
 }
@@ -272,8 +180,8 @@ func (s *Supervisor) nextRun(p core.Pool) *time.Time {
 	return &next
 }
 
-func (s *Supervisor) doorView() doorView {
-	v := doorView{State: "starting", Listen: known(s.address)}
+func (s *Supervisor) doorView() control.DoorShown {
+	v := control.DoorShown{State: "starting", Listen: control.Known(s.address)}
 	for _, d := range s.doors {
 		if d.state == nil {
 			continue
@@ -281,8 +189,8 @@ func (s *Supervisor) doorView() doorView {
 		v.Streams += d.state.Streams
 		v.Queued += d.state.Queued
 		if v.State != "ready" && !d.leaving {
-			v.State, v.Version = d.state.Phase, known(d.state.Build)
-			v.Listen = newer(v.Listen, known(d.state.Listen))
+			v.State, v.Version = d.state.Phase, control.Known(d.state.Build)
+			v.Listen = newer(v.Listen, control.Known(d.state.Listen))
 		}
 	}
 	return v

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"roundhouse/balancer/control"
 )
 
 // psCommand shows the door, the pools and their workers.
@@ -53,11 +55,11 @@ type psAnswer struct {
 }
 
 func (c *console) printPS(top poolsAnswer, pools []poolAnswer, workers workersAnswer) error {
-	var door doorAnswer
+	var door control.DoorShown
 	if err := json.Unmarshal(top.Door, &door); err != nil {
 		return fmt.Errorf("the door in the answer: %w", err)
 	}
-	var supervisor supervisorAnswer
+	var supervisor control.SupervisorShown
 	if err := json.Unmarshal(top.Supervisor, &supervisor); err != nil {
 		return fmt.Errorf("the supervisor in the answer: %w", err)
 	}

@@ -17,25 +17,7 @@ type (
 		Raw     json.RawMessage `json:"workers"`
 	}
 
-	workerAnswer struct {
-		ID        string           `json:"id"`
-		Pool      string           `json:"pool"`
-		Name      string           `json:"name"`
-		State     string           `json:"state"`
-		Reason    *string          `json:"reason"`
-		Since     time.Time        `json:"since"`
-		KV        control.KV       `json:"kv"`
-		Requests  control.Requests `json:"requests"`
-		Drain     *drainAnswer     `json:"drain"`
-		NextTry   *time.Time       `json:"next_try"`
-		LastError *string          `json:"last_error"`
-		Restarts  int              `json:"restarts"`
-		Started   *time.Time       `json:"started"`
-	}
-
-	drainAnswer struct {
-		Deadline *time.Time `json:"deadline"`
-	}
+	workerAnswer control.WorkerShown
 
 	// poolsAnswer is GET /api/pools.
 	poolsAnswer struct {
@@ -45,31 +27,7 @@ type (
 		Pools      json.RawMessage `json:"pools"`
 	}
 
-	doorAnswer struct {
-		State   string  `json:"state"`
-		Version *string `json:"version"`
-		Listen  *string `json:"listen"`
-		Streams int     `json:"streams"`
-		Queued  int     `json:"queued"`
-	}
-
-	supervisorAnswer struct {
-		State   string `json:"state"`
-		Version string `json:"version"`
-	}
-
-	poolAnswer struct {
-		Name     string `json:"name"`
-		Policy   string `json:"policy"`
-		Desired  int    `json:"desired"`
-		Ready    int    `json:"ready"`
-		Rotation struct {
-			State      string     `json:"state"`
-			Next       *time.Time `json:"next"`
-			Last       *time.Time `json:"last"`
-			LastResult *string    `json:"last_result"`
-		} `json:"rotation"`
-	}
+	poolAnswer control.PoolShown
 
 	// rotationAnswer is one of GET /api/rotations, and what a POST of rotate returns.
 	rotationAnswer struct {
