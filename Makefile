@@ -34,8 +34,8 @@ test-go: ## every Go test, without the race detector
 test-race: ## the packages that start goroutines, with the race detector
 	CGO_ENABLED=1 $(GO) test -race -short -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(GO) run ./test/tool/summary race
 
-test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SDK against the door; odd requests to it, node and nginx
-	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer | $(GO) run ./test/tool/summary clients
+test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SDK against the door; odd requests to it, node and nginx; dashboards against Grafana's schema
+	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer ./compose | $(GO) run ./test/tool/summary clients
 
 test-docker: ## images, compose files, dashboards and alert rules, on a real Docker engine and a real Prometheus
 	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... | $(GO) run ./test/tool/summary docker

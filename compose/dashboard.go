@@ -66,8 +66,9 @@ func (d Dashboard) JSON() ([]byte, error) {
 		"timezone": "browser", "refresh": "10s", "time": object{"from": "now-1h", "to": "now"},
 		"annotations": object{"list": []object{turns()}},
 		"templating":  object{"list": d.variables()},
-		"links":       []object{{"type": "dashboards", "tags": []string{"roundhouse"}, "title": "Roundhouse", "asDropdown": false, "includeVars": true, "keepTime": true}},
-		"panels":      panels,
+		"links": []object{{"type": "dashboards", "tags": []string{"roundhouse"}, "title": "Roundhouse", "icon": "dashboard", "tooltip": "The other pages, at the same time and with the same choices",
+			"asDropdown": false, "includeVars": true, "keepTime": true, "targetBlank": false}},
+		"panels": panels,
 	}
 	text, err := json.MarshalIndent(page, "", "  ")
 	return append(text, '\n'), err
@@ -113,11 +114,11 @@ func (p Panel) object() object {
 			custom["stacking"], custom["fillOpacity"] = object{"mode": "normal"}, 40
 		}
 		defaults["custom"] = custom
-		options = object{"legend": object{"displayMode": "table", "placement": "bottom", "calcs": []string{"lastNotNull", "max"}}, "tooltip": object{"mode": "multi", "sort": "desc"}}
+		options = object{"legend": object{"showLegend": true, "displayMode": "table", "placement": "bottom", "calcs": []string{"lastNotNull", "max"}}, "tooltip": object{"mode": "multi", "sort": "desc"}}
 	case "stat":
 		options = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}}, "colorMode": "value", "graphMode": "area"}
 	case "heatmap":
-		options = object{"calculate": false, "yAxis": object{"unit": p.Unit}, "color": object{"scheme": "Blues", "mode": "scheme", "steps": 64}}
+		options = object{"calculate": false, "yAxis": object{"unit": p.Unit}, "color": object{"scheme": "Blues", "mode": "scheme", "exponent": 0.5, "fill": "dark-orange", "reverse": false, "steps": 64}}
 	}
 	return object{"type": p.Kind, "title": p.Title, "description": p.About, "datasource": source, "targets": targets,
 		"fieldConfig": object{"defaults": defaults, "overrides": []object{}}, "options": options}
