@@ -114,6 +114,8 @@ func (c *checker) op(op Op) {
 		c.writes(op.Out, "Out", in.Rows, in.Width)
 	case *Delta:
 		c.delta(op)
+	case *LoRA:
+		c.lora(op)
 	case *Columns:
 		in := c.reads(op.In, "In", 1)
 		out := c.value(op.Out, "Out")

@@ -22,6 +22,10 @@ type Seq struct {
 	// Blocks is the block table of each KV group: entry i holds tokens
 	// [i·BlockTokens, (i+1)·BlockTokens). Blocks behind a sliding window are -1.
 	Blocks [][]int32
+
+	// Adapter is the slot of the adapter that its rows go through, from 1 on; 0
+	// is none.
+	Adapter int32
 }
 
 // Sampling says how one row becomes a token. The order is vLLM's: mask, bias,

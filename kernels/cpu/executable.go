@@ -30,6 +30,8 @@ type executable struct {
 	out     *kernels.Result
 	counts  [3]int // rows of each kind in this step
 	blocks  []rowBlock
+	slots   int     // that adapters have
+	pieces  []piece // of rows that go through one
 	job     func(thread int)
 	scratch []scratch
 	queues  []*queue // of stages whose work is shared out as it is done
@@ -78,6 +80,9 @@ func (x *executable) setAside(pl *plan) error {
 		f()
 	}
 	x.blocks = make([]rowBlock, 0, x.limits.Seqs+x.limits.Tokens/blockRows+1)
+	if x.slots = x.p.AdapterSlots(); x.slots > 0 {
+		x.pieces = make([]piece, 0, x.limits.Seqs+x.limits.Tokens/pieceRows+1)
+	}
 	x.job = x.work
 	return nil
 }
@@ -101,9 +106,13 @@ func (x *executable) Run(step *kernels.Step, out *kernels.Result) error {
 	if err := x.checkStep(step); err != nil {
 		return err
 	}
+	if err := step.CheckAdapters(x.slots); err != nil {
+		return err
+	}
 	x.step, x.out = step, out
 	x.counts = [3]int{kernels.Tokens: len(step.Tokens), kernels.Sampled: len(step.Rows), kernels.Seqs: len(step.Seqs)}
 	x.cutRows()
+	x.cutAdapters()
 	for _, q := range x.queues {
 		q.next.Store(0)
 	}

@@ -216,6 +216,8 @@ func (pl *plan) op(op kernels.Op) {
 		pl.rowwise(x.p.Values[op.In].Rows, operand(op.In, op.Gate, op.Add), operand(op.Out), func(a, b int) { x.scale(op, a, b) })
 	case *kernels.Delta:
 		pl.delta(op)
+	case *kernels.LoRA:
+		pl.lora(op)
 	case *kernels.Columns:
 		pl.rowwise(x.p.Values[op.In].Rows, operand(op.In), operand(op.Out), func(a, b int) {
 			for i := a; i < b; i++ {

@@ -133,7 +133,7 @@ func one() *kernels.Step {
 	return s
 }
 
-// wholeOps are the mixture of experts, the delta rule and the choice of tokens.
+// wholeOps are the mixture of experts, the delta rule, adapters and the choice of tokens.
 func wholeOps() []timed {
 	const n, w, experts, inner, sampled = 64, benchWidth, 8, 512, 4
 	const heads, dim = 8, 64
@@ -173,6 +173,20 @@ func wholeOps() []timed {
 			s.p.Do(&kernels.Columns{In: in, Out: op.Gates})
 			op.KV = s.pages(kernels.KVSpec{Layers: 1, Blocks: 1, BlockTokens: 16, Type: kernels.F32, StateBytes: op.StateBytes()})
 			s.p.Do(op)
+		}},
+		{name: "LoRA", rows: n, width: w, bytes: 8 * 2 * 16 * 2 * w, flop: n * 2 * 16 * 2 * w, step: func() *kernels.Step {
+			s := rows(n) // of 8 adapters in turn
+			for i := range s.Seqs {
+				s.Seqs[i].Adapter = int32(1 + i%8)
+			}
+			return s
+		}, do: func(s *scene, in kernels.Tensor) {
+			a, out := s.room(w, w, 8, 16), s.p.New(kernels.Tokens, w)
+			for slot := range 8 {
+				s.adapt(a, slot, 16, 1)
+			}
+			s.p.Do(&kernels.Columns{In: in, Out: out})
+			s.p.Do(&kernels.LoRA{In: in, Out: out, Adapters: []kernels.Adapters{a}, Columns: []int{0}})
 		}},
 		{name: "Sample/greedy", rows: sampled, width: benchVocab, bytes: sampled * 4 * benchVocab, step: choose(kernels.Sampling{TopP: 1}), do: sample},
 		{name: "Sample/top_p", rows: sampled, width: benchVocab, bytes: sampled * 4 * benchVocab, step: choose(kernels.Sampling{TopP: 0.9, Temperature: 0.8}), do: sample},

@@ -212,10 +212,11 @@ func testCompany(t *testing.T, b kernels.Backend) {
 	}
 }
 
-// Equal checks that two backends give the same bits: the toy in every format
-// that both have.
+// Equal checks that two backends give the same bits: LoRA, and the toy in every
+// format that both have.
 func Equal(t *testing.T, a, b kernels.Backend) {
 	t.Helper()
+	equalLoRA(t, a, b)
 	for _, format := range formats {
 		for _, page := range []kernels.DType{kernels.BF16, kernels.F32} {
 			if page == kernels.F32 && format != kernels.FormatF32 {

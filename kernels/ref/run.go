@@ -20,6 +20,9 @@ func (e *executable) Run(step *kernels.Step, out *kernels.Result) error {
 	if err := e.limits.CheckStep(step); err != nil {
 		return err
 	}
+	if err := step.CheckAdapters(e.p.AdapterSlots()); err != nil {
+		return err
+	}
 	e.step = step
 	e.values = make([][]float32, len(e.p.Values))
 	for i, v := range e.p.Values {
@@ -73,6 +76,8 @@ func (e *executable) do(op kernels.Op, out *kernels.Result) error {
 		e.scale(op)
 	case *kernels.Delta:
 		e.delta(op)
+	case *kernels.LoRA:
+		e.lora(op)
 	case *kernels.Columns:
 		for i := range e.count(op.Out) {
 			copy(e.row(op.Out, i), e.row(op.In, i)[op.First:])

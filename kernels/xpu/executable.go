@@ -36,6 +36,7 @@ type executable struct {
 	host    []float32 // rows that were read back
 	sampler *sampler
 	rowsOut [][]float32
+	slots   int   // that adapters have
 	err     error // the first that came up while compiling
 }
 
@@ -53,7 +54,7 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 	if limits.Tokens < 1 || limits.Seqs < 1 || limits.Rows < 0 {
 		return nil, fmt.Errorf("limits of %d tokens, %d sequences and %d sampled rows", limits.Tokens, limits.Seqs, limits.Rows)
 	}
-	e := &executable{b: b, p: p, limits: limits, packed: map[packKey]*operands{}, sampled: kernels.None}
+	e := &executable{b: b, p: p, limits: limits, packed: map[packKey]*operands{}, sampled: kernels.None, slots: p.AdapterSlots()}
 	e.layout = layoutOf(p, limits, b.tuning.rowTiles(p))
 	e.values = make([]*cl.Buffer, len(p.Values))
 	e.step = e.room(e.layout.words)
@@ -144,6 +145,8 @@ func (e *executable) do(op kernels.Op) {
 		e.scale(op)
 	case *kernels.Delta:
 		e.delta(op)
+	case *kernels.LoRA:
+		e.lora(op)
 	case *kernels.Columns:
 		e.wrote(op.Out)
 		e.launch("columns", nil, e.eachRow(e.p.Width(op.Out), op.Out), e.value(op.In), e.p.Width(op.In), op.First, e.value(op.Out))

@@ -28,6 +28,8 @@ func tensors(op kernels.Op) []kernels.Tensor {
 		return []kernels.Tensor{op.In, op.Gate, op.Add, op.Out}
 	case *kernels.Delta:
 		return []kernels.Tensor{op.QKV, op.Gates, op.Out}
+	case *kernels.LoRA:
+		return []kernels.Tensor{op.In, op.Out}
 	case *kernels.Columns:
 		return []kernels.Tensor{op.In, op.Out}
 	case *kernels.Pick:

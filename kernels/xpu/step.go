@@ -14,6 +14,7 @@ type layout struct {
 	seqs, selfs              int // (tokens) which sequence, and where in it
 	rows                     int // (rows)
 	firsts, counts, contexts int // (seqs)
+	adapters                 int // (seqs): slots, from 1 on; 0 is none
 	tables                   int // (groups, seqs): where each block table begins
 	blocks                   int // the block tables
 	groups                   int
@@ -50,6 +51,7 @@ func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout 
 	l.seqs, l.selfs = part(limits.Tokens), part(limits.Tokens)
 	l.rows = part(limits.Rows)
 	l.firsts, l.counts, l.contexts = part(limits.Seqs), part(limits.Seqs), part(limits.Seqs)
+	l.adapters = part(limits.Seqs)
 	l.rowTiles = part(2 * len(tileRows) * limits.Tokens)
 	l.tables = part(l.groups * limits.Seqs)
 	l.blocks = at
@@ -77,6 +79,7 @@ func (e *executable) fill(s *kernels.Step) (longest int, err error) {
 	at := l.blocks
 	for i, q := range s.Seqs {
 		e.words[l.firsts+i], e.words[l.counts+i], e.words[l.contexts+i] = q.First, q.Count, q.Context
+		e.words[l.adapters+i] = q.Adapter
 		longest = max(longest, int(q.Context))
 		for n := range int(q.Count) {
 			row := int(q.First) + n
@@ -134,6 +137,9 @@ func (e *executable) Run(s *kernels.Step, out *kernels.Result) error {
 		return err
 	}
 	if err := e.checkIDs(s); err != nil {
+		return err
+	}
+	if err := s.CheckAdapters(e.slots); err != nil {
 		return err
 	}
 	longest, err := e.fill(s)
