@@ -22,6 +22,7 @@ pool "embed" {
   engine {
     model             = %q
     served_model_name = ["embedder"]
+    args              = ["--weights-cache", "off"]
   }
 }
 `
