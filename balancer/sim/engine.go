@@ -1,45 +1,9 @@
 package sim
 
-import "container/list"
-
-// Speed is how fast a simulated engine computes. A step takes Base, plus
-// PerPrefill for each prompt token in it and PerDecode for each running
-// request, and what each of them reads of its context. Seconds.
-type Speed struct {
-	Base, PerPrefill, PerDecode float64
-	PerPair                     float64 // of a prompt token and one before it
-	PerContext                  float64 // of a running request and one token that it reads
-	Budget                      int     // tokens a step
-	Capacity                    int     // tokens of KV
-	Longest                     int     // tokens of a prompt
-}
-
-// Fitted is our own worker on the demonstration model and two cores of a
-// machine that did other work beside, as `go run ./balancer/sim/fit` found it.
-var Fitted = Speed{Base: 0.0003, PerPrefill: 3.5e-5, PerPair: 3.8e-8, PerDecode: 8.7e-5, PerContext: 2.45e-7, Budget: 2048, Capacity: 104_832, Longest: 8000}
-
-// Accelerator is a mid-size model on one accelerator: about 16 000 prompt
-// tokens a second and 60 tokens a second of one stream.
-var Accelerator = Speed{Base: 0.012, PerPrefill: 1.0 / 16000, PerDecode: 0.00015, Budget: 2048, Capacity: 120_000, Longest: 24_000}
-
-// slower is an engine whose every step takes so many times as long.
-func (s Speed) slower(times float64) Speed {
-	s.Base, s.PerPrefill, s.PerPair, s.PerDecode, s.PerContext = times*s.Base, times*s.PerPrefill, times*s.PerPair, times*s.PerDecode, times*s.PerContext
-	return s
-}
-
-// Work is what a job takes of an engine alone, its steps shared with sixty-three
-// others.
-func (s *Speed) Work(j *Job) float64 {
-	p, o, cached := float64(j.Prompt), float64(j.Output), float64(j.shared)
-	return s.prefill(j.Prompt) - cached*(s.PerPrefill+cached/2*s.PerPair) + o*(s.Base/64+s.PerDecode+(p+o/2)*s.PerContext)
-}
-
-// prefill is how long a prompt alone takes, steps left out.
-func (s *Speed) prefill(tokens int) float64 {
-	p := float64(tokens)
-	return p*s.PerPrefill + p*p/2*s.PerPair
-}
+import (
+	"cmp"
+	"slices"
+)
 
 // Job is one request of a simulated traffic.
 type Job struct {
@@ -50,144 +14,197 @@ type Job struct {
 	Key    int
 	shared int // of the prompt, in many others too
 
-	worker  int
-	door    int // that sent it, of several
-	at      int // the worker that it was placed at
-	done    int // prompt tokens computed
-	cached  int
-	out     int
-	sent    float64
-	first   float64 // when the first token came; 0: not yet
-	end     float64
-	state   any // the policy's own
-	preempt int
+	worker int
+	door   int // that sent it, of several
+	at     int // the worker that it was placed at
+	done   int // tokens computed
+	cached int
+	out    int
+	held   int // of its blocks, those that others may hit
+	order  int // of arrival at its worker
+	since  int // the worker's step then
+	sent   float64
+	first  float64 // when the first token came; 0: not yet
+	end    float64
+	state  any // the policy's own
 }
 
-// blockTokens is how many tokens one of a job's blocks stands for.
-const blockTokens = 512
+// tokens is what there is of a job: its prompt and what was generated.
+func (j *Job) tokens() int { return j.Prompt + j.out }
 
-// engine is one simulated worker: continuous batching with chunked prefill
-// under a token budget, a KV cache with a limit, preemption of the last, and
-// a cache of prefixes in what is idle.
+func (j *Job) remaining() int { return j.tokens() - j.done }
+
+// prefilling says that a job lacks more than its newest token.
+func (j *Job) prefilling() bool { return j.out == 0 || j.remaining() > 1 }
+
+// engine is one simulated worker: our scheduler's order (decodes first, then
+// prefills, running and waiting alike, the shortest remainder first with
+// ageing, half the budget each while others wait), or that of an engine that
+// computes prompts as they come; a KV cache with a limit; preemption of the last.
 type engine struct {
 	speed   Speed
-	waiting []*Job
-	running []*Job
-	used    int // tokens of live requests
+	blocks  blocks
+	waiting []*Job // the most urgent first
+	running []*Job // in the order of admission
+	steps   int
+	arrived int
 	busy    bool
-
-	prefix map[uint64]*list.Element
-	lru    *list.List
+	list    []*Job // reused
 }
 
 func newEngine(s Speed) *engine {
-	return &engine{speed: s, prefix: map[uint64]*list.Element{}, lru: list.New()}
+	return &engine{speed: s, blocks: newBlocks(s.Capacity)}
 }
 
-// hit returns how many tokens of the job lie in the cache.
-func (e *engine) hit(j *Job) int {
-	n := 0
-	for _, b := range j.Blocks {
-		el, ok := e.prefix[b]
-		if !ok {
-			break
-		}
-		e.lru.MoveToFront(el)
-		n += blockTokens
-	}
-	return min(n, max(0, j.Prompt-1))
+// seqs is how many requests an engine runs at once.
+const seqs = 256
+
+// add takes a job in.
+func (e *engine) add(j *Job) {
+	e.arrived++
+	j.order, j.since = e.arrived, e.steps
+	e.wait(j)
 }
 
-// keep puts a finished prompt's blocks into the cache.
-func (e *engine) keep(j *Job) {
-	for _, b := range j.Blocks {
-		if el, ok := e.prefix[b]; ok {
-			e.lru.MoveToFront(el)
-			continue
-		}
-		e.prefix[b] = e.lru.PushFront(b)
-	}
-	for e.lru.Len()*blockTokens > max(e.speed.Capacity-e.used, 0)+blockTokens {
-		last := e.lru.Back()
-		delete(e.prefix, last.Value.(uint64))
-		e.lru.Remove(last)
-	}
+// wait puts a job among those that wait. All age alike, so that their order
+// stays as it is.
+func (e *engine) wait(j *Job) {
+	at, _ := slices.BinarySearchFunc(e.waiting, j, e.urgency)
+	e.waiting = slices.Insert(e.waiting, at, j)
 }
 
-// admit moves what fits from waiting to running.
-func (e *engine) admit() {
-	for len(e.waiting) > 0 && len(e.running) < 256 {
-		j := e.waiting[0]
-		if e.used+j.Prompt+j.out > e.speed.Capacity && len(e.running) > 0 {
-			return
-		}
-		e.waiting = e.waiting[1:]
-		j.cached = e.hit(j)
-		j.done = j.cached
-		e.used += j.Prompt + j.out
-		e.running = append(e.running, j)
+// weight is what a job has still to compute, and later the same for one that
+// came later: the least goes first.
+func (e *engine) weight(j *Job) int {
+	if e.speed.InOrder {
+		return j.order
 	}
+	return j.remaining() + j.since*max(1, e.speed.Budget/16)
+}
+
+func (e *engine) urgency(a, b *Job) int {
+	return cmp.Or(cmp.Compare(e.weight(a), e.weight(b)), cmp.Compare(a.order, b.order))
 }
 
 // step runs one step that ends at the returned time; finished are the jobs
 // that end with it, begun those whose first token comes with it.
 func (e *engine) step(now float64) (until float64, begun, finished []*Job) {
-	e.admit()
-	budget, prefill, decodes := e.speed.Budget, 0, 0
-	reads := 0.0 // seconds of reading context
-	var next []*Job
+	e.steps++
+	preempted := e.makeRoom()
+	took, budget := e.speed.Base, e.speed.Budget
+	var last []*Job // who gets a token
 	for _, j := range e.running {
-		if j.done >= j.Prompt+preempted(j) {
-			decodes++
-			reads += float64(j.Prompt+j.out) * e.speed.PerContext
+		if !j.prefilling() {
+			took += e.speed.PerDecode + float64(j.tokens())*e.speed.PerContext
 			budget--
+			last = append(last, j)
 		}
 	}
-	var last []*Job
-	for _, j := range e.running {
-		need := j.Prompt + preempted(j) - j.done
-		if need > 0 {
-			take := min(need, max(budget, 0))
-			budget -= take
-			prefill += take
-			reads += float64(take) * (float64(j.done) + float64(take)/2) * e.speed.PerPair
-			j.done += take
-			if j.done < j.Prompt+preempted(j) {
-				next = append(next, j)
-				continue
-			}
+	for _, p := range e.prefills(budget, preempted) {
+		j, count := p.job, float64(p.count)
+		took += count*e.speed.PerPrefill + count*(float64(j.done)+count/2)*e.speed.PerPair
+		j.done += p.count
+		e.blocks.computed(j)
+		if j.remaining() == 0 {
+			took += e.speed.PerDecode // its token is chosen like a decode's
+			last = append(last, j)
 		}
-		last = append(last, j)
 	}
-	until = now + e.speed.Base + float64(prefill)*e.speed.PerPrefill + float64(decodes)*e.speed.PerDecode + reads
+	until = now + took
 	for _, j := range last {
+		j.done = j.tokens()
 		j.out++
-		e.used++
+		e.blocks.used++
 		if j.first == 0 {
 			j.first = until
 			begun = append(begun, j)
-			e.keep(j)
 		}
 		if j.out >= j.Output {
 			j.end = until
-			e.used -= j.Prompt + j.out
+			e.running = slices.DeleteFunc(e.running, func(r *Job) bool { return r == j })
+			e.blocks.release(j)
 			finished = append(finished, j)
-			continue
 		}
-		next = append(next, j)
 	}
-	e.running = next
-	for e.used > e.speed.Capacity && len(e.running) > 1 {
-		j := e.running[len(e.running)-1]
-		e.running = e.running[:len(e.running)-1]
-		e.used -= j.Prompt + j.out
-		j.preempt, j.done = j.out, 0
-		e.waiting = append([]*Job{j}, e.waiting...)
-	}
+	e.blocks.evict()
 	return until, begun, finished
 }
 
-// preempted is what a job must compute again beside its prompt.
-func preempted(j *Job) int { return j.preempt }
+// makeRoom sets running jobs back to their beginning until what is held fits,
+// the one that arrived last first.
+func (e *engine) makeRoom() (preempted bool) {
+	for e.blocks.used > e.speed.Capacity && len(e.running) > 1 {
+		j := slices.MaxFunc(e.running, func(a, b *Job) int { return a.order - b.order })
+		e.running = slices.DeleteFunc(e.running, func(r *Job) bool { return r == j })
+		e.blocks.release(j)
+		j.done = 0
+		e.wait(j)
+		preempted = true
+	}
+	return preempted
+}
+
+// part is how much of a prompt a step computes.
+type part struct {
+	job   *Job
+	count int
+}
+
+// prefills spends what is left of a step's budget, and admits whom it reaches.
+// Nobody starts in a step that preempted, and nobody overtakes one who has
+// waited long and lacks room.
+func (e *engine) prefills(budget int, preempted bool) (parts []part) {
+	e.list = e.list[:0]
+	for _, j := range e.running {
+		if j.prefilling() {
+			e.list = append(e.list, j)
+		}
+	}
+	slices.SortFunc(e.list, e.urgency)
+	running, next, closed := e.list, 0, preempted
+	for budget > 0 {
+		waits := next < len(e.waiting) && !closed
+		var j *Job
+		switch {
+		case len(running) > 0 && (!waits || e.urgency(running[0], e.waiting[next]) < 0):
+			j, running = running[0], running[1:]
+		case waits:
+			j = e.waiting[next]
+			if !e.admit(j, next) {
+				closed = e.speed.InOrder || len(e.running) >= seqs || e.weight(j) <= e.steps*max(1, e.speed.Budget/16)
+				next++
+				continue
+			}
+		default:
+			return parts
+		}
+		most := budget
+		if !e.speed.InOrder && len(running)+len(e.waiting)-next > 0 {
+			most = min(most, max(1, e.speed.Budget/2))
+		}
+		count := min(j.remaining(), most)
+		budget -= count
+		parts = append(parts, part{j, count})
+	}
+	return parts
+}
+
+// admit lets one who waits run, if there is room for all of it.
+func (e *engine) admit(j *Job, at int) bool {
+	if len(e.running) >= seqs {
+		return false
+	}
+	hit, ok := e.blocks.admit(j, len(e.running) == 0)
+	if !ok {
+		return false
+	}
+	j.done = hit
+	if j.first == 0 {
+		j.cached = min(hit, j.Prompt)
+	}
+	e.waiting = slices.Delete(e.waiting, at, at+1)
+	e.running = append(e.running, j)
+	return true
+}
 
 func (e *engine) idle() bool { return len(e.running) == 0 && len(e.waiting) == 0 }

@@ -51,7 +51,8 @@ type Fleet struct {
 // Outcome is what a policy made of a scenario.
 type Outcome struct {
 	Policy        string
-	P50, P90, P99 float64 // time to first token, seconds
+	Mean          float64 // time to first token, seconds
+	P50, P90, P99 float64
 	Goodput       float64 // share of requests with a first token within their due time
 	Seconds       float64 // until the last answer
 }
@@ -132,7 +133,7 @@ func Run(s *Scenario, p Policy, seed uint64) Outcome {
 
 func (f *Fleet) scrape() {
 	for i, e := range f.engines {
-		g := Gauge{Usage: float64(e.used) / float64(e.speed.Capacity), Running: len(e.running), Waiting: len(e.waiting)}
+		g := Gauge{Usage: float64(e.blocks.used) / float64(e.speed.Capacity), Running: len(e.running), Waiting: len(e.waiting)}
 		for _, j := range e.waiting {
 			g.WaitingTokens += j.Prompt
 		}
@@ -149,7 +150,7 @@ func (f *Fleet) arrive(j *Job) {
 	}
 	j.worker, j.sent = w, f.now
 	e := f.engines[w]
-	e.waiting = append(e.waiting, j)
+	e.add(j)
 	if !e.busy {
 		f.step(e)
 	}
@@ -190,6 +191,7 @@ func (f *Fleet) outcome(name string, jobs []*Job) Outcome {
 			t = j.first - j.At
 		}
 		times = append(times, t)
+		o.Mean += t / float64(len(jobs))
 		if t <= due(&f.engines[0].speed, j) {
 			good++
 		}

@@ -74,10 +74,11 @@ func (g *generator) longShort(j *Job) {
 	}
 }
 
-// prefixes draws one of 40 shared prompts of 3 to 12 blocks and a question.
+// prefixes draws one of 40 shared prompts of 3 to 12 blocks, as far as a worker
+// takes them, and a question.
 func (g *generator) prefixes(j *Job) {
 	which := int(math.Floor(40 * g.rng.Float64() * g.rng.Float64()))
-	blocks := 3 + which%10
+	blocks := min(3+which%10, (g.speed.Longest-450)/blockTokens)
 	for b := range blocks {
 		j.Blocks = append(j.Blocks, uint64(which+1)<<20|uint64(b))
 	}

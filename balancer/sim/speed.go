@@ -1,0 +1,43 @@
+package sim
+
+// Speed is how fast a simulated engine computes. A step takes Base (one pass
+// over the weights), plus PerPrefill for each prompt token in it and PerDecode
+// for each running request, and what each of them reads of its context. Seconds.
+type Speed struct {
+	Base, PerPrefill, PerDecode float64
+	PerPair                     float64 // of a prompt token and one before it
+	PerContext                  float64 // of a running request and one token that it reads
+	Budget                      int     // tokens a step
+	Capacity                    int     // tokens of KV
+	Longest                     int     // tokens of a prompt
+	InOrder                     bool    // prompts are computed as they come, not the shortest first
+}
+
+// Fitted is our own worker on a model of Qwen3-0.6B's shape in int4 and two
+// cores, as `go run ./balancer/sim/fit` found it.
+var Fitted = Speed{Base: 0.027, PerPrefill: 0.0014, PerPair: 2.9e-6, PerDecode: 0.0019, PerContext: 5e-6, Budget: 256, Capacity: 37_440, Longest: 4000}
+
+// Accelerator is a mid-size model on one accelerator under an engine that
+// computes prompts as they come: about 16 000 prompt tokens a second and 60
+// tokens a second of one stream.
+var Accelerator = Speed{Base: 0.012, PerPrefill: 1.0 / 16000, PerDecode: 0.00015, Budget: 2048, Capacity: 120_000, Longest: 24_000, InOrder: true}
+
+// slower is an engine whose every step takes so many times as long.
+func (s Speed) slower(times float64) Speed {
+	s.Base, s.PerPrefill, s.PerPair, s.PerDecode, s.PerContext = times*s.Base, times*s.PerPrefill, times*s.PerPair, times*s.PerDecode, times*s.PerContext
+	return s
+}
+
+// Work is what a job takes of an engine alone, its steps shared with fifteen
+// others while it decodes.
+func (s *Speed) Work(j *Job) float64 {
+	p, o, cached := float64(j.Prompt), float64(j.Output), float64(j.shared)
+	return s.prefill(j.Prompt) - cached*(s.PerPrefill+cached/2*s.PerPair) + o*(s.Base/16+s.PerDecode+(p+o/2)*s.PerContext)
+}
+
+// prefill is how long a prompt alone takes, what its steps cost by themselves
+// left out.
+func (s *Speed) prefill(tokens int) float64 {
+	p := float64(tokens)
+	return p*s.PerPrefill + p*p/2*s.PerPair
+}
