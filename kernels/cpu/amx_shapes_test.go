@@ -5,6 +5,7 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -23,6 +24,26 @@ func EachAMXShape(t *testing.T) {
 					sameProduct(t, newProduct(amx, kind, m, blocks), m, plain.matrix[kind][0])
 				})
 			}
+		}
+	}
+}
+
+// Every shape of the bf16 kernels, those that look ahead among them, gives the
+// bits of the portable level.
+func TestDotShapes(t *testing.T) {
+	l := levels()
+	dots := slices.IndexFunc(l, func(l *level) bool { return l.name == "avx512_bf16" })
+	if dots < 0 {
+		t.Log("this machine has no AVX512_BF16")
+		return
+	}
+	plain := portable().matrix[kindBF16][0]
+	for _, m := range matrixDot() {
+		for blocks := 1; blocks < 4; blocks++ {
+			p := newProduct(l[dots], kindBF16, m, blocks)
+			sameProduct(t, p, m, plain)
+			m.run = m.first
+			sameProduct(t, p, m, plain)
 		}
 	}
 }

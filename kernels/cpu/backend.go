@@ -20,8 +20,7 @@ type Options struct {
 	// Threads+1, or its other goroutines wait while kernels run.
 	Threads int
 
-	// Level is "go", "avx2" or "avx512"; empty takes the best that the machine
-	// has.
+	// Level is one of Levels; empty takes the best that the machine has.
 	Level string
 
 	// CPUs ties thread i to processor CPUs[i]; the caller of Run, thread 0,

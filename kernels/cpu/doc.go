@@ -3,10 +3,11 @@
 //
 // # Levels
 //
-// The kernels stand in four levels: "go" (portable), "avx2" (with FMA and
-// F16C), "avx512" (with VNNI) and "amx", which is avx512 with the matrix unit
-// for bf16, int8 and int4 linears of 8 rows and more. All give the same bits, so
-// the level is a matter of speed alone. The build tag purego leaves the assembly
+// The kernels stand in five levels: "go" (portable), "avx2" (with FMA and
+// F16C), "avx512" (with VNNI), "avx512_bf16", which is avx512 with VDPBF16PS for
+// bf16 linears of 2 rows and more, and "amx", which is avx512 with the matrix
+// unit for bf16, int8 and int4 linears of 8 rows and more. All give the same
+// bits, so the level is a matter of speed alone. The build tag purego leaves the assembly
 // out. The tiles of AMX are configured and released within one assembly call.
 // Machines without it test its kernels under package amxrun.
 //

@@ -23,6 +23,9 @@ func levels() []*level {
 	all = append([]*level{levelAVX2()}, all...)
 	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI {
 		all = append([]*level{levelAVX512()}, all...)
+		if x.HasAVX512BF16 && sameDots() {
+			all = append([]*level{levelBF16()}, all...)
+		}
 		if amxAllowed() {
 			all = append([]*level{levelAMX()}, all...)
 		}

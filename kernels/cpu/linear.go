@@ -210,10 +210,7 @@ func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, strid
 	}
 	t := &s.tile
 	for r := 0; r < p.rows; {
-		i := 0
-		for shapes[i].rows > p.rows-r || shapes[i].tiles > most || width > 0 && shapes[i].tiles != width {
-			i++
-		}
+		i := fitting(shapes, p.rows-r, most, width)
 		width = shapes[i].tiles
 		p.fill(t, at, r)
 		run := shapes[i].run
@@ -230,6 +227,32 @@ func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, strid
 		r += shapes[i].rows
 	}
 	return width
+}
+
+// fitting is the place of the largest shape for so many rows and at most so
+// many tiles, or exactly width if that is not 0. Rows that need two calls are
+// halved where there is a shape for it: the weights have as much work in both.
+func fitting(shapes []multiply, rows, most, width int) int {
+	first := -1
+	for i := range shapes {
+		s := &shapes[i]
+		if s.tiles > most || width > 0 && s.tiles != width {
+			continue
+		}
+		if first >= 0 && s.tiles != shapes[first].tiles {
+			break
+		}
+		if s.rows == rows || first >= 0 && s.rows == (rows+1)/2 {
+			return i
+		}
+		if first < 0 && s.rows <= rows {
+			first = i
+			if 2*s.rows <= rows {
+				break
+			}
+		}
+	}
+	return first
 }
 
 // grouped multiplies group by group of columns, each with scales of its own:

@@ -513,6 +513,69 @@ func multiplyInt4Zero_16x1_AMX(t *tile)
 //go:noescape
 func multiplyInt4Zero_8x1_AMX(t *tile)
 
+//go:noescape
+func pairsDot(y *uint16, x *float32, n int)
+
+//go:noescape
+func multiplyBF16_6x2_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_6x2a_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_5x2_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_5x2a_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_4x2_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_4x2a_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_3x2_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_3x2a_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_2x2_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_2x2a_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_6x1_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_6x1a_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_5x1_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_5x1a_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_4x1_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_4x1a_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_3x1_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_3x1a_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_2x1_Dot(t *tile)
+
+//go:noescape
+func multiplyBF16_2x1a_Dot(t *tile)
+
 // matrixAVX2 is the matrix kernels of one level, the largest first.
 func matrixAVX2() [kinds][]multiply {
 	return [kinds][]multiply{
@@ -660,5 +723,21 @@ func matrixAMX() [kinds][]multiply {
 			{16, 1, multiplyInt4Zero_16x1_AMX, nil},
 			{8, 1, multiplyInt4Zero_8x1_AMX, nil},
 		},
+	}
+}
+
+// matrixDot is the bf16 kernels that AVX-512 with BF16 adds, the largest first.
+func matrixDot() []multiply {
+	return []multiply{
+		{6, 2, multiplyBF16_6x2_Dot, multiplyBF16_6x2a_Dot},
+		{5, 2, multiplyBF16_5x2_Dot, multiplyBF16_5x2a_Dot},
+		{4, 2, multiplyBF16_4x2_Dot, multiplyBF16_4x2a_Dot},
+		{3, 2, multiplyBF16_3x2_Dot, multiplyBF16_3x2a_Dot},
+		{2, 2, multiplyBF16_2x2_Dot, multiplyBF16_2x2a_Dot},
+		{6, 1, multiplyBF16_6x1_Dot, multiplyBF16_6x1a_Dot},
+		{5, 1, multiplyBF16_5x1_Dot, multiplyBF16_5x1a_Dot},
+		{4, 1, multiplyBF16_4x1_Dot, multiplyBF16_4x1a_Dot},
+		{3, 1, multiplyBF16_3x1_Dot, multiplyBF16_3x1a_Dot},
+		{2, 1, multiplyBF16_2x1_Dot, multiplyBF16_2x1a_Dot},
 	}
 }

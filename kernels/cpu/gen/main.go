@@ -1,6 +1,6 @@
 // Command gen writes the assembly of package cpu: one file for AVX2 and one
-// for AVX-512, from the same description of every kernel, and one for the
-// matrix kernels of AMX. Run it by "go generate ./kernels/cpu"; a test holds the
+// for AVX-512, from the same description of every kernel, and one each for the
+// matrix kernels of AMX and of AVX-512 with BF16. Run it by "go generate ./kernels/cpu"; a test holds the
 // files to what it writes.
 //
 // A kernel works on units of 8 lanes in AVX2 and of 16 in AVX-512. What a lane
@@ -30,6 +30,7 @@ func Files() map[string]string {
 		"kernels_avx2_amd64.s":   Generate(false),
 		"kernels_avx512_amd64.s": Generate(true),
 		"kernels_amx_amd64.s":    amx(),
+		"kernels_bf16_amd64.s":   dot(),
 		"stubs_amd64.go":         stubs(),
 		"rows_avx2_amd64.go":     wrappers(false),
 		"rows_avx512_amd64.go":   wrappers(true),

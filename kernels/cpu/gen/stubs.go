@@ -70,6 +70,14 @@ func stubs() string {
 		tables.WriteString("},\n")
 	}
 	tables.WriteString("}\n}\n")
+	b.WriteString("\n//go:noescape\nfunc pairsDot(y *uint16, x *float32, n int)\n")
+	tables.WriteString("\n// matrixDot is the bf16 kernels that AVX-512 with BF16 adds, the largest first.\nfunc matrixDot() []multiply {\nreturn []multiply{\n")
+	for _, s := range dotShapes {
+		plain, ahead := variants([]shape{s})[0], variants([]shape{s})[1]
+		fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(t *tile)\n\n//go:noescape\nfunc %s(t *tile)\n", dotName(plain), dotName(ahead))
+		fmt.Fprintf(&tables, "{%d, %d, %s, %s},\n", s.rows, s.tiles, dotName(plain), dotName(ahead))
+	}
+	tables.WriteString("}\n}\n")
 	text, err := format.Source([]byte(b.String() + tables.String()))
 	if err != nil {
 		log.Fatal(err)

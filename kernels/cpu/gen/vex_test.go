@@ -24,7 +24,7 @@ func TestEncodedBytes(t *testing.T) {
 	}
 	var code []byte
 	var want []string
-	for _, line := range strings.Split(amx(), "\n") {
+	for _, line := range strings.Split(amx()+dot(), "\n") {
 		_, text, ok := strings.Cut(line, "// ")
 		bytes := encodedByte.FindAllStringSubmatch(line, -1)
 		if !ok || len(bytes) == 0 {
