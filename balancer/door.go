@@ -54,7 +54,8 @@ type Door struct {
 	fasthttpOnly bool // tests have every request served both ways
 
 	draining atomic.Bool
-	shutdown chan struct{} // closed by POST /shutdown
+	mover    atomic.Pointer[mover] // while the door drains, and another takes its idle connections
+	shutdown chan struct{}         // closed by POST /shutdown
 	once     sync.Once
 	view     atomic.Pointer[view]
 
@@ -163,8 +164,19 @@ func (d *Door) Run(ctx, hard context.Context) error {
 	case <-d.shutdown:
 	case <-hard.Done():
 	}
+	var m *mover
+	if hard.Err() == nil {
+		m = d.findSuccessor()
+	}
+	d.mover.Store(m)
 	d.draining.Store(true)
+	if m != nil {
+		m.start()
+	}
 	d.drain(hard)
+	if m != nil {
+		m.end()
+	}
 	d.opts.Listener.Close()
 	d.cutAll()
 	d.tellAll(true)
@@ -227,10 +239,10 @@ func (d *Door) forget(g *guard) {
 const quietFor = 10
 
 // drain stops accepting, which leaves new connections to the next door on the
-// same listener, and waits until the last request has ended. Every answer
-// meanwhile ends its connection. Where another door goes on, clients that are
-// idle have a while to send their next request, for one that is on its way
-// when its connection is closed would be lost.
+// same listener, and waits until the last request has ended. Where another door
+// goes on, idle connections move to it meanwhile. Those that cannot be moved
+// end with their next answer, and have a while for it, for a request that is on
+// its way when its connection is closed would be lost.
 func (d *Door) drain(hard context.Context) {
 	deadline := time.NewTimer(d.opts.DrainTimeout)
 	defer deadline.Stop()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,12 +24,14 @@ type guard struct {
 	fd   int
 	gone atomic.Bool // the client has left
 
-	mu   sync.Mutex
-	x    *exchange // whom to tell when the client leaves
-	held *[bufSize]byte
-	from int // of held, what was not handed on yet
-	ok   int // of held, what has been checked
-	to   int
+	mu      sync.Mutex
+	x       *exchange // whom to tell when the client leaves
+	resting bool      // the reader waits for a next request
+	nudged  bool      // and its wait was cut short
+	held    *[bufSize]byte
+	from    int // of held, what was not handed on yet
+	ok      int // of held, what has been checked
+	to      int
 
 	// Of the request that is being read.
 	head    []byte // its head so far, where it came in pieces
@@ -79,14 +82,65 @@ func (g *guard) Read(p []byte) (int, error) {
 		if g.inBody && g.chunks == nil && len(p) >= bufSize {
 			return g.readBody(p)
 		}
-		g.arm()
-		buf, n, err := g.receive()
+		buf, n, err := g.await()
 		if err != nil {
 			g.readError(err)
 			continue
 		}
 		g.held, g.from, g.ok, g.to = buf, 0, 0, n
 	}
+}
+
+// await waits for bytes. Between two requests, the wait ends where the
+// connection moves to the next door; for this one it is then over.
+func (g *guard) await() (*[bufSize]byte, int, error) {
+	if g.raw == nil || g.inBody || len(g.head) > 0 {
+		g.arm()
+		return g.receive()
+	}
+	for {
+		g.arm()
+		g.rest(true)
+		var buf *[bufSize]byte
+		var n int
+		err := os.ErrDeadlineExceeded
+		if g.d.mover.Load() == nil {
+			buf, n, err = g.receive()
+		}
+		nudged := g.rest(false)
+		if nudged {
+			g.readBy = 0 // the deadline that is set is not the guard's
+		}
+		if err == nil || !timedOut(err) {
+			return buf, n, err
+		}
+		if m := g.d.mover.Load(); m != nil && m.take(g) {
+			return nil, 0, io.EOF
+		}
+		if !nudged && g.readBy <= g.d.now() {
+			return nil, 0, err // idle for too long
+		}
+	}
+}
+
+// rest notes whether the reader waits for a next request, and reports whether
+// it was nudged.
+func (g *guard) rest(on bool) (nudged bool) {
+	g.mu.Lock()
+	g.resting, nudged = on, g.nudged
+	g.nudged = false
+	g.mu.Unlock()
+	return nudged
+}
+
+// nudge ends the reader's wait for a next request.
+func (g *guard) nudge() {
+	g.mu.Lock()
+	if g.resting {
+		g.nudged = true
+		g.Conn.SetReadDeadline(time.Unix(1, 0))
+	}
+	g.mu.Unlock()
 }
 
 // readBody reads a long body straight into fasthttp's buffer.
@@ -388,14 +442,17 @@ func (g *guard) Close() error {
 }
 
 // newGuard takes a connection in.
-func (d *Door) newGuard(c net.Conn) *guard {
-	v := d.current()
-	g := &guard{d: d, limits: v.limits}
+func (d *Door) newGuard(c net.Conn) *guard { return d.guardOf(c, d.current().tls) }
+
+// guardOf is newGuard; the connection speaks TLS where a configuration of it is
+// given.
+func (d *Door) guardOf(c net.Conn, over *tls.Config) *guard {
+	g := &guard{d: d, limits: d.current().limits}
 	if tcp, ok := c.(*net.TCPConn); ok {
 		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3})
 	}
-	if v.tls != nil {
-		c = tls.Server(c, v.tls)
+	if over != nil {
+		c = tls.Server(c, over)
 	}
 	g.sock.init(c)
 	d.watcher.add(g)

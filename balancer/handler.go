@@ -77,15 +77,16 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 	if method != "POST" && kd != kindHeld {
 		return &failure{status: 405, typ: "invalid_request_error", code: "method_not_allowed", message: "this path takes POST"}
 	}
-	if d.draining.Load() {
+	g := ctx.Conn().(*guard)
+	if d.parting(g) {
 		ctx.SetConnectionClose()
 	}
 	a := asked{kind: kd, method: method, path: path, query: string(ctx.URI().QueryString()), http10: !h.IsHTTP11(),
-		close: h.ConnectionClose() || d.draining.Load()}
+		close: h.ConnectionClose() || d.parting(g)}
 	for name, value := range h.All() {
 		a.seen.Take(name, value)
 	}
-	x := d.newExchange(v, ctx.Conn().(*guard), &a)
+	x := d.newExchange(v, g, &a)
 	x.body = ctx.Request.Body() // fasthttp's, until hijack takes it
 	x.booked = x.g.takeBooked()
 	k, refused := x.filtered(ctx, k)

@@ -68,6 +68,7 @@ func (d *Door) Private() http.Handler {
 		d.findPeers(time.Now(), true) // whoever asks is one
 		answer(w, d.handOver())
 	})
+	m.HandleFunc("POST /connections", d.takeConnections)
 	m.HandleFunc("POST /shutdown", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		d.once.Do(func() { close(d.shutdown) })

@@ -88,7 +88,7 @@ func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
 	b = append(b, "\r\n"...)
 	b = append(b, more...)
 	b = x.marks(b)
-	if x.http10 || x.d.draining.Load() {
+	if x.http10 || x.d.parting(x.g) {
 		x.close = true
 	}
 	if x.close {

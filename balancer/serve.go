@@ -39,8 +39,7 @@ func (g *guard) next(v *view, h *wire.Head) kind {
 	}
 	if g.from == g.to {
 		g.releaseHeld()
-		g.arm()
-		buf, n, err := g.receive()
+		buf, n, err := g.await()
 		if err != nil {
 			g.readError(err)
 			return kindNone
@@ -112,7 +111,7 @@ func (d *Door) servePlain(g *guard, v *view, h *wire.Head, kd kind, body []byte,
 			on = false
 		}
 	}()
-	a := asked{kind: kd, method: "POST", path: string(h.Path), query: string(h.Query), seen: h.Seen, close: d.draining.Load()}
+	a := asked{kind: kd, method: "POST", path: string(h.Path), query: string(h.Query), seen: h.Seen, close: d.parting(g)}
 	x := d.newExchange(v, g, &a)
 	x.body, x.lent, x.booked = body, lent, g.takeBooked()
 	k, f := v.admit(h.Seen.Authorization, h.Seen.Key)
@@ -122,7 +121,7 @@ func (d *Door) servePlain(g *guard, v *view, h *wire.Head, kd kind, body []byte,
 	if f != nil {
 		x.turnAway(f)
 		giveBody(lent)
-		return d.carryOn(g, g.send(d.alone(f, x.id, d.draining.Load())) == nil && !d.draining.Load())
+		return d.carryOn(g, g.send(d.alone(f, x.id, x.close)) == nil && !x.close)
 	}
 	if x.streams() {
 		if lent == nil {

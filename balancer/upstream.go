@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -168,6 +169,36 @@ func (u *upstream) sweep(now int64) {
 	for _, c := range old {
 		c.close()
 	}
+}
+
+// lend takes idle connections out, those that were used last, and leaves so
+// many.
+func (u *upstream) lend(keep int) []*upConn {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := min(keep, len(u.idle))
+	out := append([]*upConn(nil), u.idle[n:]...)
+	u.idle = u.idle[:n]
+	return out
+}
+
+// adopt keeps a connection that another door has made, idle since then. The
+// list stays in the order of its times.
+func (u *upstream) adopt(nc net.Conn, since int64) {
+	c := &upConn{up: u, since: since}
+	c.sock.init(nc)
+	u.mu.Lock()
+	if u.dead {
+		u.mu.Unlock()
+		c.close()
+		return
+	}
+	at := len(u.idle)
+	for at > 0 && u.idle[at-1].since > since {
+		at--
+	}
+	u.idle = slices.Insert(u.idle, at, c)
+	u.mu.Unlock()
 }
 
 // retire closes what is kept, and what is put back from now on.

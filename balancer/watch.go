@@ -77,6 +77,13 @@ func (w *watcher) remove(g *guard) {
 	w.mu.Unlock()
 }
 
+// unwatch ends the watch of a connection that another door has too: the kernel
+// would go on telling this one of it.
+func (w *watcher) unwatch(g *guard) {
+	w.remove(g)
+	unix.EpollCtl(w.ep, unix.EPOLL_CTL_DEL, g.fd, nil)
+}
+
 // run waits for hang-ups until close.
 func (w *watcher) run() {
 	events := make([]unix.EpollEvent, 64)

@@ -57,6 +57,22 @@ type Handover struct {
 	Prefix  []PrefixFacts `json:"prefix"`
 }
 
+// Moved describes one idle connection that moves to the next door; its
+// descriptor comes with it. Worker is empty for a client's.
+type Moved struct {
+	Worker     string `json:"worker,omitempty"` // pool/name
+	Generation uint64 `json:"generation,omitempty"`
+	Address    string `json:"address,omitempty"`     // that it was made to
+	IdleMillis int64  `json:"idle_millis,omitempty"` // since its last answer
+	Served     bool   `json:"served,omitempty"`      // a client's request was answered on it
+}
+
+// MovedAck answers a list of Moved: how many of them, from the first on, the
+// next door has taken.
+type MovedAck struct {
+	Taken int `json:"taken"`
+}
+
 // WorkerFacts is what a door has learned of a worker.
 type WorkerFacts struct {
 	ID         string  `json:"id"`

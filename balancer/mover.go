@@ -1,0 +1,323 @@
+package balancer
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"roundhouse/balancer/control"
+)
+
+// The bounds of moving idle connections.
+const (
+	movedAtOnce = 64                     // descriptors in one message; the kernel takes 253
+	moveWithin  = 2 * time.Second        // one message and its answer
+	gatherFor   = 100 * time.Millisecond // until the clients that wait are found
+	moveEvery   = 20 * time.Millisecond
+)
+
+// moveProtocol is what the two doors upgrade the private socket to.
+const moveProtocol = "roundhouse-connections"
+
+// mover gives the idle connections of a door that leaves to the next one: those
+// to workers, and those of clients between two requests. The descriptors go
+// over the next door's private socket, so that no peer sees anything of it, and
+// what a client sends meanwhile waits in its socket for the next door. A TLS
+// connection cannot be moved, for its keys are in this process.
+type mover struct {
+	d    *Door
+	conn *net.UnixConn
+	acks *bufio.Reader
+	wake chan struct{}
+	stop chan struct{}
+	done chan struct{}
+
+	mu     sync.Mutex
+	over   bool // nothing is moved any more
+	parked []*parked
+}
+
+// parked is a client's connection whose reader waits for it to be moved.
+type parked struct {
+	g     *guard
+	moved chan bool
+}
+
+// findSuccessor looks for the door that takes the connections on this door's
+// listener from now on, and makes ready to give it the idle ones.
+func (d *Door) findSuccessor() *mover {
+	if d.opts.Socket == "" {
+		return nil
+	}
+	all, err := filepath.Glob(filepath.Join(filepath.Dir(d.opts.Socket), "*.sock"))
+	if err != nil {
+		d.log.Debug("cannot look for the next door", "error", err.Error())
+	}
+	for _, socket := range all {
+		if socket == d.opts.Socket {
+			continue
+		}
+		m, err := d.moveTo(socket)
+		if err == nil {
+			d.log.Info("idle connections move to the next door", "socket", filepath.Base(socket))
+			return m
+		}
+		d.log.Debug("this door does not take idle connections", "socket", socket, "error", err.Error())
+	}
+	return nil
+}
+
+// moveTo asks one door to take idle connections.
+func (d *Door) moveTo(socket string) (*mover, error) {
+	c, err := net.DialTimeout("unix", socket, moveWithin)
+	if err != nil {
+		return nil, err
+	}
+	c.SetDeadline(time.Now().Add(moveWithin))
+	_, err = fmt.Fprintf(c, "POST /connections HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: %s\r\nListen: %s\r\nContent-Length: 0\r\n\r\n", moveProtocol, d.Listen())
+	m := &mover{d: d, conn: c.(*net.UnixConn), acks: bufio.NewReader(c), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	var resp *http.Response
+	if err == nil {
+		resp, err = http.ReadResponse(m.acks, nil)
+	}
+	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		err = errors.New(resp.Status)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// parting reports whether an answer must end its connection: the door ends, and
+// cannot move it to the next one.
+func (d *Door) parting(g *guard) bool {
+	return d.draining.Load() && (d.mover.Load() == nil || g.raw == nil)
+}
+
+// start moves what is idle, and from then on whatever becomes it.
+func (m *mover) start() {
+	d := m.d
+	d.connMu.Lock()
+	waiting := make([]*guard, 0, len(d.conns))
+	for g := range d.conns {
+		waiting = append(waiting, g)
+	}
+	d.connMu.Unlock()
+	for _, g := range waiting {
+		g.nudge()
+	}
+	go m.run(waiting)
+}
+
+// end waits until nothing is moved any more. Connections whose readers wait are
+// served here on.
+func (m *mover) end() {
+	close(m.stop)
+	<-m.done
+	m.conn.Close()
+}
+
+func (m *mover) run(waiting []*guard) {
+	defer close(m.done)
+	tick := time.NewTicker(moveEvery)
+	defer tick.Stop()
+	m.gather(waiting)
+	for {
+		if err := m.round(); err != nil {
+			m.d.log.Warn("the next door takes no more idle connections; clients that are left come to it by themselves", "error", err.Error())
+			m.finish()
+			return
+		}
+		select {
+		case <-m.stop:
+			m.finish()
+			return
+		case <-m.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// gather waits until the clients that were waiting are parked, or have sent
+// something after all: only then is it known what this door needs for itself.
+func (m *mover) gather(waiting []*guard) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for until := time.Now().Add(gatherFor); time.Now().Before(until); <-look.C {
+		rest := waiting[:0]
+		for _, g := range waiting {
+			g.mu.Lock()
+			if g.resting {
+				rest = append(rest, g)
+			}
+			g.mu.Unlock()
+		}
+		if waiting = rest; len(rest) == 0 {
+			return
+		}
+	}
+}
+
+// finish lets go of the readers that wait.
+func (m *mover) finish() {
+	m.d.mover.Store(nil)
+	m.mu.Lock()
+	m.over = true
+	left := m.parked
+	m.parked = nil
+	m.mu.Unlock()
+	for _, p := range left {
+		p.moved <- false
+	}
+}
+
+// take gives a client's connection to the next door, and waits until it has it.
+// Its reader calls it, between two requests.
+func (m *mover) take(g *guard) bool {
+	p := &parked{g, make(chan bool, 1)}
+	m.mu.Lock()
+	if m.over {
+		m.mu.Unlock()
+		return false
+	}
+	m.parked = append(m.parked, p)
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+	return <-p.moved
+}
+
+// round moves what is idle now, the connections to workers first, so that the
+// next door has them before it has the clients.
+func (m *mover) round() error {
+	m.mu.Lock()
+	clients := m.parked
+	m.parked = nil
+	m.mu.Unlock()
+	err := m.moveUpstreams(m.own(len(clients)))
+	for len(clients) > 0 {
+		n := 0
+		if err == nil {
+			n, err = m.moveClients(clients[:min(len(clients), movedAtOnce)])
+		}
+		if n == 0 && err != nil {
+			for _, p := range clients {
+				p.moved <- false
+			}
+			return err
+		}
+		for _, p := range clients[:n] {
+			p.moved <- true
+		}
+		clients = clients[n:]
+	}
+	return err
+}
+
+// own is how many connections to workers this door may still ask for: its
+// clients that are not parked, less the requests that have one.
+func (m *mover) own(parked int) int {
+	d := m.d
+	n := d.connected() - parked
+	d.liveMu.Lock()
+	defer d.liveMu.Unlock()
+	for _, x := range d.live {
+		x.mu.Lock()
+		if x.up != nil {
+			n--
+		}
+		x.mu.Unlock()
+	}
+	return max(n, 0)
+}
+
+// moveUpstreams moves the idle connections to workers, but for so many of each
+// worker.
+func (m *mover) moveUpstreams(keep int) error {
+	d := m.d
+	for _, w := range d.current().workers {
+		w.mu.Lock()
+		up, generation := w.up.Load(), w.cfg.Generation
+		w.mu.Unlock()
+		if up.tls {
+			continue
+		}
+		for idle := up.lend(keep); len(idle) > 0; {
+			batch := idle[:min(len(idle), movedAtOnce)]
+			about := make([]control.Moved, len(batch))
+			socks := make([]*sock, len(batch))
+			for i, c := range batch {
+				about[i] = control.Moved{Worker: w.id, Generation: generation, Address: up.addr, IdleMillis: (d.now() - c.since) / 1e6}
+				socks[i] = &c.sock
+			}
+			_, err := m.send(about, socks)
+			for _, c := range batch {
+				c.close() // the next door has its own descriptor, or nobody wants the connection
+			}
+			if idle = idle[len(batch):]; err != nil {
+				for _, c := range idle {
+					c.close()
+				}
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// moveClients moves parked clients and returns how many, from the first on.
+func (m *mover) moveClients(batch []*parked) (int, error) {
+	about := make([]control.Moved, len(batch))
+	socks := make([]*sock, len(batch))
+	for i, p := range batch {
+		about[i] = control.Moved{Served: p.g.served}
+		socks[i] = &p.g.sock
+	}
+	n, err := m.send(about, socks)
+	for _, p := range batch[:n] {
+		m.d.watcher.unwatch(p.g)
+		m.d.forget(p.g)
+	}
+	return n, err
+}
+
+// send passes connections on, each described, and returns how many of them,
+// from the first on, the next door has taken. Nobody else closes them
+// meanwhile.
+func (m *mover) send(about []control.Moved, socks []*sock) (int, error) {
+	fds := make([]int, len(socks))
+	for i, s := range socks {
+		if err := s.raw.Control(func(fd uintptr) { fds[i] = int(fd) }); err != nil {
+			return 0, err
+		}
+	}
+	line, err := json.Marshal(about)
+	if err != nil {
+		return 0, err
+	}
+	m.conn.SetDeadline(time.Now().Add(moveWithin))
+	if _, _, err := m.conn.WriteMsgUnix(append(line, '\n'), unix.UnixRights(fds...), nil); err != nil {
+		return 0, err
+	}
+	var ack control.MovedAck
+	line, err = m.acks.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &ack)
+	}
+	if n := min(max(ack.Taken, 0), len(socks)); err != nil || n < len(socks) {
+		return n, errors.Join(err, fmt.Errorf("of %d connections it has taken %d", len(socks), n))
+	}
+	return len(socks), nil
+}
