@@ -63,6 +63,8 @@ func operands(op kernels.Op) []kernels.Tensor {
 		list = []kernels.Tensor{op.In, op.Gate, op.Add, op.Out}
 	case *kernels.Delta:
 		list = []kernels.Tensor{op.QKV, op.Gates, op.Out}
+	case *kernels.LoRA:
+		list = []kernels.Tensor{op.In, op.Out}
 	case *kernels.Columns:
 		list = []kernels.Tensor{op.In, op.Out}
 	case *kernels.Pick:
@@ -108,6 +110,12 @@ func aside(op kernels.Op, p *kernels.Program, rows map[kernels.Rows]int) int64 {
 		}
 		// An encoder keeps a step's keys and values beside, in blocks of 16.
 		return 4 * int64((rows[kernels.Tokens]+15)/16+rows[kernels.Seqs]) * 16 * int64(op.KVHeads*(op.KeyDim+op.ValueDim))
+	case *kernels.LoRA:
+		n, middle := int64(rows[kernels.Tokens]), int64(0)
+		for _, a := range op.Adapters {
+			middle += int64((a.Rank() + 15) / 16 * 16)
+		}
+		return n * (packedRow(kernels.FormatBF16, p.Width(op.In)) + 4*middle)
 	case *kernels.Delta:
 		channels, _ := op.Conv.Shape()
 		return 4 * int64(rows[kernels.Tokens]) * int64(channels)

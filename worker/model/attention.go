@@ -36,6 +36,11 @@ func (g *graph) attend(layer int, prefix string, in kernels.Tensor, a attention)
 			g.matrix(prefix+"k_proj.weight", kv, g.Hidden),
 			g.matrix(prefix+"v_proj.weight", kv, g.Hidden)},
 		Biases: g.biases(a.Bias, prefix, q, kv)})
+	parts := []part{{"q_proj", q, 0}, {"k_proj", kv, q}, {"v_proj", kv, q + kv}}
+	if a.Gate {
+		parts = parts[1:] // q_proj has the gate's rows between those of the queries
+	}
+	g.adapt(in, qkv, prefix, parts...)
 	if !a.NormLast {
 		g.headNorms(prefix, qkv, a)
 	}
@@ -69,6 +74,7 @@ func (g *graph) attend(layer int, prefix string, in kernels.Tensor, a attention)
 		o.Biases = []kernels.Weight{g.vector(prefix+"o_proj.bias", g.Hidden)}
 	}
 	g.prog.Do(o)
+	g.adapt(mixed, out, prefix, part{"o_proj", g.Hidden, 0})
 	return out
 }
 

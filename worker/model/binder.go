@@ -15,7 +15,8 @@ type binder struct {
 	set      *weights.Set
 	be       kernels.Backend // nil: check and count
 	format   kernels.Format
-	wideHead bool      // the head keeps 16 bits whatever the format
+	wideHead bool // the head keeps 16 bits whatever the format
+	room     AdapterRoom
 	quant    *quant    // nil: the checkpoint holds floats
 	gguf     *ggufFile // nil: the checkpoint is a folder
 	progress func(done, total int64)

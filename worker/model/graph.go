@@ -16,7 +16,8 @@ type graph struct {
 
 	groups  []group
 	scratch map[scratchKey]kernels.Tensor
-	faults  []string // of settings, found while recording
+	adapted []adapted // what adapters can correct
+	faults  []string  // of settings, found while recording
 }
 
 // group is layers whose KV pages share a block table, because they see the

@@ -32,8 +32,14 @@ func (g *graph) mlpTo(out kernels.Tensor, prefix string, in kernels.Tensor, m ga
 		down.Biases = []kernels.Weight{g.vector(prefix+"down_proj.bias", g.Hidden)}
 	}
 	g.prog.Do(gateUp)
+	if m.Fused {
+		g.adapt(in, both, prefix, part{"gate_up_proj", 2 * m.Inner, 0})
+	} else {
+		g.adapt(in, both, prefix, part{"gate_proj", m.Inner, 0}, part{"up_proj", m.Inner, m.Inner})
+	}
 	g.prog.Do(&kernels.Activate{In: both, Out: wide, Kind: m.Act, Up: true})
 	g.prog.Do(down)
+	g.adapt(wide, out, prefix, part{"down_proj", g.Hidden, 0})
 }
 
 // dense is the MLP of a decoder all of whose layers have the same one.

@@ -24,6 +24,7 @@ type Model struct {
 	groups   []group
 	read     int64 // bytes of files that Build reads
 	wideHead bool  // see WideHead
+	room     AdapterRoom
 }
 
 // Open reads a model's folder, or one GGUF file, and maps the weight files. It
@@ -185,7 +186,7 @@ func (m *Model) count(format kernels.Format) *binder {
 	if format == kernels.FormatGPTQ || format == kernels.FormatAWQ || format == kernels.FormatMXFP4 {
 		format = kernels.FormatBF16 // of what the checkpoint does not have in its own format
 	}
-	return &binder{set: m.set, format: format, wideHead: m.wideHead, quant: m.settings.quant, gguf: m.settings.gguf, bound: map[string]kernels.Weight{}}
+	return &binder{set: m.set, format: format, wideHead: m.wideHead, room: m.room, quant: m.settings.quant, gguf: m.settings.gguf, bound: map[string]kernels.Weight{}}
 }
 
 // BuildOptions say how a model is to be loaded.
@@ -202,6 +203,8 @@ type BuildOptions struct {
 type Built struct {
 	Program *kernels.Program
 	KV      []kernels.KV // one a group
+
+	Adapters *Adapters // nil: no room was made for any
 }
 
 // Build loads the weights into be and records the program. Whatever it made
@@ -232,6 +235,9 @@ func (m *Model) Build(be kernels.Backend, o BuildOptions) (*Built, error) {
 		return nil, err
 	}
 	built.Program = g.prog
+	if m.room.Slots > 0 {
+		built.Adapters = &Adapters{room: m.room, targets: g.adapted}
+	}
 	return built, nil
 }
 

@@ -28,6 +28,8 @@ type runner struct {
 	groups int
 	blocks int32 // pages a group
 	vocab  int
+
+	adapter int32 // of the sequence
 }
 
 func newRunner(t *testing.T, be kernels.Backend, m *Model, tokens int) *runner {
@@ -78,7 +80,7 @@ func (r *runner) logits(t *testing.T, ids []int32, chunk int) [][]float32 {
 	for first := 0; first < len(ids); first += chunk {
 		part := ids[first:min(first+chunk, len(ids))]
 		step := &kernels.Step{Tokens: part, WantLogits: true,
-			Seqs: []kernels.Seq{{Count: int32(len(part)), Context: int32(first + len(part)), Blocks: tables}}}
+			Seqs: []kernels.Seq{{Count: int32(len(part)), Context: int32(first + len(part)), Blocks: tables, Adapter: r.adapter}}}
 		for i := range part {
 			step.Positions = append(step.Positions, int32(first+i))
 			step.Rows = append(step.Rows, int32(i))

@@ -108,3 +108,11 @@ func firstOn(be kernels.Backend, m *Model, format kernels.Format, id int32) ([]f
 	}
 	return append([]float32{}, out.Logits[0]...), nil
 }
+
+// keptAdapting is kept with room for adapters.
+type keptAdapting struct{ *xpu.Backend }
+
+func (keptAdapting) Close() error { return nil }
+
+// TestAdaptersXPU holds the GPU's kernels to what PEFT computes.
+func TestAdaptersXPU(t *testing.T) { goldenAdapters(t, keptAdapting{newXPU(t).(*xpu.Backend)}) }
