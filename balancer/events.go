@@ -15,34 +15,29 @@ const maxEvent = 4 << 20
 // pass relays the whole events among the bytes that a worker has sent, many in
 // one write, and keeps what is not whole yet.
 func (s *stream) pass(b []byte) error {
-	if len(s.partial) > 0 {
-		s.partial = append(s.partial, b...)
-		b = s.partial
-	}
 	o := newOut()
 	defer o.free()
 	n := 0
-	for {
-		end := wire.NextEvent(b)
-		if end == 0 || s.broken != nil {
-			break
+	for len(s.partial) > 0 && len(b) > 0 && s.broken == nil {
+		// Only what ends the event that has begun is put behind it.
+		end := len(b)
+		if at := bytes.Index(b, []byte("\n\n")); at >= 0 {
+			end = at + 2
 		}
-		at := len(o.b)
-		o.b = append(o.b, b[:end]...)
+		s.partial = append(s.partial, b[:end]...)
 		b = b[end:]
-		if s.event(o, at) {
-			s.keepName(o, at)
-			n++
-		} else {
-			o.b = o.b[:at]
-		}
+		k, left := s.relayWhole(o, s.partial)
+		n += k
+		s.partial = append(s.partial[:0], left...)
 	}
+	k, left := s.relayWhole(o, b)
+	n += k
 	switch {
-	case len(b) > maxEvent:
+	case len(left)+len(s.partial) > maxEvent:
 		return fmt.Errorf("the worker sent an event of more than %d MiB", maxEvent>>20)
-	case len(b) > 0:
-		s.partial = append(s.partial[:0], b...)
-	case cap(s.partial) > 0:
+	case len(left) > 0:
+		s.partial = append(s.partial[:0], left...)
+	case len(s.partial) == 0:
 		s.partial = nil // an idle stream holds no buffer
 	}
 	if n > 0 {
@@ -57,6 +52,78 @@ func (s *stream) pass(b []byte) error {
 	return s.flush(o)
 }
 
+// relayWhole puts the whole events at the front of b into o, and returns how
+// many they were and what follows them.
+func (s *stream) relayWhole(o *outBuf, b []byte) (n int, left []byte) {
+	for s.broken == nil {
+		k, used := s.relayAlike(o, b)
+		n, b = n+k, b[used:]
+		end := wire.NextEvent(b)
+		if end == 0 {
+			break
+		}
+		at := len(o.b)
+		o.b = append(o.b, b[:end]...)
+		if s.event(o, at) {
+			s.keepName(o, at)
+			n++
+			if len(b) > 2*end {
+				s.learn(o, b[:end])
+			}
+		} else {
+			o.b = o.b[:at]
+		}
+		b = b[end:]
+	}
+	return n, b
+}
+
+// relayAlike puts those events at the front of b into o that are like the one
+// before them, and does for all of them together what event does for one.
+func (s *stream) relayAlike(o *outBuf, b []byte) (events, used int) {
+	before := len(s.tokens)
+	for {
+		var n int
+		if n, o.b, s.tokens = o.like.Take(o.b, b[used:], s.tokens); n == 0 {
+			break
+		}
+		events++
+		used += n
+	}
+	if events == 0 {
+		return 0, 0
+	}
+	tokens := int64(events)
+	if o.like.HasIDs() {
+		tokens = int64(len(s.tokens) - before)
+		s.back.silent = 0
+	}
+	s.events += int64(events)
+	s.x.d.ledger.Grow(&s.x.charge, tokens)
+	s.x.generated.Add(tokens)
+	return events, used
+}
+
+// learn has the events that follow taken by comparing them with this one, where
+// event would do no more with them than to relay them and to count their tokens.
+func (s *stream) learn(o *outBuf, event []byte) {
+	x := s.x
+	o.like.Forget()
+	if x.kind == kindGen || s.id == "" || s.skip != nil || s.alt != nil || s.renamed || s.back.on || s.splits && !s.answering ||
+		s.ended || x.keepsName() || s.keepText() {
+		return
+	}
+	for _, f := range [...]string{`"usage"`, `"finish_reason":"`, `"prompt_token_ids"`, `{"error"`} {
+		if bytes.Contains(event, []byte(f)) {
+			return
+		}
+	}
+	if !s.ids && bytes.Contains(event, []byte(`"token_ids"`)) {
+		return // not asked for by the door, and not counted
+	}
+	o.like.Learn(event, textFields[:4], !x.peek.WantsTokenIDs)
+}
+
 // batch books the time of a write with n events.
 func (s *stream) batch(n int) {
 	x := s.x
@@ -64,7 +131,7 @@ func (s *stream) batch(n int) {
 	if s.last == 0 {
 		x.first = now
 		x.d.ledger.First(&x.charge, now)
-		x.remember() // its prompt is computed: the next one like it may come
+		x.computed() // the next prompt like it may come
 		x.d.metrics.firstEvent(x, now)
 	} else {
 		x.d.metrics.gap(x, float64(now-s.last)/1e9/float64(n), n)

@@ -77,6 +77,14 @@ func (x *exchange) match() {
 	x.ask.Chunks, x.ask.ChunkTokens = x.chunks, per
 }
 
+// computed enters that the worker has computed the prompt.
+func (x *exchange) computed() {
+	if w := x.worker.Load(); !w.own.Load() {
+		w.hits.came(x.charge.Prompt(), x.charge.Believed())
+	}
+	x.remember()
+}
+
 // remember notes that the worker now has the prompt in its cache.
 func (x *exchange) remember() {
 	t := x.pool.prefix.Load()

@@ -23,12 +23,19 @@ var scrapeNames = map[string][]string{
 	"prompt_tokens":     {"vllm:prompt_tokens_total", "vllm:prompt_tokens"},
 	"generation_tokens": {"vllm:generation_tokens_total", "vllm:generation_tokens"},
 	"process_start":     {"process_start_time_seconds"},
+
+	"prefix_cache_queries": {"vllm:prefix_cache_queries_total", "vllm:prefix_cache_queries"},
+	"prefix_cache_hits":    {"vllm:prefix_cache_hits_total", "vllm:prefix_cache_hits"},
+	// Older vLLM counts blocks under these, and a while both are there.
+	"gpu_prefix_cache_queries": {"vllm:gpu_prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries"},
+	"gpu_prefix_cache_hits":    {"vllm:gpu_prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits"},
 }
 
 // gauges is what one scrape found; NaN: not there.
 type gauges struct {
 	usage, running, waiting, prompt, generated, start float64
-	capacity                                          int64
+	queries, hits, oldQueries, oldHits                float64
+	capacity, block                                   int64
 }
 
 // scrape reads a worker that has no status stream: often while this door has
@@ -122,8 +129,20 @@ func (w *worker) scrapeOnce(ctx context.Context, d *Door) error {
 		r.Progress = int64(p)
 	}
 	d.ledger.Report(w.acct, generation, r)
+	w.measureHits(d, &g, generation)
 	w.pool.pump(d)
 	return nil
+}
+
+// measureHits has the worker's counters correct what is believed of its cache.
+func (w *worker) measureHits(d *Door, g *gauges, generation uint64) {
+	queries, found, block := g.queries, g.hits, int64(1)
+	if math.IsNaN(queries) || math.IsNaN(found) {
+		queries, found, block = g.oldQueries, g.oldHits, g.block
+	}
+	if m, ok := w.hits.count(queries, found, block, d.ledger.Uncomputed(w.acct)); ok {
+		d.ledger.Counted(w.acct, generation, m.believed, m.cached, m.requests, m.atMost)
+	}
 }
 
 // whole turns a gauge into a count; -1 where it is none.
@@ -138,7 +157,12 @@ func whole(x float64) int {
 // several engines shows each: usage is their mean, counts their sum.
 func readGauges(text []byte, names map[string]string) gauges {
 	nan := math.NaN()
-	g := gauges{usage: nan, running: nan, waiting: nan, prompt: nan, generated: nan, start: nan}
+	g := gauges{usage: nan, running: nan, waiting: nan, prompt: nan, generated: nan, start: nan, queries: nan, hits: nan, oldQueries: nan, oldHits: nan}
+	sums := map[string]*float64{
+		"requests_running": &g.running, "requests_waiting": &g.waiting, "prompt_tokens": &g.prompt, "generation_tokens": &g.generated,
+		"prefix_cache_queries": &g.queries, "prefix_cache_hits": &g.hits,
+		"gpu_prefix_cache_queries": &g.oldQueries, "gpu_prefix_cache_hits": &g.oldHits,
+	}
 	engines := 0.0
 	for len(text) > 0 {
 		line := text
@@ -155,14 +179,6 @@ func readGauges(text []byte, names map[string]string) gauges {
 		case "kv_cache_usage":
 			engines++
 			add(&g.usage, value)
-		case "requests_running":
-			add(&g.running, value)
-		case "requests_waiting":
-			add(&g.waiting, value)
-		case "prompt_tokens":
-			add(&g.prompt, value)
-		case "generation_tokens":
-			add(&g.generated, value)
 		case "process_start":
 			g.start = value
 		case "cache_config":
@@ -170,6 +186,11 @@ func readGauges(text []byte, names map[string]string) gauges {
 			size, _ := strconv.ParseInt(label(labels, "block_size"), 10, 64)
 			if blocks > 0 && size > 0 {
 				g.capacity += blocks * size
+				g.block = size
+			}
+		default:
+			if sum := sums[key]; sum != nil {
+				add(sum, value)
 			}
 		}
 	}

@@ -445,6 +445,7 @@ func (s *stream) complete() bool {
 	x := s.x
 	if x.usage.known {
 		x.d.ledger.Settle(&x.charge, x.usage.prompt, x.usage.cached)
+		x.worker.Load().hits.tells(x.usage.cached)
 		x.pool.learn(x.model).Learn(x.peek.PromptBytes, x.usage.prompt, x.usage.generated)
 	}
 	x.remember()

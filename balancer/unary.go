@@ -118,10 +118,11 @@ func (x *exchange) settle(status int, body []byte) {
 		}
 		if x.usage.known {
 			x.d.ledger.Settle(&x.charge, x.usage.prompt, x.usage.cached)
+			x.worker.Load().hits.tells(x.usage.cached)
 			x.d.ledger.Grow(&x.charge, x.usage.generated)
 			x.pool.learn(x.model).Learn(x.peek.PromptBytes, x.usage.prompt, x.usage.generated)
 		}
-		x.remember()
+		x.computed()
 		x.keepHeld(body)
 	}
 	x.release(how)

@@ -25,6 +25,7 @@ type worker struct {
 	maxLen atomic.Int64 // of a scraped worker: the longest context it serves
 
 	capacity atomic.Int64 // of its KV, in tokens; 0: unknown
+	hits     hits         // of a scraped worker, what its counters say of its cache
 	believes atomic.Int64 // the chunks that the prefix table believes of it at most
 
 	mu       sync.Mutex
@@ -67,7 +68,7 @@ func (w *worker) apply(d *Door, cfg control.Worker) error {
 			old.retire()
 		}
 		w.reached, w.local, w.identity = false, 0, ""
-		w.pool.forget(w)
+		w.forget()
 	}
 	w.apiKey.Store(&cfg.APIKey)
 	w.own.Store(cfg.Kind == "roundhouse")
@@ -103,7 +104,7 @@ func (w *worker) reachedNow(d *Door, identity string) {
 	if identity != "" && identity != w.identity {
 		if w.identity != "" {
 			w.local++
-			w.pool.forget(w)
+			w.forget()
 		}
 		w.identity = identity
 		changed = true
@@ -142,11 +143,12 @@ func (w *worker) stopReader() {
 	}
 }
 
-// forget drops what the prefix table knows of a worker.
-func (p *pool) forget(w *worker) {
-	if t := p.prefix.Load(); t != nil {
+// forget drops what is believed of the worker's cache.
+func (w *worker) forget() {
+	if t := w.pool.prefix.Load(); t != nil {
 		t.Forget(w.slot)
 	}
+	w.hits.forget()
 }
 
 // setModels notes which models a worker serves.
