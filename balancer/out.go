@@ -3,11 +3,16 @@ package balancer
 import (
 	"strconv"
 	"sync"
+
+	"roundhouse/balancer/wire"
 )
 
 // outBuf gathers what one write carries to a client, with room in front for
 // the head of a chunk.
-type outBuf struct{ b []byte }
+type outBuf struct {
+	b    []byte
+	like wire.Alike // the event before, while a stream's bytes are relayed
+}
 
 // chunkHead is the room for a chunk's size line.
 const chunkHead = 10
@@ -17,6 +22,7 @@ var outs = sync.Pool{New: func() any { return &outBuf{b: make([]byte, 0, bufSize
 func newOut() *outBuf {
 	o := outs.Get().(*outBuf)
 	o.b = o.b[:chunkHead]
+	o.like.Forget()
 	return o
 }
 

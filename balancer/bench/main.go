@@ -15,20 +15,29 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "run only this figure: idle, plain, stream, ttfb, long, hundred, choice")
 	upstream := flag.String("upstream", "", "be an upstream on this address (used by the program itself)")
 	target := flag.String("hammer", "", "only load this address, for a profile of what stands there")
-	kind := flag.String("kind", "plain", "with -hammer: plain or stream")
+	kind := flag.String("kind", "plain", "with -hammer: plain, stream, steady or long")
 	flag.Parse()
 	if *upstream != "" {
 		exit(serveUpstream(*upstream))
 	}
 	if *target != "" {
-		exit(hammerOnly(*target, *kind == "stream"))
+		exit(hammerOnly(*target, *kind))
 	}
 	exit(run(o))
 }
 
 // hammerOnly loads one address for a while.
-func hammerOnly(addr string, streams bool) error {
-	r, err := hammer(addr, 64, request(streams, "100,0s", 1000), 4*time.Second)
+func hammerOnly(addr, kind string) (err error) {
+	const span = 4 * time.Second
+	var r *result
+	switch kind {
+	case "steady":
+		r, err = steady(addr, 200, request(false, "x", 1000), span)
+	case "long":
+		r, err = steady(addr, 100, request(false, "x", 400_000), span)
+	default:
+		r, err = hammer(addr, 64, request(kind == "stream", "100,0s", 1000), span)
+	}
 	if r != nil {
 		fmt.Printf("%.0f requests/s, p50 %.6f s, p99 %.6f s\n", float64(r.requests)/r.seconds, r.at(.5), r.at(.99))
 	}
