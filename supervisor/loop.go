@@ -144,14 +144,12 @@ func (s *Supervisor) list(name string, d driver.Driver) {
 // workers, and nothing is done on them.
 func (s *Supervisor) found(name string, instances []driver.Instance, err error) {
 	if err != nil {
-		if s.listed[name] {
-			s.event("", "", "driver", name+" does not answer: "+err.Error())
-		}
-		s.listed[name] = false
+		s.lost(name, err)
 		return
 	}
 	if !s.listed[name] {
 		s.log.Debug("driver answers", "driver", name, "workers", len(instances))
+		s.regained(name, instances)
 	}
 	s.listed[name] = true
 	s.byDriver[name] = instances
@@ -177,8 +175,8 @@ func (s *Supervisor) act(a core.Action) {
 	work := s.work(a, d)
 	s.group.Go(func() {
 		err := work()
-		if a.Kind != core.Warm && a.Kind != core.Prepare {
-			s.list(name, d)
+		if err != nil || a.Kind != core.Warm && a.Kind != core.Prepare {
+			s.list(name, d) // also of an error it is worth knowing whether the driver is there
 		}
 		s.tell(func() { s.acted(a, err) })
 	})
@@ -241,6 +239,9 @@ func (s *Supervisor) acted(a core.Action, err error) {
 	}
 	delete(s.acting, a.Worker)
 	if a.Kind == core.Prepare {
+		if err != nil && s.again(a, err) {
+			return
+		}
 		s.prepared[a.Key] = ""
 		if err != nil {
 			s.prepared[a.Key] = err.Error()
@@ -257,7 +258,7 @@ func (s *Supervisor) acted(a core.Action, err error) {
 		return
 	}
 	if err != nil {
-		s.failures[a.Worker] = failure{a.Generation, err.Error()}
+		s.failures[a.Worker] = failure{a.Generation, err.Error(), s.missing(a.Worker, err)}
 		s.log.Warn(string(a.Kind)+" failed", "worker", a.Worker, "error", err)
 	}
 }

@@ -41,7 +41,9 @@ func (s *Supervisor) recall() error {
 	for _, w := range s.intent.Workers {
 		s.fresh = s.fresh && w.Good == ""
 	}
+	before := s.clock.Boot
 	s.clock = s.clock.resume()
+	s.rebooted = before != "" && before != s.clock.Boot
 	s.epoch++
 	if s.holder == "" {
 		s.holder = rand.Text()

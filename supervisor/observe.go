@@ -100,14 +100,17 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 	case i.Running:
 		seen.Process = core.Alive
 	default:
-		seen.Process, seen.Exit, seen.Released = core.Exited, i.Ended, s.released(i, now)
+		seen.Process, seen.Exit, seen.Killed, seen.Released = core.Exited, i.Ended, i.Killed, s.released(i, now)
 	}
 	if exists {
 		seen.Generation, seen.Hash, seen.Memory = i.Generation, i.Hash, i.Memory
 	}
 	_, seen.Busy = s.acting[id]
 	if f := s.failures[id]; f.generation == s.intent.Workers[id].Generation {
-		seen.Failure = f.why
+		seen.Failure, seen.Interrupted = f.why, f.away
+	}
+	if g, ok := s.interrupted[id]; ok && g == s.intent.Workers[id].Generation && !i.Running {
+		seen.Interrupted = true
 	}
 	s.byDoors(id, &seen)
 	moving := s.moved(id, seen, now)

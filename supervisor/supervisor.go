@@ -95,6 +95,7 @@ type Supervisor struct {
 	plan         *blueprint
 	tls          *configs.TLS // where the door finds its certificate
 	fresh        bool         // no worker of this state folder was ever ready
+	rebooted     bool         // the machine was, since the journal was written
 	intent       core.Intent
 	specs        map[string]driver.Spec // every hash that a worker may need
 	epoch        uint64
@@ -105,7 +106,10 @@ type Supervisor struct {
 	doorFailures int       // in a row
 	instances    map[string]driver.Instance
 	byDriver     map[string][]driver.Instance
-	listed       map[string]bool // drivers that have answered
+	listed       map[string]bool      // drivers that have answered
+	missed       map[string]time.Time // drivers that do not answer, since when
+	interrupted  map[string]uint64    // generation that ended while its driver was away, by worker
+	tries        map[string]int       // preparations that the driver did not take, by core.PreparedKey
 	lists        map[string]chan struct{}
 	probes       map[string]*probe
 	acting       map[string]uint64 // generation of the act under way, by worker
@@ -132,6 +136,7 @@ type Supervisor struct {
 type failure struct {
 	generation uint64
 	why        string
+	away       bool // its driver did not answer
 }
 
 // New opens the state folder and takes all that must be there before anything
@@ -155,6 +160,7 @@ func New(o Options) (*Supervisor, error) {
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second}},
 		inbox:  make(chan func(), 64), first: make(chan struct{}),
 		doors: map[string]*door{}, instances: map[string]driver.Instance{}, byDriver: map[string][]driver.Instance{}, listed: map[string]bool{},
+		missed: map[string]time.Time{}, interrupted: map[string]uint64{}, tries: map[string]int{},
 		lists: map[string]chan struct{}{}, probes: map[string]*probe{}, acting: map[string]uint64{},
 		failures: map[string]failure{}, progress: map[string]progress{}, releases: map[string]release{}, prepared: map[string]string{}, walls: map[string]wall{}, meters: map[string]*meter{},
 		end: make(chan error, 1), watchers: map[chan journal.Event]bool{}, counters: newCounters(),

@@ -100,12 +100,18 @@ type Worker struct {
 	Good       string    `json:"good,omitempty"` // the last hash that became ready
 
 	Failures  int       `json:"failures,omitempty"` // failed starts in a row
-	Crashes   int       `json:"crashes,omitempty"`  // in a row, each soon after the one before
+	Crashes   int       `json:"crashes,omitempty"`  // in a row, each of which makes the next start wait longer
+	Same      int       `json:"same,omitempty"`     // ends alike, each within loopWindow of the one before
+	SameLast  time.Time `json:"same_last,omitzero"`
+	Evidence  string    `json:"evidence,omitempty"` // how they were alike
 	Restarts  int       `json:"restarts"`
 	NextTry   time.Time `json:"next_try,omitzero"`
 	LastError string    `json:"last_error,omitempty"`
 	Started   time.Time `json:"started,omitzero"` // when this generation became ready
 	Forced    bool      `json:"forced,omitempty"` // its drain ended by its deadline
+
+	Away        time.Time `json:"away,omitzero"`         // since when its driver does not answer
+	Interrupted bool      `json:"interrupted,omitempty"` // it ended with its driver, and is not ready again yet
 
 	// Of its first hour, which is what memory and speed are held against.
 	BaseMemory int64   `json:"base_memory,omitempty"`

@@ -134,6 +134,21 @@ func TestDrainTwiceAndUndrain(t *testing.T) {
 	}
 }
 
+// A worker that is stopped while it starts and undrained before it is gone was
+// never ready, and is not taken for it: it goes on with its start.
+func TestUndrainOfWhatNeverWasReady(t *testing.T) {
+	b := newBench(t, 2)
+	w := b.d.Intent.Workers["p/1"]
+	w.Phase, w.Started, w.Deadline = Starting, time.Time{}, b.now.Add(time.Minute)
+	b.d.Intent.Workers["p/1"] = w
+	b.see("p/1", func(s *Seen) { s.Healthy, s.Warmed, s.Acked = false, false, false })
+	b.command(StopWorker(b.d, "p", "1", "test", b.now))
+	b.command(Undrain(b.d, "p", "1", "test", b.now))
+	if w := b.d.Intent.Workers["p/1"]; w.Phase != Starting || !w.Deadline.Equal(b.now.Add(b.d.Pools[0].Ready)) {
+		t.Errorf("%+v", w)
+	}
+}
+
 // §6.9: a container that was made and never started, found by a new supervisor, is
 // a failed start: it is replaced, and there is one of it.
 func TestMadeAndNeverStarted(t *testing.T) {
@@ -257,12 +272,12 @@ func TestCrashLoop(t *testing.T) {
 	if !b.told("crashed", "exit status 139; next try in 4m16s") {
 		t.Errorf("events %+v", b.events)
 	}
-	// One that has been ready for ten minutes begins a new row.
+	// One that has been ready for longer begins a new row.
 	b.now = b.now.Add(settled + time.Minute)
 	b.next()
 	b.see("p/1", func(s *Seen) { s.Process, s.Exit = Exited, "exit status 1" })
 	b.next()
-	if w := b.d.Intent.Workers["p/1"]; w.Crashes != 1 {
+	if w := b.d.Intent.Workers["p/1"]; w.Crashes != 0 || w.Same != 1 {
 		t.Errorf("%+v", w)
 	}
 }

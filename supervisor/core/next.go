@@ -14,10 +14,6 @@ const leaseMargin = 2 * time.Second
 // elsewhere what is left.
 const resumeTime = 10 * time.Second
 
-// settled is how long a worker must have been ready for its next crash to
-// count as the first of a new row.
-const settled = 10 * time.Minute
-
 // Kind is what an Action does.
 type Kind string
 
@@ -221,7 +217,7 @@ func (s *step) begin() {
 			p, spec := &s.d.Pools[i], &s.d.Pools[i].Workers[j]
 			id := p.Name + "/" + spec.Name
 			w, seen := s.in.Workers[id], s.o.Workers[id]
-			fresh := w.Phase == Stopped && w.Then == ThenStart
+			fresh := w.Phase == Stopped && w.Then == ThenStart && !s.now.Before(w.NextTry)
 			again := w.Phase == Failed && !s.now.Before(w.NextTry)
 			if (fresh || again) && !spec.Static && !seen.Busy && (seen.Process == Absent || seen.Process == Exited) {
 				list = append(list, waiting{p, spec, id})

@@ -31,8 +31,12 @@ type Seen struct {
 	Generation uint64 // of the process
 	Hash       string // of what the process was started with
 	Exit       string // how it ended
+	Killed     bool   // by somebody else's hand, and not for want of memory
 	Busy       bool   // an act of ours on it has not ended
 	Failure    string // how the last act on this generation failed
+	// Interrupted: its driver was away when it ended, or when the act failed, which
+	// says nothing of the worker.
+	Interrupted bool
 
 	Healthy   bool
 	Unhealthy string // why not; empty: not asked yet, or it is

@@ -60,9 +60,10 @@ func Drain(d Desired, pool, name, who string, now time.Time) (Intent, error) {
 	return d.with(pool+"/"+name, w, Draining, "drained by "+who, now), nil
 }
 
-// Undrain returns a draining or drained worker to service.
+// Undrain returns a draining or drained worker to service; one that never was in
+// service goes on with its start.
 func Undrain(d Desired, pool, name, who string, now time.Time) (Intent, error) {
-	_, w, err := d.worker(pool, name)
+	p, w, err := d.worker(pool, name)
 	if err != nil {
 		return d.Intent, err
 	}
@@ -73,7 +74,11 @@ func Undrain(d Desired, pool, name, who string, now time.Time) (Intent, error) {
 		return d.Intent, fmt.Errorf("%w: %s/%s is %s; only a draining or drained worker undrains", ErrState, pool, name, w.Phase)
 	}
 	w.Then, w.Deadline = "", time.Time{}
-	return d.with(pool+"/"+name, w, Ready, "undrained by "+who, now), nil
+	phase := Ready
+	if w.Started.IsZero() {
+		phase, w.Deadline = Starting, now.Add(p.Ready)
+	}
+	return d.with(pool+"/"+name, w, phase, "undrained by "+who, now), nil
 }
 
 // StopWorker drains a worker and stops it until it is started by hand.

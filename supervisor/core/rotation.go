@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"roundhouse/supervisor/schedule"
@@ -112,6 +113,13 @@ func (s *step) rotate(p *Pool, cause string, queue []string) {
 func (s *step) turn(p *Pool, r *Rotation) {
 	id := p.Name + "/" + r.Current
 	w, ok := s.in.Workers[id]
+	if ok && s.o.Workers[id].Process == Unknown {
+		s.wait(p, r, id+awayWhy)
+		return
+	}
+	if strings.HasSuffix(r.Why, awayWhy) {
+		r.Why = "" // it goes on; Waiting stays, so that a driver that comes and goes is not waited for again and again
+	}
 	switch {
 	case !ok || w.Then == ThenRemove:
 		r.Current = "" // taken out of the configuration
@@ -121,7 +129,7 @@ func (s *step) turn(p *Pool, r *Rotation) {
 	case w.Phase == Ready && w.Generation > r.From && r.Back:
 		s.end(p, r, RolledBack, r.Reason)
 	case w.Phase == Ready && w.Generation > r.From:
-		r.Done, r.Current = append(r.Done, r.Current), ""
+		r.Done, r.Current, r.Waiting = append(r.Done, r.Current), "", time.Time{}
 		if r.Cause == Configuration && p.Canary != nil && len(r.Done) == 1 && len(r.Queue) > 0 && r.Since.IsZero() {
 			r.Canary, r.Since = r.Done[0], s.now
 			s.event(p.Name, id, "canary", "takes %.0f %% of the requests until %d are judged", p.Canary.Share*100, p.Canary.MinRequests)
@@ -203,6 +211,9 @@ func (s *step) wait(p *Pool, r *Rotation, why string) {
 	if r.Waiting.IsZero() {
 		r.Waiting = s.now
 	}
+	if strings.HasSuffix(why, awayWhy) && r.Why != why {
+		s.event(p.Name, "", "waits", "rotation %d: %s; it goes on by itself once it does, and halts at %s", r.ID, why, r.Waiting.Add(p.Drain+p.Ready).UTC().Format(time.RFC3339))
+	}
 	r.Why = why
 	// A blackout ends by itself, and no other wait is worth more than a
 	// turn's own two time limits.
@@ -256,6 +267,9 @@ func (s *step) canTurn(p *Pool, name string) bool {
 
 const blackout = "a blackout window is open"
 
+// awayWhy ends what a rotation that waits for a driver says of the worker.
+const awayWhy = ": its driver does not answer"
+
 // closed says why nothing of a rotation may begin now; empty: it may.
 func (s *step) closed(p *Pool, r *Rotation) string {
 	if p.Plan.Blocked(s.o.Wall) && r.Cause != Operator {
@@ -278,8 +292,13 @@ func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
 	if w := s.in.Workers[p.Name+"/"+name]; w.Phase != Ready {
 		return fmt.Sprintf("%s/%s is %s: %s", p.Name, name, w.Phase, w.Reason)
 	}
-	if seen := s.o.Workers[p.Name+"/"+name]; seen.Process != Alive || seen.Busy {
-		return fmt.Sprintf("%s/%s: its driver does not answer", p.Name, name)
+	switch seen := s.o.Workers[p.Name+"/"+name]; {
+	case seen.Process == Unknown:
+		return p.Name + "/" + name + awayWhy
+	case seen.Process != Alive:
+		return p.Name + "/" + name + " has just ended"
+	case seen.Busy:
+		return p.Name + "/" + name + ": what is done on it has not ended"
 	}
 	ready, room, known := 0, int64(0), true
 	if s.preview && p.Relief != nil {
@@ -297,6 +316,8 @@ func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
 			room += max(0, seen.Free)
 			known = known && seen.Free >= 0
 		case w.Phase == Quarantined, w.Phase == Stopped && w.Then != ThenStart, w.Then == ThenHold:
+		case seen.Process == Unknown && !spec.Static:
+			return id + awayWhy
 		default:
 			return fmt.Sprintf("%s is %s: %s", id, w.Phase, w.Reason)
 		}

@@ -33,9 +33,10 @@ type world struct {
 	focus int  // the kind of trouble that there is most of
 	count [kinds]int
 
-	missed int // steps for which no event is heard
-	silent int // steps for which the driver does not answer
-	full   int // steps for which the disk is full
+	missed int  // steps for which no event is heard
+	silent int  // steps for which the driver does not answer
+	killer bool // it takes every worker with it
+	full   int  // steps for which the disk is full
 
 	log []func() string // written out when something is wrong
 }
@@ -80,6 +81,7 @@ type proc struct {
 	warm       time.Time     // when its warm-up ends
 	hung       bool
 	exit       string
+	lost       bool // ended with the engine, or the act on it failed for it
 	inFlight   int
 	longest    time.Time // when its last request ends
 	busy       string
@@ -161,7 +163,7 @@ func (w *world) trouble() {
 	p := &w.d.Pools[w.r.IntN(len(w.d.Pools))]
 	name := p.Workers[w.r.IntN(len(p.Workers))].Name
 	kind := w.r.IntN(4 * kinds)
-	if w.r.IntN(24) == 0 {
+	if w.r.IntN(12) == 0 {
 		kind = w.focus
 	}
 	if w.sups[0].in.Rotations[p.Name].State == Running && w.r.IntN(20) == 0 {
@@ -179,6 +181,7 @@ const (
 	aRemoval
 	aCut
 	aSilence
+	anEngineRestart
 	aLostEvent
 	aFullDisk
 	aClockJump
@@ -191,7 +194,7 @@ const (
 )
 
 var kindNames = [kinds]string{
-	"workers crashed", "workers hung", "workers removed by hand", "doors cut off", "drivers silent", "events lost", "disks full", "clock jumps",
+	"workers crashed", "workers hung", "workers removed by hand", "doors cut off", "drivers silent", "engines restarted", "events lost", "disks full", "clock jumps",
 	"configurations changed in mid-rotation", "supervisors killed", "second supervisors", "journals lost", "operators' commands",
 }
 
@@ -204,7 +207,7 @@ func (w *world) befall(kind int, p *Pool, name string) bool {
 		if q == nil || !q.alive {
 			return false
 		}
-		q.alive, q.exit, q.inFlight = false, "killed", 0
+		q.alive, q.exit, q.inFlight, q.lost = false, "killed", 0, false
 		w.note("%s crashes", id)
 	case aHang:
 		if q == nil || !q.alive {
@@ -222,6 +225,12 @@ func (w *world) befall(kind int, p *Pool, name string) bool {
 		w.note("the door does not hear %s for %d steps", s.name, s.cut)
 	case aSilence:
 		w.silent = 1 + w.r.IntN(10)
+	case anEngineRestart:
+		if w.killer {
+			return false
+		}
+		w.silent, w.killer = 1+w.r.IntN(4), true
+		w.note("the engine ends for %d steps, and every worker with it", w.silent)
 	case aLostEvent:
 		w.missed = 1 + w.r.IntN(4)
 	case aFullDisk:
@@ -349,6 +358,9 @@ func (w *world) live(step time.Duration) {
 			w.sups = slices.DeleteFunc(w.sups, func(x *sup) bool { return x == s })
 		}
 	}
+	if w.killer {
+		w.engineEnds()
+	}
 	for id, q := range w.procs {
 		if q.busy != "" && !w.now.Before(q.until) {
 			w.finish(id, q)
@@ -378,6 +390,21 @@ func (w *world) live(step time.Duration) {
 	}
 }
 
+// engineEnds takes every worker away, and fails what is being done on them.
+func (w *world) engineEnds() {
+	for _, q := range w.procs {
+		if q.alive {
+			q.alive, q.exit, q.inFlight, q.lost = false, "exit status 143", 0, true
+		}
+		if q.busy == string(Start) {
+			q.fail, q.lost, q.busy = "cannot connect", true, ""
+		}
+	}
+	if w.killer = w.silent > 0; !w.killer {
+		w.missed = 0 // everything is listed anew
+	}
+}
+
 // finish ends an act on a process.
 func (w *world) finish(id string, q *proc) {
 	kind := q.busy
@@ -386,7 +413,7 @@ func (w *world) finish(id string, q *proc) {
 	switch Kind(kind) {
 	case Start:
 		if w.r.IntN(20) == 0 && !w.calm {
-			q.fail = "no room for it"
+			q.fail, q.lost = "no room for it", false
 			return
 		}
 		*q = proc{generation: q.act.Generation, hash: q.act.Hash, alive: true, began: w.now, ready: time.Duration(1+w.r.IntN(40)) * time.Second}
@@ -435,10 +462,10 @@ func (w *world) observe(s *sup) Observed {
 				seen.Warmed = !q.warm.IsZero()
 				seen.Hung = q.hung && q.inFlight > 0
 			case q.exit != "":
-				seen.Process, seen.Exit = Exited, q.exit
+				seen.Process, seen.Exit, seen.Interrupted = Exited, q.exit, q.lost
 			}
 			if q.by == s && q.act.Generation == s.in.Workers[id].Generation {
-				seen.Failure = q.fail
+				seen.Failure, seen.Interrupted = q.fail, seen.Interrupted || q.fail != "" && q.lost
 			}
 		}
 		if w.silent > 0 {
@@ -524,6 +551,9 @@ func (w *world) do(s *sup, a Action, o Observed) error {
 		return nil
 	}
 	q.by, q.busy, q.act, q.fail = s, string(a.Kind), a, ""
+	if a.Kind == Start {
+		q.lost = false
+	}
 	q.until = w.now.Add(time.Duration(w.r.IntN(8)) * time.Second)
 	return nil
 }
@@ -611,7 +641,7 @@ func simulate(seed uint64, steps int) (count [kinds]int, err error) {
 			return count, err
 		}
 	}
-	w.calm, w.missed, w.silent, w.full = true, 0, 0, 0
+	w.calm, w.missed, w.silent, w.full, w.killer = true, 0, 0, 0, false
 	for _, s := range w.sups {
 		s.cut = 0
 	}

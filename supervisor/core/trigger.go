@@ -79,6 +79,10 @@ func sinking(p *Pool, w Worker, seen Seen) string {
 func (s *step) judge(p *Pool, r *Rotation) {
 	id := p.Name + "/" + r.Canary
 	w, seen := s.in.Workers[id], s.o.Workers[id]
+	if p.Canary != nil && (seen.Process == Unknown || w.Interrupted) {
+		r.Again = 0 // it is judged anew once it is back
+		return
+	}
 	if p.Canary == nil || w.Phase != Ready {
 		if p.Canary == nil {
 			r.Canary = ""

@@ -18,9 +18,14 @@ func (s *step) worker(p *Pool, spec *Spec) {
 		return
 	}
 	seen := s.o.Workers[id]
-	if seen.Process == Unknown {
-		return // what cannot be seen is left alone
+	if seen.Process == Unknown { // what cannot be seen is left alone
+		if w.Away.IsZero() {
+			w.Away = s.now
+			s.in.Workers[id] = w
+		}
+		return
 	}
+	s.back(&w)
 	if w.Then == ThenRemove {
 		w.Then = ThenStart // it is configured again while it leaves
 	}
@@ -78,6 +83,8 @@ func (s *step) starting(id string, w *Worker, p *Pool, spec *Spec) {
 	case seen.Process == Alive && seen.Healthy:
 		s.to(w, Warming, w.Reason)
 	case seen.Busy: // a container that is made and not yet started looks ended
+	case seen.Interrupted && seen.Process != Alive && (seen.Failure != "" || seen.Process == Exited && seen.Generation == w.Generation):
+		s.interrupted(id, w, p, seen)
 	case seen.Process == Exited && seen.Generation == w.Generation:
 		s.failed(id, w, p, spec, "ended before it was ready: "+seen.Exit)
 	case seen.Failure != "":
@@ -96,6 +103,8 @@ func (s *step) starting(id string, w *Worker, p *Pool, spec *Spec) {
 func (s *step) warming(id string, w *Worker, p *Pool, spec *Spec) {
 	seen := s.o.Workers[id]
 	switch {
+	case seen.Process != Alive && seen.Interrupted:
+		s.interrupted(id, w, p, seen)
 	case seen.Process != Alive:
 		s.failed(id, w, p, spec, "ended in its warm-up: "+seen.Exit)
 	case seen.Generation != w.Generation:
@@ -103,7 +112,7 @@ func (s *step) warming(id string, w *Worker, p *Pool, spec *Spec) {
 	case seen.WarmError != "":
 		s.failed(id, w, p, spec, "warm-up: "+seen.WarmError)
 	case seen.Warmed && seen.Acked && seen.Reached:
-		w.Failures, w.LastError, w.Started, w.Deadline = 0, "", s.now, time.Time{}
+		w.Failures, w.LastError, w.Started, w.Deadline, w.Interrupted = 0, "", s.now, time.Time{}, false
 		if w.Good == "" {
 			w.Good = w.Hash // there is nothing to go back to
 		}
@@ -125,6 +134,9 @@ func (s *step) ready(id string, w *Worker, p *Pool, spec *Spec) {
 	}
 	ended := seen.Process == Exited || seen.Process == Absent
 	switch {
+	case ended && seen.Interrupted:
+		s.interrupted(id, w, p, seen)
+		return
 	case w.Hash != w.Good && ended:
 		s.failed(id, w, p, spec, "ended soon after it was ready: "+seen.Exit)
 		return
@@ -133,11 +145,11 @@ func (s *step) ready(id string, w *Worker, p *Pool, spec *Spec) {
 	}
 	switch {
 	case seen.Process == Alive && seen.Generation != w.Generation:
-		s.crashed(id, w, p, fmt.Sprintf("generation %d runs where %d should", seen.Generation, w.Generation))
+		s.crashed(id, w, p, seen, fmt.Sprintf("generation %d runs where %d should", seen.Generation, w.Generation))
 	case seen.Process == Exited:
-		s.crashed(id, w, p, seen.Exit)
+		s.crashed(id, w, p, seen, seen.Exit)
 	case seen.Process == Absent:
-		s.crashed(id, w, p, "it is gone")
+		s.crashed(id, w, p, seen, "it is gone")
 	case seen.Hung:
 		s.abandon(id, w, p, "hung: it has requests and makes no progress")
 	case seen.Down:
@@ -154,20 +166,10 @@ func (s *step) abandon(id string, w *Worker, p *Pool, why string) {
 	s.event(p.Name, id, "abandoned", "%s", why)
 }
 
-// crashed puts a worker that ended by itself in line for a restart: the first
-// at once, each that follows soon after twice as late.
-func (s *step) crashed(id string, w *Worker, p *Pool, why string) {
-	wait := backoff(w.Crashes)
-	w.Crashes++
-	w.LastError, w.NextTry, w.Then, w.Deadline = why, s.now.Add(wait), "", time.Time{}
-	s.to(w, Failed, "crashed: "+why)
-	s.event(p.Name, id, "crashed", "generation %d: %s; next try in %v", w.Generation, why, wait)
-}
-
 // failed ends a start that came to nothing.
 func (s *step) failed(id string, w *Worker, p *Pool, spec *Spec, why string) {
 	w.Failures++
-	w.LastError, w.Deadline, w.Then = why, time.Time{}, ""
+	w.LastError, w.Deadline, w.Then, w.Interrupted = why, time.Time{}, "", false
 	if w.Good != "" && w.Hash != w.Good {
 		s.reject(p, w.Hash)
 		w.NextTry = s.now
@@ -194,14 +196,6 @@ func (s *step) reject(p *Pool, hash string) {
 	}
 	c.Rejected = rejected
 	s.in.Pools[p.Name] = c
-}
-
-// backoff is 0, 1, 2, 4 … seconds, at most five minutes.
-func backoff(n int) time.Duration {
-	if n <= 0 {
-		return 0
-	}
-	return min(time.Second<<min(n-1, 9), 5*time.Minute)
 }
 
 // ending takes a worker from draining to what follows. A worker to be removed

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -54,6 +55,11 @@ type Driver struct {
 	mu        sync.Mutex
 	takeovers map[string]driver.Spec // by the name of the container that is taken over
 	memories  map[string]memory      // by container
+	ended     map[string]bool        // containers that are known to have ended by themselves
+	heard     int64                  // breaks, when containers were last listed
+
+	breaks atomic.Int64 // of the stream of events
+	host   Host
 
 	nodes string // where the nodes of Intel's GPUs are
 }
@@ -67,14 +73,13 @@ func New(host Host, instance string, inside bool) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDriver(e, instance, inside), nil
-}
-
-func newDriver(e engine, instance string, inside bool) *Driver {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &Driver{engine: e, instance: instance, inside: inside, changed: make(chan struct{}, 1), cancel: cancel, takeovers: map[string]driver.Spec{}, memories: map[string]memory{}, nodes: "/dev/dri"}
+	d := &Driver{
+		engine: e, host: host, instance: instance, inside: inside, changed: make(chan struct{}, 1), cancel: cancel,
+		takeovers: map[string]driver.Spec{}, memories: map[string]memory{}, ended: map[string]bool{}, nodes: "/dev/dri",
+	}
 	d.group.Go(func() { d.watch(ctx) })
-	return d
+	return d, nil
 }
 
 // Expect tells which containers that run already stand for a worker.
@@ -115,6 +120,7 @@ func (d *Driver) watch(ctx context.Context) {
 			continue
 		}
 		messages, errs := d.engine.Events(ctx, events.ListOptions{Filters: filters.NewArgs(filters.Arg("type", "container"))})
+		began := time.Now()
 		d.wake() // the stream begins now; what happened before it is found by listing
 		for open := true; open; {
 			select {
@@ -123,6 +129,9 @@ func (d *Driver) watch(ctx context.Context) {
 			case <-errs:
 				open = false
 			}
+		}
+		if time.Since(began) > shortest {
+			d.breaks.Add(1)
 		}
 		d.wake()
 		wait(ctx, time.Second)
@@ -168,17 +177,24 @@ func Name(spec driver.Spec) string {
 // Prepare pulls the image if it must.
 func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
 	if err := d.agree(ctx); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", driver.ErrAway, err)
 	}
-	return d.image(ctx, spec)
+	before := d.breaks.Load()
+	return d.told(ctx, before, d.image(ctx, spec))
 }
 
 // Start pulls the image if it must, takes away the worker's last container,
 // and starts a new one. Whatever fails, no container of this start is left.
 func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 	if err := d.agree(ctx); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", driver.ErrAway, err)
 	}
+	before := d.breaks.Load()
+	return d.told(ctx, before, d.begin(ctx, spec))
+}
+
+// begin does Start's work.
+func (d *Driver) begin(ctx context.Context, spec driver.Spec) error {
 	if err := d.image(ctx, spec); err != nil {
 		return err
 	}

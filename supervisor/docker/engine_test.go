@@ -112,6 +112,14 @@ func (l *lab) stop() {
 	_ = l.daemon.Wait()
 }
 
+// kill ends the engine outright, and what it says of its containerd, which ends with
+// it: where nobody reaps that, the next engine takes it for alive.
+func (l *lab) kill() {
+	_ = l.daemon.Process.Kill()
+	_ = l.daemon.Wait()
+	os.Remove(l.dir + "/exec/containerd/containerd.pid")
+}
+
 func (l *lab) close() {
 	l.client.Close()
 	if l.daemon == nil {

@@ -8,6 +8,7 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
+	"golang.org/x/sys/unix"
 
 	"roundhouse/supervisor/driver"
 )
@@ -24,7 +25,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	newest := map[string]driver.Instance{}
+	newest, ended := map[string]driver.Instance{}, map[string]bool{}
 	for _, c := range list {
 		i, err := d.instanceOf(ctx, c)
 		if cerrdefs.IsNotFound(err) {
@@ -36,6 +37,12 @@ func (d *Driver) List(ctx context.Context) ([]driver.Instance, error) {
 		if old, ok := newest[i.ID]; !ok || i.Generation > old.Generation {
 			newest[i.ID] = i
 		}
+		if !i.Running {
+			ended[c.ID] = true
+		}
+	}
+	if err := d.confirm(ctx, ended); err != nil {
+		return nil, err
 	}
 	d.forget(list)
 	if err := d.foreign(ctx, newest); err != nil {
@@ -87,6 +94,7 @@ func describe(i *driver.Instance, c container.InspectResponse) {
 		return
 	}
 	i.PID, i.Released = 0, true
+	i.Killed = c.State.ExitCode == 128+int(unix.SIGKILL) && !c.State.OOMKilled
 	switch {
 	case c.State.Paused:
 		i.Running, i.Released = true, false // it holds all that it held

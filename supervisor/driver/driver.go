@@ -5,11 +5,16 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
 	"roundhouse/configs"
 )
+
+// ErrAway is wrapped by what fails because whatever runs the workers does not
+// answer: it says nothing of the worker, and is tried again once it does.
+var ErrAway = errors.New("the driver does not answer")
 
 // Driver runs workers. All methods may be called at once from several
 // goroutines and end when their context does.
@@ -85,6 +90,7 @@ type Instance struct {
 	Began      time.Time
 	Ended      string // how it ended, in words: "exit status 1", "killed (out of memory)"
 	OOM        bool
+	Killed     bool  // ended by SIGKILL that was not ours, and not for want of memory
 	Memory     int64 // bytes of host memory; 0: unknown
 	Place      Place
 	Released   bool // ended, and its device's memory is free again

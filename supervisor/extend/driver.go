@@ -2,6 +2,8 @@ package extend
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -43,9 +45,13 @@ func NewDriver(p func() *plugins.Plugin, instance, worker string) *Driver {
 func (d *Driver) call(ctx context.Context, fn func(ctx context.Context, c pb.DriverClient) error) error {
 	p := d.plugin()
 	if p == nil {
-		return plugins.ErrNotRunning
+		return fmt.Errorf("%w: %w", driver.ErrAway, plugins.ErrNotRunning)
 	}
-	return p.Call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error { return fn(ctx, pb.NewDriverClient(conn)) })
+	err := p.Call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error { return fn(ctx, pb.NewDriverClient(conn)) })
+	if errors.Is(err, plugins.ErrNotRunning) {
+		err = fmt.Errorf("%w: %w", driver.ErrAway, err)
+	}
+	return err
 }
 
 // stream runs a long call of the plugin.

@@ -66,6 +66,7 @@ type Nursery struct {
 
 	mu      sync.Mutex
 	watched map[string]int // pid by ID
+	starved int64          // processes that the kernel had killed for memory when children were last found
 }
 
 // NewNursery returns the nursery of a state folder. shim is the command line
@@ -76,7 +77,7 @@ func NewNursery(dir string, shim []string) (*Nursery, error) {
 			return nil, err
 		}
 	}
-	n := &Nursery{dir: dir, shim: shim, changed: make(chan struct{}, 1), watched: map[string]int{}}
+	n := &Nursery{dir: dir, shim: shim, changed: make(chan struct{}, 1), watched: map[string]int{}, starved: starved()}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n, nil
 }
@@ -196,6 +197,9 @@ func (n *Nursery) ended(id string, pid int, how string) {
 		return
 	}
 	delete(n.watched, id)
+	if how == killedEnd && starved() > n.starved {
+		how += starvedEnd
+	}
 	if r, err := n.read(id); err == nil && (r.Ended == "" || how != unknownEnd) {
 		r.Ended = how
 		_ = n.write(r) // its absence is read as unknownEnd
@@ -203,8 +207,28 @@ func (n *Nursery) ended(id string, pid int, how string) {
 	n.wake()
 }
 
-// unknownEnd is how a child ended that was not ours when it did.
-const unknownEnd = "exit status unknown"
+// How a child ends that was not ours when it did, that is killed outright, and
+// what is added where the kernel killed somebody for memory just then.
+const (
+	unknownEnd = "exit status unknown"
+	killedEnd  = "killed by signal killed"
+	starvedEnd = " (out of memory)"
+)
+
+// starved is how many processes the kernel has killed for want of memory.
+func starved() int64 {
+	data, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0 // it is not told apart then
+	}
+	for line := range strings.Lines(string(data)) {
+		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
 
 // replace writes the record of a new child. What is still heard of the end of
 // its predecessor is no longer written.
@@ -254,6 +278,9 @@ func (n *Nursery) Find() ([]Found, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.mu.Lock()
+	n.starved = starved()
+	n.mu.Unlock()
 	var out []Found
 	for _, path := range paths {
 		id := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(path), ".json"), "@", "/")

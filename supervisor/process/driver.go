@@ -161,7 +161,7 @@ func (d *Driver) List(context.Context) ([]driver.Instance, error) {
 		}
 		out = append(out, driver.Instance{
 			ID: id, Generation: n.Generation, Hash: n.Hash, Running: f.Running, URL: n.URL, PID: f.PID,
-			Began: f.Began, Ended: f.Ended, Memory: resident(f.PID), Place: n.Place, Released: !f.Running,
+			Began: f.Began, Ended: f.Ended, Killed: f.Ended == killedEnd, OOM: strings.HasSuffix(f.Ended, starvedEnd), Memory: resident(f.PID), Place: n.Place, Released: !f.Running,
 		})
 	}
 	return out, nil

@@ -15,13 +15,14 @@ import (
 var errHeld = errors.New("held by another process")
 
 // takeLock opens and locks a file. Whoever asks whether it is held holds it for
-// a moment, so one refusal is not enough.
+// a moment, and so does a process that is forked just then until it executes
+// another program, which takes long on a busy machine: one refusal is not enough.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for range 20 {
+	for range 200 {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
 			break
 		}
