@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short bench-xpu bench-xpu-short proto clean
+.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl test-intel kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short bench-xpu bench-xpu-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -23,7 +23,7 @@ build: ## bin/roundhouse and bin/roundhouse-worker
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 test: test-prepare ## install what the tests need, then run all of them
-	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-docker test-pocl
+	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-docker test-pocl test-intel
 
 test-prepare:
 	@test/prepare
@@ -43,6 +43,11 @@ test-docker: ## images, compose files, dashboards and alert rules, on a real Doc
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
 	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl
 	$(GO) test -tags pocl -timeout 20m -json -run 'XPU$$' ./worker/launch ./worker/model | $(GO) run ./test/tool/summary 'pocl, end to end'
+
+test-intel: ## the XPU backend on Intel's own OpenCL driver of the CPU: the SPIR-V that ships, sub-groups and block reads
+	$(GO) run ./kernels/xpu/ahead -spirv
+	test/intel $(GO) test -tags intel -timeout 20m -json -run '^TestComputes$$|^TestBuildLog$$|^TestErrorsInWords$$|Intel$$' ./kernels/xpu/... | $(GO) run ./test/tool/summary intel
+	test/intel $(GO) test -tags intel -timeout 20m -json -run 'XPU$$' ./worker/launch ./worker/model | $(GO) run ./test/tool/summary 'intel, end to end'
 
 kernels: ## every XPU kernel compiled ahead of time for Intel's GPUs (ocloc); SPIR-V that the next build embeds
 	$(GO) run ./kernels/xpu/ahead

@@ -74,6 +74,9 @@ func (b *Backend) Identity() (name, driver, pci string) {
 	return d.Name, d.Driver, d.PCI
 }
 
+// Built says how each module was built so far: "sample: cache", or SPIR-V, or source.
+func (b *Backend) Built() []string { return slices.Clone(b.built.from) }
+
 // take counts memory against the budget.
 func (b *Backend) take(bytes int64) error {
 	if b.taken+bytes > b.memory {

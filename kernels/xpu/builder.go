@@ -15,6 +15,8 @@ type builder struct {
 	cache    string
 	programs map[string]*cl.Program // by module
 	from     []string               // how each was built, for tests and people: "sample: cache"
+
+	compile func(m Module, il []byte) (p *cl.Program, from string, err error) // in tests; nil: as the driver can
 }
 
 // kernel finds a kernel by name and builds its module if need be.
@@ -38,6 +40,8 @@ func (b *builder) kernel(name string) (*cl.Kernel, error) {
 // build makes a program of a module. SPIR-V that a driver does not take is no error:
 // the source is there as well.
 func (b *builder) build(m Module) (*cl.Program, error) {
+	il := m.IL()
+	m.Options += deviceOptions(b.ctx.Device)
 	e := entryOf(b.cache, b.ctx.Device, m)
 	if binary, ok := e.read(); ok {
 		if p, err := b.ctx.BuildBinary(binary, m.Options); err == nil {
@@ -45,19 +49,29 @@ func (b *builder) build(m Module) (*cl.Program, error) {
 			return p, nil
 		}
 	}
-	p, err := b.ctx.BuildIL(m.IL(), m.Options)
-	how := "SPIR-V"
-	if err != nil {
-		how = "source"
-		if p, err = b.ctx.Build(m.Text, m.Options); err != nil {
-			return nil, err
-		}
+	compile := b.compile
+	if compile == nil {
+		compile = b.best
 	}
-	b.from = append(b.from, m.Name+": "+how)
+	p, from, err := compile(m, il)
+	if err != nil {
+		return nil, err
+	}
+	b.from = append(b.from, m.Name+": "+from)
 	if binary, err := p.Binary(); err == nil {
 		e.write(binary)
 	}
 	return p, nil
+}
+
+// best compiles a module from SPIR-V where the build has it and the driver takes it,
+// otherwise from source.
+func (b *builder) best(m Module, il []byte) (p *cl.Program, from string, err error) {
+	if p, err = b.ctx.BuildIL(il, m.Options); err == nil {
+		return p, "SPIR-V", nil
+	}
+	p, err = b.ctx.Build(m.Text, m.Options)
+	return p, "source", err
 }
 
 func (b *builder) release() {

@@ -23,7 +23,7 @@ func TestNativeCode(t *testing.T) {
 				t.Skip(err)
 			}
 			for _, m := range Modules(target.Tuning) {
-				b, err := c.Build(m.Name, m.Text, m.Options, target.Device)
+				b, err := c.Build(m.Name, m.Text, target.Options(m), target.Device)
 				if err != nil {
 					t.Error(err)
 					continue
@@ -94,7 +94,7 @@ func TestSPIRV(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := c.FromSPIRV(m.Name, il, m.Options, target.Device)
+		b, err := c.FromSPIRV(m.Name, il, target.Options(m), target.Device)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -83,7 +83,7 @@ func Modules(t Tuning) []Module {
 			case t.matrix(l.format):
 				body += text("unit") + text("matrix")
 			case many:
-				body += fmt.Sprintf("#define R %d\n", t.Rows) + text("linear")
+				body += fmt.Sprintf("#define R %d\n", t.height(l.format)) + text("linear")
 			default:
 				body += "#define R 1\n" + text("linear")
 			}
@@ -119,6 +119,9 @@ func (m *Module) attend(t Tuning) {
 // head is what stands before every module: the tuning's figures and the prelude.
 func head(t Tuning) string {
 	s := fmt.Sprintf("#define SPLIT %d\n#define PASTE(a, b) a##b\n#define CAT(a, b) PASTE(a, b)\n", t.Split) + text("prelude")
+	if t.Unroll {
+		s = "#define UNROLLED\n" + s
+	}
 	if t.Lanes > 0 {
 		s += fmt.Sprintf("#define LANES %d\n#define GROUP %d\n%s", t.Lanes, subGroups, text("sg"))
 	}

@@ -9,7 +9,7 @@ import (
 
 // Every kernel belongs to one module, and the SPIR-V of an older text is not taken.
 func TestModules(t *testing.T) {
-	for _, tuning := range []Tuning{{Split: 2, Rows: 4, Queries: 8}, matrixTuning(8), matrixTuning(16)} {
+	for _, tuning := range []Tuning{{Split: 2, Rows: 4, Queries: 8}, plainTuning, matrixTuning(8), matrixTuning(16)} {
 		var all []string
 		for _, m := range Modules(tuning) {
 			all = append(all, m.Kernels...)

@@ -16,6 +16,8 @@ type Tuning struct {
 
 	Queries int // that a group of attention serves; a power of two up to 64
 
+	Unroll bool // loops over registers: PoCL 3.1 computes wrong sums where they are
+
 	// Of the matrix unit. Lanes 0: kernels without one.
 	Lanes   int  // of a sub-group: 8 on Xe-HPG, 16 on Xe-HPC and Xe2
 	Tiles   int  // of 8 rows, that a sub-group of a linear with many rows computes
@@ -33,20 +35,22 @@ func (t Tuning) String() string {
 }
 
 // tuningOf is the table of tunings. On a CPU a work-group is a loop, so that few
-// slices are enough; a GPU hides the latency of memory with several.
+// slices are enough; a GPU hides the latency of memory with several. Intel's driver of
+// the CPU takes a GPU's kernels, which it shows to be right.
 func tuningOf(d cl.Device) Tuning {
-	t := Tuning{Split: 8, Rows: 8, Queries: 8}
-	if d.Kind == cl.CPU {
-		t = Tuning{Split: 2, Rows: 4, Queries: 8}
+	switch {
+	case d.Has("cl_intel_subgroup_matrix_multiply_accumulate") && slices.Contains(d.SubGroups, 8):
+		return matrixTuning(8)
+	case d.Has("cl_intel_subgroup_matrix_multiply_accumulate"):
+		return matrixTuning(16)
+	case d.Kind == cl.CPU && !strings.Contains(d.Vendor, "Intel(R)"):
+		return Tuning{Split: 2, Rows: 4, Queries: 8}
 	}
-	if d.Has("cl_intel_subgroup_matrix_multiply_accumulate") {
-		t = matrixTuning(16)
-		if slices.Contains(d.SubGroups, 8) {
-			t = matrixTuning(8)
-		}
-	}
-	return t
+	return plainTuning
 }
+
+// plainTuning is that of a GPU without the matrix unit.
+var plainTuning = Tuning{Split: 8, Rows: 8, Queries: 8, Unroll: true}
 
 // Target is a GPU that kernels are compiled for ahead of time.
 type Target struct {
@@ -55,17 +59,22 @@ type Target struct {
 }
 
 // Targets are the GPUs that kernels are compiled for ahead of time, with their tuning:
-// Xe-HPG (Arc A), and Xe-HPC, whose 16 lanes stand for Xe2 (Arc B) as well.
+// Xe-HPG (Arc A), Xe-HPC, whose 16 lanes stand for Xe2 (Arc B) as well, and Xe-LP, which
+// stands for GPUs without the matrix unit.
 func Targets() []Target {
 	return []Target{
 		{"acm-g10", matrixTuning(8)},
 		{"pvc", matrixTuning(16)},
+		{"tgllp", plainTuning},
 	}
 }
 
+// Options are those that a module is compiled with for Intel's GPUs.
+func (t Target) Options(m Module) string { return m.Options + intelOptions }
+
 // matrixTuning is that of a GPU with the matrix unit.
 func matrixTuning(lanes int) Tuning {
-	return Tuning{Split: 4, Rows: 8, Queries: 8, Lanes: lanes, Tiles: lanes / 4, Columns: 2, DPAS: true}
+	return Tuning{Split: 4, Rows: 8, Queries: 8, Unroll: true, Lanes: lanes, Tiles: lanes / 4, Columns: 2, DPAS: true}
 }
 
 // usesMatrix says whether a module's kernels use the matrix unit.
@@ -92,6 +101,15 @@ func (t Tuning) shape(f kernels.Format) (rows, columns int) {
 	return t.Tiles, t.Columns
 }
 
+// height is the rows of a group of a linear without the matrix unit; what is widened on
+// the way leaves registers for half as many.
+func (t Tuning) height(f kernels.Format) int {
+	if f == kernels.FormatMXFP4 {
+		return max(1, t.Rows/2)
+	}
+	return t.Rows
+}
+
 // group is the work-items of one group of a linear, and the rows and the tiles of 16
 // columns that it computes.
 func (t Tuning) group(f kernels.Format, many bool) (items, rows, columns int) {
@@ -102,7 +120,7 @@ func (t Tuning) group(f kernels.Format, many bool) (items, rows, columns int) {
 	case t.matrix(f):
 		return t.Lanes * t.Split, 1, 1
 	case many:
-		return tile * t.Split, t.Rows, 1
+		return tile * t.Split, t.height(f), 1
 	}
 	return tile * t.Split, 1, 1
 }
@@ -111,16 +129,27 @@ func (t Tuning) group(f kernels.Format, many bool) (items, rows, columns int) {
 const subGroups = 4
 
 // options are what the kernels are compiled with. Nothing that loosens arithmetic is
-// among them: masks are infinite, and integer linears are held to equal bits. Pages may
-// lie in a buffer beyond 4 GiB, which Intel's compiler has to be told.
+// among them: masks are infinite, and integer linears are held to equal bits.
 func (t Tuning) options() string {
 	if t.count {
 		return "-cl-std=CL2.0 -DCOUNT"
 	}
 	if t.DPAS {
-		return "-cl-std=CL2.0 -DDPAS -cl-intel-greater-than-4GB-buffer-required"
+		return "-cl-std=CL2.0 -DDPAS"
 	}
 	return "-cl-std=CL2.0"
+}
+
+// intelOptions are those of Intel's GPUs besides: pages may lie in a buffer beyond
+// 4 GiB, which the compiler has to be told.
+const intelOptions = " -cl-intel-greater-than-4GB-buffer-required"
+
+// deviceOptions are the options of a device besides those of its tuning.
+func deviceOptions(d cl.Device) string {
+	if d.Kind == cl.GPU && strings.Contains(d.Vendor, "Intel") {
+		return intelOptions
+	}
+	return ""
 }
 
 // largeRegisters gives a thread twice the registers, and a core half the threads: for

@@ -1,4 +1,4 @@
-//go:build pocl
+//go:build pocl || intel
 
 package xpu
 
@@ -9,8 +9,8 @@ import (
 	"roundhouse/kernels/xpu/cl"
 )
 
-// open uses the first OpenCL device; PoCL makes one of every CPU.
-func open(t testing.TB, tuning Tuning) *Backend {
+// device is the first OpenCL device; PoCL makes one of every CPU.
+func device(t testing.TB) (*cl.Library, cl.Device) {
 	t.Helper()
 	lib, err := cl.Load("")
 	if err != nil {
@@ -23,7 +23,14 @@ func open(t testing.TB, tuning Tuning) *Backend {
 	if len(devices) == 0 {
 		t.Skip("no OpenCL driver; for tests the package pocl-opencl-icd is enough")
 	}
-	b, err := New(Options{Device: devices[0], Library: lib, Tuning: tuning})
+	return lib, devices[0]
+}
+
+// open uses it.
+func open(t testing.TB, tuning Tuning) *Backend {
+	t.Helper()
+	lib, d := device(t)
+	b, err := New(Options{Device: d, Library: lib, Tuning: tuning})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-//go:build pocl
+//go:build pocl || intel
 
 package model
 
@@ -12,7 +12,7 @@ import (
 )
 
 // newXPU is the GPU's backend on the first OpenCL device; PoCL makes one of every CPU.
-func newXPU(t *testing.T) kernels.Backend {
+func newXPU(t *testing.T, open func(xpu.Options) (*xpu.Backend, error)) kernels.Backend {
 	t.Helper()
 	lib, err := cl.Load("")
 	if err != nil {
@@ -25,7 +25,7 @@ func newXPU(t *testing.T) kernels.Backend {
 	if len(devices) == 0 {
 		t.Skip("no OpenCL driver; for tests the package pocl-opencl-icd is enough")
 	}
-	be, err := xpu.New(xpu.Options{Device: devices[0], Library: lib})
+	be, err := open(xpu.Options{Device: devices[0], Library: lib})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,10 @@ func (kept) Close() error { return nil }
 
 // TestGoldenXPU holds the GPU's kernels to the golden file of every architecture, and to
 // the same bits however a prompt is cut.
-func TestGoldenXPU(t *testing.T) {
-	be := newXPU(t)
+func TestGoldenXPU(t *testing.T) { goldenXPU(t, newXPU(t, xpu.New)) }
+
+func goldenXPU(t *testing.T, be kernels.Backend) {
+	t.Helper()
 	for _, arch := range architectures() {
 		if arch.kind != Generate {
 			continue
@@ -64,8 +66,11 @@ func TestGoldenXPU(t *testing.T) {
 }
 
 // TestFormatsXPU: in every format the GPU's kernels compute what the CPU's do.
-func TestFormatsXPU(t *testing.T) {
-	be, host := newXPU(t), newCPU(t)
+func TestFormatsXPU(t *testing.T) { formatsXPU(t, newXPU(t, xpu.New)) }
+
+func formatsXPU(t *testing.T, be kernels.Backend) {
+	t.Helper()
+	host := newCPU(t)
 	for _, name := range []string{"qwen3", "gemma3", "qwen3_moe", quantisedFixture} {
 		f := readFixture(t, name)
 		m := openFixture(t, f.Config, f.Tensors)
@@ -115,4 +120,4 @@ type keptAdapting struct{ *xpu.Backend }
 func (keptAdapting) Close() error { return nil }
 
 // TestAdaptersXPU holds the GPU's kernels to what PEFT computes.
-func TestAdaptersXPU(t *testing.T) { goldenAdapters(t, keptAdapting{newXPU(t).(*xpu.Backend)}) }
+func TestAdaptersXPU(t *testing.T) { goldenAdapters(t, keptAdapting{newXPU(t, xpu.New).(*xpu.Backend)}) }

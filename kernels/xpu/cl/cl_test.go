@@ -1,4 +1,4 @@
-//go:build pocl
+//go:build pocl || intel
 
 package cl
 

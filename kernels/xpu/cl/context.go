@@ -61,26 +61,36 @@ type Program struct {
 
 // Build compiles OpenCL C. The error holds the compiler's own log.
 func (c *Context) Build(source, options string) (*Program, error) {
-	var code int32
-	first, length := unsafe.StringData(source), uintptr(len(source))
-	handle := c.lib.createWithSource(c.handle, 1, &first, &length, &code)
-	if err := check("clCreateProgramWithSource", code); err != nil {
+	handle, err := c.fromSource(source)
+	if err != nil {
 		return nil, err
 	}
 	return c.build(handle, options)
 }
 
+func (c *Context) fromSource(source string) (uintptr, error) {
+	var code int32
+	first, length := unsafe.StringData(source), uintptr(len(source))
+	handle := c.lib.createWithSource(c.handle, 1, &first, &length, &code)
+	return handle, check("clCreateProgramWithSource", code)
+}
+
 // BuildIL compiles SPIR-V; an error where the driver takes none.
 func (c *Context) BuildIL(il []byte, options string) (*Program, error) {
-	if c.lib.createWithIL == nil || len(il) == 0 || !strings.Contains(c.Device.IL, "SPIR-V") {
-		return nil, fmt.Errorf("%s takes no SPIR-V", c.Device.Name)
-	}
-	var code int32
-	handle := c.lib.createWithIL(c.handle, unsafe.Pointer(&il[0]), uintptr(len(il)), &code)
-	if err := check("clCreateProgramWithIL", code); err != nil {
+	handle, err := c.fromIL(il)
+	if err != nil {
 		return nil, err
 	}
 	return c.build(handle, options)
+}
+
+func (c *Context) fromIL(il []byte) (uintptr, error) {
+	if c.lib.createWithIL == nil || len(il) == 0 || !strings.Contains(c.Device.IL, "SPIR-V") {
+		return 0, fmt.Errorf("%s takes no SPIR-V", c.Device.Name)
+	}
+	var code int32
+	handle := c.lib.createWithIL(c.handle, unsafe.Pointer(&il[0]), uintptr(len(il)), &code)
+	return handle, check("clCreateProgramWithIL", code)
 }
 
 // BuildBinary takes what Binary gave, of the same device and driver version.
@@ -105,17 +115,23 @@ func (c *Context) build(handle uintptr, options string) (*Program, error) {
 	if err == nil {
 		return &Program{c, handle}, nil
 	}
-	const buildLog = 0x1183
-	log := ""
-	var size uintptr
-	if c.lib.getBuildInfo(handle, c.Device.id, buildLog, 0, nil, &size) == 0 && size > 0 {
-		b := make([]byte, size)
-		if c.lib.getBuildInfo(handle, c.Device.id, buildLog, size, unsafe.Pointer(&b[0]), nil) == 0 {
-			log = text(b)
-		}
-	}
+	log := c.log(handle)
 	c.lib.releaseProgram(handle)
-	return nil, fmt.Errorf("%s does not build the kernels with %q: %w\n%s", c.Device.Name, options, err, strings.TrimSpace(log))
+	return nil, fmt.Errorf("%s does not build the kernels with %q: %w\n%s", c.Device.Name, options, err, log)
+}
+
+// log is what the compiler said of a program.
+func (c *Context) log(handle uintptr) string {
+	const buildLog = 0x1183
+	var size uintptr
+	if c.lib.getBuildInfo(handle, c.Device.id, buildLog, 0, nil, &size) != 0 || size == 0 {
+		return ""
+	}
+	b := make([]byte, size)
+	if c.lib.getBuildInfo(handle, c.Device.id, buildLog, size, unsafe.Pointer(&b[0]), nil) != 0 {
+		return ""
+	}
+	return text(b)
 }
 
 // Binary is the built program in the driver's own form, to be kept for BuildBinary.

@@ -13,8 +13,8 @@
 #define TILE 16
 
 // Before a loop over registers: rolled, its array would lie in memory. PoCL 3.1
-// computes wrong sums where a work-group's loop is unrolled, so it is for GPUs alone.
-#ifdef DPAS
+// computes wrong sums where a work-group's loop is unrolled.
+#ifdef UNROLLED
 #define UNROLL __attribute__((opencl_unroll_hint))
 #else
 #define UNROLL

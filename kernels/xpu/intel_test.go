@@ -1,0 +1,75 @@
+//go:build intel
+
+package xpu
+
+import (
+	"strings"
+	"testing"
+
+	"roundhouse/kernels/kerneltest"
+)
+
+// emulated is the device of Intel's driver as one of the GPUs that kernels ship for.
+func emulated(t *testing.T, target Target) *Backend {
+	t.Helper()
+	lib, d := device(t)
+	if !d.Has("cl_intel_required_subgroup_size") {
+		t.Skipf("%s has no sub-groups of a chosen size; Intel's OpenCL driver of the CPU has", d.Name)
+	}
+	b, err := NewEmulated(Options{Device: d, Library: lib}, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// fromSPIRV holds a backend to the SPIR-V of this build.
+func fromSPIRV(t *testing.T, b *Backend) {
+	t.Helper()
+	for _, how := range b.Built() {
+		if !strings.HasSuffix(how, ": SPIR-V") {
+			t.Errorf("built %s; go run ./kernels/xpu/ahead -spirv makes the SPIR-V of all", how)
+		}
+	}
+}
+
+// The kernels that ship, as SPIR-V, loaded by Intel's own driver and run with its own
+// sub-groups and block reads, to the instruction of the matrix unit.
+func TestShippedIntel(t *testing.T) {
+	for _, target := range Targets()[:2] {
+		t.Run(target.Device, func(t *testing.T) {
+			t.Parallel()
+			b := emulated(t, target)
+			kerneltest.Run(t, b)
+			fromSPIRV(t, b)
+		})
+	}
+}
+
+// Those of a GPU without the unit need nothing in place of it.
+func TestPlainIntel(t *testing.T) {
+	t.Parallel()
+	b := open(t, Tuning{})
+	kerneltest.Run(t, b)
+	fromSPIRV(t, b)
+}
+
+// The same from source.
+func TestSourceIntel(t *testing.T) {
+	for _, target := range Targets()[1:] {
+		t.Run(target.Device, func(t *testing.T) {
+			t.Parallel()
+			b := emulated(t, target)
+			for i := range b.built.modules {
+				b.built.modules[i].Text += "\n" // no SPIR-V is of this text
+			}
+			kerneltest.Linears(t, b)
+			kerneltest.Attentions(t, b)
+		})
+	}
+}
