@@ -30,8 +30,7 @@ type team struct {
 type gate struct {
 	turn     atomic.Uint32
 	sleepers atomic.Int32
-	mu       sync.Mutex
-	cond     *sync.Cond
+	bed      bed
 	_        [64]byte
 }
 
@@ -39,9 +38,7 @@ type gate struct {
 func (g *gate) open() {
 	g.turn.Add(1)
 	if g.sleepers.Load() > 0 {
-		g.mu.Lock()
-		g.cond.Broadcast()
-		g.mu.Unlock()
+		g.bed.wake(&g.turn)
 	}
 }
 
@@ -63,11 +60,9 @@ func (g *gate) wait(seen uint32) {
 		}
 	}
 	g.sleepers.Add(1)
-	g.mu.Lock()
 	for g.turn.Load() == seen {
-		g.cond.Wait()
+		g.bed.sleep(&g.turn, seen)
 	}
-	g.mu.Unlock()
 	g.sleepers.Add(-1)
 }
 
@@ -75,8 +70,6 @@ func (g *gate) wait(seen uint32) {
 // cpus are given.
 func newTeam(threads int, cpus []int) *team {
 	t := &team{threads: threads}
-	t.begun.cond = sync.NewCond(&t.begun.mu)
-	t.met.cond = sync.NewCond(&t.met.mu)
 	for i := 1; i < threads; i++ {
 		t.gone.Add(1)
 		go t.work(i, cpus)
