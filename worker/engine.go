@@ -25,7 +25,8 @@ type Config struct {
 	Generation  string        // drawn at random when the process starts
 	Pace        time.Duration // test-only: the least time a step takes
 	NGram       NGram         // speculation; zero: none
-	Memory      Memory        // what Sleep gives back; nil: nothing can be
+	Adapters    AdapterSlots
+	Memory      Memory // what Sleep gives back; nil: nothing can be
 }
 
 // Engine owns a model's executable, its KV cache and every sequence. One
@@ -38,15 +39,16 @@ type Engine struct {
 	feed  feed
 	doors *doors
 
-	live    map[*request]struct{}
-	pooling []*pooled // texts that wait for a row, first come first
-	step    kernels.Step
-	result  kernels.Result
-	rows    []rowRef
-	last    time.Time
-	paused  bool
-	asleep  int // the level of sleep; 0: awake
-	timings stepTimes
+	adapters adapters
+	live     map[*request]struct{}
+	pooling  []*pooled // texts that wait for a row, first come first
+	step     kernels.Step
+	result   kernels.Result
+	rows     []rowRef
+	last     time.Time
+	paused   bool
+	asleep   int // the level of sleep; 0: awake
+	timings  stepTimes
 
 	mu       sync.Mutex
 	posted   []func()
@@ -78,7 +80,7 @@ func NewEngine(cfg Config) *Engine {
 		panic(fmt.Sprintf("BUG: a cache of %d tokens for sequences of %d", pool.CapacityTokens(), cfg.MaxModelLen))
 	}
 	return &Engine{
-		cfg: cfg, pool: pool, sched: NewScheduler(pool, cfg.Limits), stats: newStats(cfg.MaxModelLen),
+		cfg: cfg, pool: pool, adapters: adapters{slots: make([]*Adapter, cfg.Adapters.Count)}, sched: NewScheduler(pool, cfg.Limits), stats: newStats(cfg.MaxModelLen),
 		feed: newFeed(), doors: newDoors(), live: map[*request]struct{}{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
@@ -249,6 +251,9 @@ func (e *Engine) newSequence(r *request, choice int) (*Sequence, error) {
 		PromptRows: r.Params.PromptLogprobs >= 0 && choice == 0,
 	}
 	q.Table.Salt = r.Salt
+	if a := r.Adapter; a != nil {
+		q.Table.Salt, q.adapter = r.Salt^a.salt, int32(a.slot)+1
+	}
 	q.Tokens = append(append(make([]int32, 0, len(r.Tokens)+len(r.Resume)+16), r.Tokens...), r.Resume...)
 	for i, id := range r.Resume {
 		if !q.rules.accept(id) {
@@ -268,6 +273,10 @@ func (e *Engine) admit(r *request) {
 	e.doors.arrive(r)
 	e.stats.arrive(r)
 	for c, q := range r.choices {
+		if r.Adapter != nil && !e.adapters.holds(r.Adapter) {
+			e.endWith(r, c, Event{Choice: c, Token: -1, Finish: FinishError, StopID: -1, Err: fmt.Errorf("the adapter %s was unloaded", r.Adapter.Name)})
+			continue
+		}
 		if end := q.rules.ended(q.Output(), e.cfg.MaxModelLen-len(q.Tokens)); end.why != "" {
 			e.endWith(r, c, Event{Choice: c, Token: -1, Finish: end.why, StopID: end.stop, Mark: end.mark})
 			continue

@@ -26,6 +26,7 @@ type setup struct {
 	bias                        func([]int32, []float32)
 	memory                      worker.Memory // nil: the model's own
 	sleepless                   bool          // no memory at all
+	adapters                    int           // slots for them
 }
 
 const vocab = 64
@@ -50,8 +51,10 @@ func start(t *testing.T, s setup) (*worker.Engine, *workertest.Model) {
 	if s.memory == nil && !s.sleepless {
 		s.memory = m
 	}
+	m.Adapters = make([]uint64, s.adapters)
 	e := worker.NewEngine(worker.Config{
-		Exec: m, Memory: s.memory, Groups: groups, PrefixCache: !s.noCache, HashSeed: 1, Limits: s.limits, MaxModelLen: s.maxLen,
+		Adapters: worker.AdapterSlots{Count: s.adapters, Load: func(slot int, path string) error { return loadAdapter(m, slot, path) }},
+		Exec:     m, Memory: s.memory, Groups: groups, PrefixCache: !s.noCache, HashSeed: 1, Limits: s.limits, MaxModelLen: s.maxLen,
 		Vocab: vocab, EOS: s.eos, NGram: s.ngram, Models: []string{"m"}, Generation: "g",
 	})
 	ctx, cancel := context.WithCancel(context.Background())

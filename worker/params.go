@@ -52,8 +52,9 @@ type Request struct {
 	Tokens   []int32 // the prompt
 	Params   Params
 	Priority int
-	Salt     uint64  // prompts with different salts share no cache
-	Guides   []Guide // one a choice, or nil
+	Salt     uint64   // prompts with different salts share no cache
+	Guides   []Guide  // one a choice, or nil
+	Adapter  *Adapter // of Engine.Adapter; nil: the model as it is
 
 	// Resume are output tokens that were sent before; they count as generated.
 	// Only a request with one choice can be resumed.

@@ -30,6 +30,7 @@ type Sequence struct {
 
 	request *request // nil in scheduler tests
 	choice  int
+	adapter int32 // its slot, from 1 on; 0: none
 	rules   *rules
 	fault   error // of its guide; ends the request
 

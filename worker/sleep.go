@@ -74,6 +74,10 @@ func (e *Engine) WakeUp(ctx context.Context) (err error) {
 				err = failed
 				return
 			}
+			if err = e.reloadAdapters(); err != nil {
+				err = errors.Join(err, e.cfg.Memory.Release())
+				return
+			}
 			e.asleep, e.cfg.Exec = 0, exec
 		}
 		e.paused = false

@@ -24,6 +24,8 @@ type Snapshot struct {
 	Paused           bool // or asleep
 	Asleep           int  // the level of sleep; 0: awake
 
+	RunningAdapters, WaitingAdapters string // their names, with commas between
+
 	PrefixQueries, PrefixHits int64
 	Preemptions               int64
 	PromptTokens              int64
@@ -210,7 +212,12 @@ func (s *Stats) pooled(tokens int, batch []*pooled) {
 // gauges records what stands now.
 func (s *Stats) gauges(e *Engine) {
 	queries, hits := e.pool.Counts()
+	running, waiting := "", ""
+	if e.cfg.Adapters.Count > 0 {
+		running, waiting = e.adapterNames()
+	}
 	s.with(func(s *Snapshot) {
+		s.RunningAdapters, s.WaitingAdapters = running, waiting
 		s.Running, s.Waiting = e.sched.Running(), e.sched.Waiting()+len(e.pooling)
 		s.Usage, s.Blocks, s.BlockTokens = e.pool.Usage(), e.pool.Blocks(), e.pool.BlockTokens()
 		s.CapacityTokens = e.pool.CapacityTokens()

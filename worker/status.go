@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,8 +52,17 @@ func (e *Engine) report() api.Status {
 		CachedTokens: int64(e.pool.CachedTokens()), MaxModelLen: e.cfg.MaxModelLen,
 		Running: e.sched.Running(), Waiting: e.sched.Waiting() + len(e.pooling), PrefillTokens: int64(e.sched.PrefillTokens()),
 		PromptTokens: stats.PromptTokens, GeneratedTokens: stats.GenerationTokens,
-		Models: e.cfg.Models, Draining: e.Err() != nil, Doors: e.doors.report(e),
+		Models: e.models(), Draining: e.Err() != nil, Doors: e.doors.report(e),
 	}
+}
+
+// models are the names that clients may ask for.
+func (e *Engine) models() []string {
+	names := slices.Clip(e.cfg.Models)
+	for _, a := range e.Adapters() {
+		names = append(names, a.Name)
+	}
+	return names
 }
 
 // Watch sends the engine's status at once, on every change (at most every

@@ -83,7 +83,7 @@ func (e *Engine) build(plan Plan) {
 			s.Positions = append(s.Positions, int32(p))
 		}
 		s.Seqs = append(s.Seqs, kernels.Seq{
-			First: int32(first), Count: int32(en.Count), Context: int32(en.Start + en.Count), Blocks: en.Seq.Table.Groups,
+			First: int32(first), Count: int32(en.Count), Context: int32(en.Start + en.Count), Blocks: en.Seq.Table.Groups, Adapter: en.Seq.adapter,
 		})
 		e.buildRows(i, en, first)
 	}

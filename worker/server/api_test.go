@@ -218,7 +218,7 @@ func TestRoutes(t *testing.T) {
 	f("POST", "/invocations", "", 501, "/invocations is not supported")
 	f("POST", "/v1/completions/render", "Bearer secret", 501, "not supported")
 	f("POST", "/collective_rpc", "", 501, "not supported")
-	f("POST", "/v1/load_lora_adapter", "Bearer secret", 501, "merge the adapter")
+	f("POST", "/v1/load_lora_adapter", "Bearer secret", 501, "--enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True")
 	f("POST", "/v1/responses/resp_1/cancel", "Bearer secret", 404, "stores no answers")
 	f("DELETE", "/v1/responses/resp_1", "Bearer secret", 404, "stores no answers")
 	f("POST", "/v1/completions", "Bearer secret", 200, "text_completion")

@@ -108,6 +108,9 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	for _, m := range s.cfg.Models {
 		list = append(list, s.card(m))
 	}
+	for _, a := range s.cfg.Engine.Adapters() {
+		list = append(list, s.adapterCard(a))
+	}
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 }
 
@@ -115,6 +118,10 @@ func (s *Server) oneModel(w http.ResponseWriter, r *http.Request) {
 	name, err := s.model(r.PathValue("id"))
 	if err != nil {
 		writeError(w, err)
+		return
+	}
+	if a := s.cfg.Engine.Adapter(name); a != nil {
+		writeJSON(w, http.StatusOK, s.adapterCard(a))
 		return
 	}
 	writeJSON(w, http.StatusOK, s.card(name))

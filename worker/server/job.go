@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,6 +88,9 @@ func (j *job) take(r *http.Request, p worker.Params, tokens []int32, wanted *int
 			return badValue("priority", "the header X-Vllm-Priority is not a whole number")
 		}
 		req.Priority = n
+	}
+	if req.Adapter = j.s.cfg.Engine.Adapter(j.model); req.Adapter == nil && !slices.Contains(j.s.cfg.Models, j.model) {
+		return notFound("model", "The model `%.256s` does not exist.", j.model) // it was unloaded this moment
 	}
 	if f.CacheSalt != nil {
 		req.Salt = xxhash.Sum64String(*f.CacheSalt) | 1

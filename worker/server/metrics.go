@@ -136,8 +136,8 @@ func (m exposition) gauges(s *Server, st *worker.Snapshot) {
 	m.Gauge("vllm:num_requests_swapped", "Number of swapped requests: this engine swaps nothing.", m.labels, 0)
 	m.Gauge("vllm:cache_config_info", "Information of the LLMEngine CacheConfig", append(append([]metrics.Label{}, s.cfg.CacheConfig...), metrics.Label{Name: "engine", Value: "0"}), 1)
 	m.Gauge("vllm:lora_requests_info", "Running stats on lora requests.", []metrics.Label{
-		{Name: "max_lora", Value: "0"}, {Name: "waiting_lora_adapters", Value: ""}, {Name: "running_lora_adapters", Value: ""},
-	}, float64(s.created))
+		{Name: "max_lora", Value: strconv.Itoa(s.cfg.Engine.AdapterRoom())}, {Name: "waiting_lora_adapters", Value: st.WaitingAdapters}, {Name: "running_lora_adapters", Value: st.RunningAdapters},
+	}, float64(time.Now().Unix()))
 }
 
 func (m exposition) counters(st *worker.Snapshot) {

@@ -149,11 +149,7 @@ func (s *Server) absent() {
 			writeError(w, notImplemented("%s is not supported by this engine", path))
 		})
 	}
-	for _, path := range []string{"/v1/load_lora_adapter", "/v1/unload_lora_adapter"} {
-		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-			writeError(w, notImplemented("adapters are not supported by this engine; merge the adapter into the model and serve the result"))
-		})
-	}
+	s.adapterRoutes()
 }
 
 // has says whether the model's kind has a route.

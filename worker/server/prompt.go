@@ -16,6 +16,9 @@ func (s *Server) model(name string) (string, *apiError) {
 			return m, nil
 		}
 	}
+	if s.cfg.Engine.Adapter(name) != nil {
+		return name, nil
+	}
 	return "", notFound("model", "The model `%.256s` does not exist.", name)
 }
 

@@ -65,6 +65,7 @@ type Config struct {
 	ForceUsage          bool
 	RequestIDHeaders    bool
 	LoadTracking        bool
+	LoadAdapters        bool // the routes that load and unload adapters
 	DevMode             bool // the routes that operate the engine
 	Log                 *slog.Logger
 }

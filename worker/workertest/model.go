@@ -23,6 +23,10 @@ type Model struct {
 	// for each sequence, of its tokens and types.
 	Width int
 
+	// Adapters are what lies in the slots of adapters: two of unlike numbers
+	// write unlike keys and values.
+	Adapters []uint64
+
 	mu     sync.Mutex
 	fail   error
 	steps  []Shape
@@ -40,6 +44,7 @@ type slot struct {
 	token    int32
 	position int32
 	chain    uint64 // of all tokens up to this one
+	adapter  uint64 // that wrote it
 }
 
 // New makes a model whose pages are those of groups.
@@ -155,7 +160,7 @@ func (m *Model) write(step *kernels.Step, s kernels.Seq, row int) error {
 		if m.Groups[g].State {
 			continue
 		}
-		chain := uint64(14695981039346656037)
+		chain := 14695981039346656037 ^ m.adapter(s)
 		if position > 0 {
 			before, err := m.at(g, s, position-1)
 			if err != nil && m.Groups[g].Window != 1 {
@@ -172,9 +177,17 @@ func (m *Model) write(step *kernels.Step, s kernels.Seq, row int) error {
 		if err != nil {
 			return err
 		}
-		*here = slot{true, step.Tokens[row], int32(position), mix(chain, uint64(step.Tokens[row])+1)}
+		*here = slot{true, step.Tokens[row], int32(position), mix(chain, uint64(step.Tokens[row])+1), m.adapter(s)}
 	}
 	return nil
+}
+
+// adapter is what lies in the slot that a sequence names; 0: it names none.
+func (m *Model) adapter(s kernels.Seq) uint64 {
+	if s.Adapter == 0 {
+		return 0
+	}
+	return m.Adapters[s.Adapter-1]
 }
 
 // logits reads all that the query at position sees.
@@ -196,6 +209,9 @@ func (m *Model) logits(s kernels.Seq, position int) ([]float32, error) {
 			}
 			if !x.written || int(x.position) != p {
 				return nil, fmt.Errorf("group %d: position %d reads position %d, which was not written", g, position, p)
+			}
+			if x.adapter != m.adapter(s) {
+				return nil, fmt.Errorf("group %d: position %d reads position %d, which another adapter wrote", g, position, p)
 			}
 			sum = mix(sum, x.chain)
 			if g == 0 {
