@@ -174,7 +174,7 @@ func (s *stream) event(o *outBuf, at int) bool {
 		return s.skip.event(o, at, data)
 	}
 	switch {
-	case s.alt != nil && s.resumed && !s.x.worker.Load().own.Load():
+	case s.alt != nil && s.resumed && !s.x.own:
 		if !s.translate(o, at) {
 			return false
 		}
@@ -247,7 +247,7 @@ func (s *stream) cut(o *outBuf, at int) (ids int, drop bool) {
 		ids = len(s.tokens) - before
 		if s.events < 2 || s.resumed {
 			ev, _ = wire.CutField(ev, `"prompt_token_ids"`, func(v []byte) {
-				if !s.resumed && !s.x.worker.Load().own.Load() {
+				if !s.resumed && !s.x.own {
 					s.prompt = wire.Ints(s.prompt[:0], v)
 				}
 			})

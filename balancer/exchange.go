@@ -42,6 +42,7 @@ type exchange struct {
 	kind   kind
 	ctype  string // of a body that is not JSON
 	accept string
+	own    bool // its present worker is one of ours
 	http10 bool
 	close  bool // the connection ends with the answer
 

@@ -79,7 +79,7 @@ func (x *exchange) match() {
 
 // computed enters that the worker has computed the prompt.
 func (x *exchange) computed() {
-	if w := x.worker.Load(); !w.own.Load() {
+	if w := x.worker.Load(); !x.own {
 		w.hits.came(x.charge.Prompt(), x.charge.Believed())
 	}
 	x.remember()

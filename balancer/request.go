@@ -22,12 +22,13 @@ type splice struct {
 // write sends the request to a worker: built anew from parsed parts, with the
 // body as it came but for what the door changes in it.
 func (x *exchange) write(w *worker, c *upConn) error {
+	x.own = w.own.Load()
 	var few [4]splice
 	body, path, cuts := x.body, x.path, few[:0]
-	if s := x.s; s != nil && s.alt != nil && s.resumed && !w.own.Load() {
+	if s := x.s; s != nil && s.alt != nil && s.resumed && !x.own {
 		body, path = s.alt.body, s.alt.path
 	} else {
-		cuts = x.splices(cuts, w)
+		cuts = x.splices(cuts)
 	}
 	length := len(body)
 	for _, s := range cuts {
@@ -98,7 +99,7 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 		b = append(b, "\r\nAuthorization: Bearer "...)
 		b = append(b, *key...)
 	}
-	if w.own.Load() {
+	if x.own {
 		b = append(b, "\r\n"+api.HeaderDoor+": "...)
 		b = append(b, x.d.id...)
 		b = append(b, "\r\n"+api.HeaderSeq+": "...)
@@ -111,7 +112,7 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 }
 
 // splices lists what the door changes in a body, in the order of the body.
-func (x *exchange) splices(cuts []splice, w *worker) []splice {
+func (x *exchange) splices(cuts []splice) []splice {
 	p := &x.peek
 	if x.kind == kindForm || x.kind == kindHeld {
 		return cuts
@@ -124,7 +125,7 @@ func (x *exchange) splices(cuts []splice, w *worker) []splice {
 		if !p.StreamOptions.Set() {
 			insert = append(insert, `"stream_options":{"include_usage":true},`...)
 		}
-		if s.resumed && w.own.Load() {
+		if s.resumed && x.own {
 			r, err := json.Marshal(api.Resume{ID: s.id, Created: s.created, TokenIDs: s.tokens})
 			if err != nil {
 				panic("BUG: a resume cannot be encoded: " + err.Error())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/wire"
 )
 
@@ -24,8 +25,7 @@ func (s *stream) keepText() bool {
 	if !s.x.v.set.Door.Resume.Enabled || s.x.peek.N > 1 || s.x.kind == kindGen || s.x.peek.PromptList {
 		return false
 	}
-	w := s.x.worker.Load()
-	return w != nil && !w.own.Load() && (!s.plainText() || len(s.tokens) == 0)
+	return !s.x.own && (!s.plainText() || len(s.tokens) == 0)
 }
 
 // plainText reports whether a stream of a foreign worker can go on from token
@@ -46,17 +46,18 @@ func (x *exchange) mayResume() bool {
 	return x.v.set.Door.Resume.Enabled && x.peek.N <= 1 && x.kind != kindGen && !x.peek.PromptList
 }
 
-// prepareResume makes the exchange ready to go on after worker w broke off.
+// prepareResume makes the exchange ready to go on after its worker broke off.
 // It reports whether there is a way.
-func (s *stream) prepareResume(w *worker) bool {
+func (s *stream) prepareResume() bool {
 	x := s.x
 	if !x.mayResume() || s.id == "" || !x.takeBack() {
 		return false
 	}
-	if w.own.Load() {
+	if x.own {
 		if !s.ids {
 			return false
 		}
+		x.leaveOutForeign()
 		s.resumed = true
 		x.ask.Prompt, x.ask.Expect = x.sizes()
 		return true
@@ -73,6 +74,16 @@ func (s *stream) prepareResume(w *worker) bool {
 	s.tokens = s.tokens[:0]
 	s.resumed = true
 	return true
+}
+
+// leaveOutForeign leaves the workers that are not ours out of the choice: they
+// know no roundhouse_resume, and would begin anew.
+func (x *exchange) leaveOutForeign() {
+	for _, w := range *x.pool.workers.Load() {
+		if !w.own.Load() {
+			x.tried = append(x.tried, ledger.Try{Worker: w.acct, Generation: w.acct.Generation(x.d.ledger)})
+		}
+	}
 }
 
 // sizes is what a stream that goes on needs: what was generated is prompt now.

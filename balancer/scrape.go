@@ -39,17 +39,27 @@ type gauges struct {
 }
 
 // scrape reads a worker that has no status stream: often while this door has
-// requests there, seldom while it has none.
+// requests there, seldom while it has none. It returns when the worker turns
+// out to be one of ours: that is looked at before its first scrape, again when
+// it was away or its process is another, and now and then.
 func (w *worker) scrape(ctx context.Context, d *Door) {
 	models := time.Time{}
 	wait := 50 * time.Millisecond
 	for ctx.Err() == nil {
 		if time.Since(models) > 30*time.Second || len(w.modelList()) == 0 {
+			if w.isOurs(ctx, d) {
+				w.turnsOut(d, true)
+				return
+			}
 			if err := w.learnModels(ctx, d); err == nil {
 				models = time.Now()
 			}
 		}
+		was := w.process()
 		err := w.scrapeOnce(ctx, d)
+		if err != nil || w.process() != was {
+			models = time.Time{}
+		}
 		interval := d.scrapeInterval(w.pool.name)
 		switch {
 		case err != nil && ctx.Err() == nil:
@@ -63,6 +73,13 @@ func (w *worker) scrape(ctx context.Context, d *Door) {
 		wait = 50 * time.Millisecond
 		sleep(ctx, interval)
 	}
+}
+
+// process tells the worker's process from others, as far as it says.
+func (w *worker) process() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.identity
 }
 
 // learnModels asks the worker which models it serves; an answer shows that it

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -12,17 +14,28 @@ import (
 	"roundhouse/worker/api"
 )
 
+// errNotOurs says that something answers at a worker's address, and not as a
+// worker of ours does.
+var errNotOurs = errors.New("there is no status stream: the worker is not one of ours")
+
+// errNewer says that a worker of ours is newer than this door.
+var errNewer = errors.New("the status protocol is not known")
+
 // followStatus reads the status stream of a worker of ours, and asks for it
-// again whenever it breaks.
+// again whenever it breaks. It returns when the worker is none of ours any more.
 func (w *worker) followStatus(ctx context.Context, d *Door) {
 	wait := 50 * time.Millisecond
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := w.readStatus(ctx, d)
+		err := w.readStatus(ctx, d, func(s *api.Status) bool { w.takeStatus(d, s); return true })
 		if ctx.Err() != nil {
 			return
 		}
 		d.log.Debug("a worker's status stream ended", "worker", w.id, "error", err)
+		if errors.Is(err, errNotOurs) {
+			w.turnsOut(d, false)
+			return
+		}
 		d.suspect(w, err)
 		if time.Since(began) > 5*time.Second {
 			wait = 50 * time.Millisecond
@@ -45,7 +58,11 @@ func sleep(ctx context.Context, d time.Duration) {
 // something every second.
 const statusSilence = 5 * time.Second
 
-func (w *worker) readStatus(ctx context.Context, d *Door) error {
+// mostStatus bounds one line of a status stream.
+const mostStatus = 16 << 20
+
+// readStatus hands each status to take, until the stream breaks or take ends it.
+func (w *worker) readStatus(ctx context.Context, d *Door, take func(*api.Status) (on bool)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silence := time.AfterFunc(statusSilence, cancel)
@@ -55,24 +72,41 @@ func (w *worker) readStatus(ctx context.Context, d *Door) error {
 		return err
 	}
 	defer resp.Body.Close()
-	lines := bufio.NewReaderSize(resp.Body, 4096)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return err
-		}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 0, 4096), mostStatus)
+	for first := true; lines.Scan(); first = false {
 		silence.Reset(statusSilence)
 		var s api.Status
-		if err := json.Unmarshal(line, &s); err != nil {
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil || s.Protocol < 1 || s.Generation == "" {
+			if first {
+				return errNotOurs
+			}
 			return fmt.Errorf("a line of the status stream is not a status: %w", err)
 		}
 		if s.Protocol > api.StatusProtocol {
 			d.log.Error("a worker speaks a newer status protocol than this door; update the door", "worker", w.id, "protocol", s.Protocol, "known", api.StatusProtocol)
 			sleep(ctx, 10*time.Second)
-			return fmt.Errorf("status protocol %d is not known", s.Protocol)
+			return fmt.Errorf("%w: %d", errNewer, s.Protocol)
 		}
-		w.takeStatus(d, &s)
+		if !take(&s) {
+			return nil
+		}
 	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+// isOurs looks whether a worker has a status stream.
+func (w *worker) isOurs(ctx context.Context, d *Door) (ours bool) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	err := w.readStatus(ctx, d, func(*api.Status) bool { ours = true; return false })
+	if err != nil {
+		d.log.Debug("a worker shows no status", "worker", w.id, "error", err)
+	}
+	return ours || errors.Is(err, errNewer)
 }
 
 // takeStatus enters one status.
@@ -117,7 +151,15 @@ func (w *worker) ask(ctx context.Context, d *Door, path string) (*http.Response,
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		resp.Body.Close()
+		if path == api.StatusPath {
+			return nil, errNotOurs
+		}
+		return nil, fmt.Errorf("%s answered %s", path, resp.Status)
+	default:
 		resp.Body.Close()
 		return nil, fmt.Errorf("%s answered %s", path, resp.Status)
 	}

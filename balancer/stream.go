@@ -231,7 +231,7 @@ func (x *exchange) broke(err error) bool {
 	if s.ended {
 		return s.closeEnded()
 	}
-	if ok := s.prepareResume(w); !ok {
+	if ok := s.prepareResume(); !ok {
 		x.d.metrics.resumes.WithLabelValues(x.pool.name, why, "impossible").Inc()
 		return s.fail(workerFailed(x.pool.name))
 	}

@@ -17,7 +17,7 @@ type worker struct {
 	pool *pool
 	slot int // its bit in the pool's prefix table
 	acct *ledger.Worker
-	own  atomic.Bool // ours: it has a status stream and takes roundhouse_resume
+	own  atomic.Bool // ours: it has a status stream and takes roundhouse_resume; as it was found, whatever the set says
 
 	up     atomic.Pointer[upstream]
 	apiKey atomic.Pointer[string]
@@ -57,8 +57,10 @@ func (w *worker) apply(d *Door, cfg control.Worker) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := w.up.Load()
-	fresh := old == nil || cfg.URL != w.cfg.URL || cfg.Generation != w.cfg.Generation || cfg.Kind != w.cfg.Kind
+	own := cfg.Kind == "roundhouse"
+	fresh := old == nil || cfg.URL != w.cfg.URL || cfg.Generation != w.cfg.Generation || cfg.Kind != w.cfg.Kind && own != w.own.Load()
 	if fresh {
+		w.own.Store(own)
 		up, err := newUpstream(cfg.URL)
 		if err != nil {
 			return err
@@ -71,7 +73,6 @@ func (w *worker) apply(d *Door, cfg control.Worker) error {
 		w.forget()
 	}
 	w.apiKey.Store(&cfg.APIKey)
-	w.own.Store(cfg.Kind == "roundhouse")
 	if cfg.State != "draining" {
 		w.forced = false
 	}
@@ -125,14 +126,34 @@ func (w *worker) restart(d *Door) {
 	w.stopReader()
 	ctx, cancel := context.WithCancel(d.ctx)
 	w.cancel, w.done = cancel, make(chan struct{})
-	go func(done chan struct{}, own bool) {
+	go func(done chan struct{}) {
 		defer close(done)
-		if own {
-			w.followStatus(ctx, d)
-		} else {
-			w.scrape(ctx, d)
+		for ctx.Err() == nil {
+			if w.own.Load() {
+				w.followStatus(ctx, d)
+			} else {
+				w.scrape(ctx, d)
+			}
 		}
-	}(w.done, w.own.Load())
+	}(w.done)
+}
+
+// turnsOut enters that a worker is one of ours, or is not, other than it was
+// taken for: behind its address stands another process, or a worker that the
+// set knows nothing of but its address.
+func (w *worker) turnsOut(d *Door, own bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.own.Swap(own) == own {
+		return
+	}
+	if w.reached {
+		w.local++
+		w.forget()
+	}
+	w.identity = ""
+	w.update(d)
+	d.log.Info("a worker is of another kind than it was taken for", "worker", w.id, "ours", own)
 }
 
 // stopReader ends the reader without waiting for it.
