@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,6 +32,7 @@ func (o *Options) environment(getenv func(string) string) error {
 		return fmt.Errorf("VLLM_LOGGING_LEVEL is %q; want DEBUG, INFO, WARNING, ERROR or CRITICAL", getenv("VLLM_LOGGING_LEVEL"))
 	}
 	o.LogLevel = level
+	o.Adapters.Runtime = slices.Contains([]string{"1", "true"}, strings.ToLower(strings.TrimSpace(getenv("VLLM_ALLOW_RUNTIME_LORA_UPDATING"))))
 	o.DevMode = getenv("VLLM_SERVER_DEV_MODE") == "1"
 	o.GPUMask, o.GPUSelector = getenv("ZE_AFFINITY_MASK"), getenv("ONEAPI_DEVICE_SELECTOR")
 	o.Caches = caches(getenv)

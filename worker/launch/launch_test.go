@@ -84,7 +84,14 @@ func TestFlagErrors(t *testing.T) {
 	f("-tp 2", "start more workers instead")
 	f("-tp=2", "start more workers instead")
 	f("--pipeline-parallel-size 2", "start more workers instead")
-	f("--lora-modules a=b", "merge the adapter")
+	f("--lora-modules a=b", "--lora-modules needs --enable-lora")
+	f("--enable-lora --lora-modules a=b a=c", "names a twice")
+	f("--enable-lora --served-model-name m --lora-modules m=b", "m is the name of the model itself")
+	f("--enable-lora --lora-modules a", "want name=path, or JSON")
+	f(`--enable-lora --lora-modules {"name":"a","path":"b","rank":1}`, "want name=path, or JSON")
+	f(`--enable-lora --lora-modules {"name":"a"}`, "want a name and a path")
+	f("--max-lora-rank 512", "from 1 to 256")
+	f("--lora-dtype float16", "adapters are kept in bfloat16")
 	f("--quantization bitsandbytes", "want one of auto, none, None, fp8, sym_int4, int8, gptq, awq")
 	f("--device tpu", "want cpu or xpu")
 	f("--max-num-batched-tokens 4", "must be at least --max-num-seqs")
@@ -102,7 +109,6 @@ func TestFlagErrors(t *testing.T) {
 	f("--stream-interval 5", "every token is sent when it is there")
 	f("--no-enable-chunked-prefill", "always computed in chunks")
 	f(`--override-generation-config {"max_new_tokens":7}`, "want JSON with temperature")
-	f("--enable-lora", "merge the adapter")
 	f("--data-parallel-size 2", "start more workers instead")
 }
 

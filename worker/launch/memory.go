@@ -19,19 +19,23 @@ type memory struct {
 	specs   []kernels.KVSpec
 	backend kernels.Backend // nil: asleep
 	log     *slog.Logger
+
+	adapters *model.Adapters // nil: no room for any, or asleep
 }
 
 // compile loads a model's weights into a backend and plans its steps.
-func compile(o *Options, name string, m *model.Model, be kernels.Backend, specs []kernels.KVSpec, packed cpu.Cache, log *slog.Logger) (kernels.Executable, error) {
-	built, err := m.Build(be, model.BuildOptions{Format: format(o), KV: specs, Progress: newProgress(o.Terminal, log, time.Now).step})
+func (m *memory) compile(name string, md *model.Model, be kernels.Backend, packed cpu.Cache) (kernels.Executable, error) {
+	o := &m.o
+	built, err := md.Build(be, model.BuildOptions{Format: format(o), KV: m.specs, Progress: newProgress(o.Terminal, m.log, time.Now).step})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	keepPacked(be, packed, log)
+	keepPacked(be, packed, m.log)
 	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	m.backend, m.adapters = be, built.Adapters
 	return exec, nil
 }
 
@@ -50,19 +54,18 @@ func (m *memory) Load() (_ kernels.Executable, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, md.Close()) }()
-	if m.o.HeadDType == "bfloat16" {
-		md.WideHead()
+	if err := prepare(&m.o, md); err != nil {
+		return nil, err
 	}
 	packed := packedCache(&m.o, md)
 	be, err := openBackend(&m.o, packed)
 	if err != nil {
 		return nil, err
 	}
-	exec, err := compile(&m.o, name, md, be, m.specs, packed, m.log)
+	exec, err := m.compile(name, md, be, packed)
 	if err != nil {
 		return nil, errors.Join(err, be.Close())
 	}
-	m.backend = be
 	m.log.Info("awake", "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
 	return exec, nil
 }
@@ -73,6 +76,6 @@ func (m *memory) Close() error {
 		return nil
 	}
 	be := m.backend
-	m.backend = nil
+	m.backend, m.adapters = nil, nil
 	return be.Close()
 }

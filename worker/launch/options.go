@@ -1,16 +1,19 @@
 package launch
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
-	"roundhouse/worker/model"
-	"roundhouse/worker/parser"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"roundhouse/worker/demo"
+	"roundhouse/worker/model"
+	"roundhouse/worker/parser"
 )
 
 // Options are what a worker is started with. ParseServe fills them in.
@@ -73,6 +76,7 @@ type Options struct {
 	NoLogStats       bool
 	LogLevel         slog.Level
 	Warnings         []string
+	Adapters         Adapters
 
 	// Config is fields of config.json that hold instead of its own.
 	Config model.Overrides
@@ -131,7 +135,15 @@ func (o *Options) check() error {
 	if o.Device != "cpu" && !strings.HasPrefix(o.Device, "xpu") {
 		return fmt.Errorf("--device %s: want cpu or xpu", o.Device)
 	}
-	return nil
+	return o.Adapters.check(o.servedNames(cmp.Or(o.Model, demo.Name)))
+}
+
+// servedNames are what clients call the model, or else its own name.
+func (o *Options) servedNames(name string) []string {
+	if len(o.ServedNames) > 0 {
+		return o.ServedNames
+	}
+	return []string{name}
 }
 
 func text(at func(*Options) *string) func(*Options, string) error {
@@ -175,10 +187,6 @@ func onlyOne(instead string) func(*Options, string) error {
 		}
 		return nil
 	}
-}
-
-func refuse(sentence string) func(*Options, string) error {
-	return func(*Options, string) error { return fmt.Errorf("%s", sentence) }
 }
 
 // length reads a context length: a number, -1, auto, or with k, K, m, M as
@@ -277,19 +285,17 @@ func serveFlags() []flagSpec {
 		{"task", flagValue, oneOf(func(o *Options) *string { return &o.Task }, "auto", "generate", "embed", "embedding", "score", "classify")},
 		{"legacy-metrics", flagSwitch, flag(func(o *Options) *bool { return &o.LegacyMetrics })},
 	}
-	return append(append(append(flags, compatFlags()...), refusedFlags()...), ignoredFlags()...)
+	return slices.Concat(flags, adapterFlags(), compatFlags(), refusedFlags(), ignoredFlags())
 }
 
 // refusedFlags ask for what a worker does not have; the start stops, with the
 // alternative.
 func refusedFlags() []flagSpec {
 	more := "start more workers instead: the door spreads the load over them"
-	lora := refuse("adapters are not supported; merge the adapter into the model and serve the result")
 	return []flagSpec{
 		{"tensor-parallel-size", flagValue, onlyOne(more)}, {"tp", flagValue, onlyOne(more)},
 		{"pipeline-parallel-size", flagValue, onlyOne(more)}, {"pp", flagValue, onlyOne(more)},
 		{"data-parallel-size", flagValue, onlyOne(more)}, {"dp", flagValue, onlyOne(more)},
-		{"enable-lora", flagSwitch, lora}, {"lora-modules", flagList, lora},
 		{"q", flagValue, oneOf(func(o *Options) *string { return &o.Quantization }, "fp8", "sym_int4", "int8", "gptq", "awq")},
 	}
 }

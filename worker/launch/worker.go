@@ -49,8 +49,8 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err := errors.Join(checkTask(&o, name, cfg.Kind), withoutWindow(&o, cfg.Windows)); err != nil {
 		return nil, err
 	}
-	if o.HeadDType == "bfloat16" {
-		m.WideHead()
+	if err := prepare(&o, m); err != nil {
+		return nil, err
 	}
 	packed := packedCache(&o, m)
 	be, err := openBackend(&o, packed)
@@ -66,13 +66,18 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	exec, err := compile(&o, name, m, be, p.specs, packed, log)
+	mem := &memory{o: o, specs: p.specs, log: log}
+	exec, err := mem.compile(name, m, be, packed)
 	if err != nil {
 		return nil, err
 	}
 	log.Info("model loaded", "model", name, "architecture", cfg.Architecture, "backend", be.Name(), "weights", format(&o).String(), "head", m.HeadFormat(format(&o)).String(), "packed", cached(be), "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
 	log.Info(fmt.Sprintf("GPU KV cache size: %s tokens, Maximum concurrency for %s tokens per request: %.2fx", commas(p.tokens), commas(p.maxModelLen), p.concurrency))
-	return assemble(&memory{o: o, specs: p.specs, backend: be, log: log}, name, cfg, p, w, exec), nil
+	opened := assemble(mem, name, cfg, p, w, exec)
+	if err := preload(opened.Engine, &o.Adapters); err != nil {
+		return nil, err
+	}
+	return opened, nil
 }
 
 // openModel finds the model: the demonstration model when none is named.
@@ -106,14 +111,11 @@ func checkTask(o *Options, name string, kind model.Kind) error {
 // assemble puts engine and server together.
 func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec kernels.Executable) *Worker {
 	o := &mem.o
-	names := o.ServedNames
-	if len(names) == 0 {
-		names = []string{name}
-	}
+	names := o.servedNames(name)
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	e := worker.NewEngine(worker.Config{
-		Exec: exec, Memory: mem, Groups: p.groups, PrefixCache: o.PrefixCache, HashSeed: binary.LittleEndian.Uint64(seed[:]),
+		Exec: exec, Memory: mem, Adapters: worker.AdapterSlots{Count: o.Adapters.room().Slots, Load: mem.loadAdapter}, Groups: p.groups, PrefixCache: o.PrefixCache, HashSeed: binary.LittleEndian.Uint64(seed[:]),
 		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Prefill: o.LongPrefill}, MaxModelLen: p.maxModelLen,
 		Vocab: cfg.Vocab, EOS: cfg.EOS, Models: names, Generation: generation(), Pace: o.Pace,
 		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
@@ -127,7 +129,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 		ToolParser: toolParser(o), ReasoningParser: o.ReasoningParser,
 		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts, Dimensions: cfg.Dimensions, Pair: pairOf(cfg),
 		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, Role: o.ResponseRole, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
-		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, DevMode: o.DevMode, Log: mem.log,
+		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
 	})
 	return &Worker{Engine: e, Server: s, memory: mem}
 }
