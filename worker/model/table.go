@@ -99,6 +99,16 @@ const tableFoot = `
   <|im_start|> is taken as a prompt that the client has written.
 - ` + "`generation_config.json`" + ` gives end-of-sequence tokens and the sampling that a request leaves out.
 
+## Adapters
+
+` + "`--enable-lora`" + ` serves PEFT's LoRA adapters beside a model that generates, under names of their own (` + "`--lora-modules name=path`" + ` or JSON, and
+` + "`/v1/load_lora_adapter`" + ` where VLLM_ALLOW_RUNTIME_LORA_UPDATING is set): ranks to 256, rank-stabilised ones, ranks and factors by pattern, over a model in
+any format. They correct the linears of attention and MLP (q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, gate_up_proj, down_proj), those of
+shared experts too; not routed experts, latent attention, the gated delta rule and its neighbours' q_proj, embeddings or the head. An adapter with
+weights for those, with DoRA, biases or modules of its own, or whose training changed the model (PiSSA and its like) is refused by name. The golden file
+lora.json has PEFT's logits: with operands rounded to bfloat16, as they are here, ours are within 3e-3 of the greatest; as PEFT computes, in float32, within 2e-2.
+All adapters that are loaded lie in memory at once, in as many slots as the greatest of ` + "`--max-loras`" + `, ` + "`--max-cpu-loras`" + ` and the number of ` + "`--lora-modules`" + `.
+
 ## Left out
 
 Baichuan2 and CodeGeeX4: transformers has no class of theirs, so that there is no reference to hold an implementation to. RoPE of type
