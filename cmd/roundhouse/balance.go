@@ -93,6 +93,11 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	if err != nil {
 		return err
 	}
+	if os.Getenv("GOGC") == "" {
+		paced, stop := context.WithCancel(ctx)
+		defer stop()
+		go balancer.PaceCollections(paced)
+	}
 	if f.file != "" && f.socket == "" {
 		where, err := c.serveAdmin(d, f, cfg)
 		if err != nil {
