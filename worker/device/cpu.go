@@ -18,26 +18,23 @@ type Node struct {
 // Core is one physical core: its hyper-threads are used together or not at all.
 type Core struct {
 	CPUs []int
-	Node int
+	Node int // -1: no memory node has it
 }
 
-// read returns a small file's text without the white space around it; empty
-// where it cannot be read.
+// read returns a small file's text without what is blank around it, which on some
+// kernels is a zero byte as well; empty where it cannot be read.
 func read(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(data))
+	return strings.Trim(string(data), " \t\n\x00")
 }
 
 // Nodes reads the memory nodes under sysfs, of the CPUs that are online. A
 // kernel without NUMA has one node with all of them.
 func Nodes(sysfs string) []Node {
-	online, err := ParseList(read(filepath.Join(sysfs, "devices/system/cpu/online")))
-	if err != nil {
-		online = nil
-	}
+	online := onlineCPUs(sysfs)
 	dirs, _ := filepath.Glob(filepath.Join(sysfs, "devices/system/node/node[0-9]*"))
 	var nodes []Node
 	for _, dir := range dirs {
@@ -45,7 +42,7 @@ func Nodes(sysfs string) []Node {
 		if err != nil {
 			continue
 		}
-		cpus, _ := ParseList(read(filepath.Join(dir, "cpulist")))
+		cpus := readSet(filepath.Join(dir, "cpumap"), filepath.Join(dir, "cpulist"))
 		cpus = slices.DeleteFunc(cpus, func(c int) bool { return !slices.Contains(online, c) })
 		nodes = append(nodes, Node{ID: id, CPUs: cpus, MemoryBytes: memTotal(filepath.Join(dir, "meminfo"))})
 	}
@@ -53,7 +50,35 @@ func Nodes(sysfs string) []Node {
 		nodes = []Node{{ID: 0, CPUs: online, MemoryBytes: -1}}
 	}
 	slices.SortFunc(nodes, func(a, b Node) int { return a.ID - b.ID })
+	// Some firmware gives a CPU to several nodes; it is the first one's.
+	seen := map[int]bool{}
+	for i := range nodes {
+		nodes[i].CPUs = slices.DeleteFunc(nodes[i].CPUs, func(c int) bool { return seen[c] })
+		for _, c := range nodes[i].CPUs {
+			seen[c] = true
+		}
+	}
 	return nodes
+}
+
+// onlineCPUs are the CPUs that run: those that the kernel lists, or, where it has no
+// list, all that have a folder and are not switched off.
+func onlineCPUs(sysfs string) []int {
+	if text := read(filepath.Join(sysfs, "devices/system/cpu/online")); text != "" {
+		if list, err := ParseList(text); err == nil {
+			return list
+		}
+	}
+	var out []int
+	dirs, _ := filepath.Glob(filepath.Join(sysfs, "devices/system/cpu/cpu[0-9]*"))
+	for _, dir := range dirs {
+		n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "cpu"))
+		if err == nil && read(filepath.Join(dir, "online")) != "0" {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // memTotal reads "Node 0 MemTotal:  123 kB" in bytes.
@@ -71,18 +96,23 @@ func memTotal(path string) int64 {
 }
 
 // Cores groups the given CPUs into physical cores, in the order of nodes and
-// numbers. Only those in allowed count.
+// numbers. Only those in allowed count. Those that run and are on no node, since it
+// has no memory and the kernel leaves it out, come last.
 func Cores(sysfs string, nodes []Node, allowed []int) []Core {
 	var cores []Core
+	rest := onlineCPUs(sysfs)
 	for _, node := range nodes {
+		rest = slices.DeleteFunc(rest, func(c int) bool { return slices.Contains(node.CPUs, c) })
+	}
+	for _, node := range append(slices.Clone(nodes), Node{ID: -1, CPUs: rest}) {
 		seen := map[int]bool{}
 		for _, cpu := range node.CPUs {
 			if seen[cpu] || !slices.Contains(allowed, cpu) {
 				continue
 			}
-			path := filepath.Join(sysfs, "devices/system/cpu/cpu"+strconv.Itoa(cpu), "topology/thread_siblings_list")
-			siblings, err := ParseList(read(path))
-			if err != nil || len(siblings) == 0 {
+			path := filepath.Join(sysfs, "devices/system/cpu/cpu"+strconv.Itoa(cpu), "topology/thread_siblings")
+			siblings := readSet(path, path+"_list")
+			if len(siblings) == 0 {
 				siblings = []int{cpu}
 			}
 			core := Core{Node: node.ID}

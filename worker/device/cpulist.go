@@ -36,6 +36,43 @@ func ParseList(text string) ([]int, error) {
 	return slices.Compact(out), nil
 }
 
+// parseMask reads the kernel's mask format, "000000ff,ffffffff": words of 32 bits,
+// the highest CPUs first. Old kernels tell some sets as masks alone.
+func parseMask(text string) ([]int, error) {
+	words := strings.Split(strings.TrimSpace(text), ",")
+	if len(words) > maxCPU/32 {
+		return nil, fmt.Errorf("mask %.40q…: it has %d words; %d CPUs are the most that can be", text, len(words), maxCPU)
+	}
+	var out []int
+	for i := len(words) - 1; i >= 0; i-- {
+		word, err := strconv.ParseUint(words[i], 16, 32)
+		if err != nil {
+			return nil, fmt.Errorf("mask %.40q: %q is not a word of 32 bits", text, words[i])
+		}
+		for bit := range 32 {
+			if word>>bit&1 == 1 {
+				out = append(out, (len(words)-1-i)*32+bit)
+			}
+		}
+	}
+	return out, nil
+}
+
+// readSet reads a set of CPUs from the file that has its mask, or, where that is not
+// there, from the one that lists it; nil where neither can be read.
+func readSet(mask, list string) []int {
+	if text := read(mask); text != "" {
+		if set, err := parseMask(text); err == nil {
+			return set
+		}
+	}
+	set, err := ParseList(read(list))
+	if err != nil {
+		return nil
+	}
+	return set
+}
+
 // FormatList writes numbers in the kernel's list format.
 func FormatList(numbers []int) string {
 	sorted := slices.Clone(numbers)

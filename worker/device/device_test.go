@@ -131,6 +131,77 @@ func TestGPUs(t *testing.T) {
 	}
 }
 
+// What real machines' trees have and ours above have not, as recordings showed: masks
+// in the place of lists, zero bytes, no list of what is online, nodes that claim the
+// same CPUs, CPUs of no node, and devices that name CPUs and no node.
+func TestOddTrees(t *testing.T) {
+	show := func(m Machine) string {
+		out := ""
+		for _, n := range m.Nodes {
+			out += fmt.Sprintf("node %d: %s. ", n.ID, FormatList(n.CPUs))
+		}
+		for _, c := range m.Cores {
+			out += fmt.Sprintf("core %s on %d. ", FormatList(c.CPUs), c.Node)
+		}
+		for _, g := range m.GPUs {
+			out += fmt.Sprintf("gpu %s on %d. ", g.PCI, g.Node)
+		}
+		return strings.TrimSpace(out)
+	}
+	f := func(name, want string, change func(*tree)) {
+		t.Helper()
+		tr := newTree(t, 2, 2, 1)
+		change(tr)
+		if got := show(tr.machine()); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+		}
+	}
+	all := "node 0: 0-1. node 1: 2-3. core 0 on 0. core 1 on 0. core 2 on 1. core 3 on 1."
+	f("masks", all, func(tr *tree) {
+		for n, mask := range []string{"0000,00000000,00000003", " 0000000c"} {
+			dir := fmt.Sprintf("devices/system/node/node%d/", n)
+			tr.write(dir+"cpulist", "no list")
+			tr.write(dir+"cpumap", mask+"\n\x00")
+		}
+	})
+	f("no list of what is online", "node 0: 0-1. node 1: 3. core 0 on 0. core 1 on 0. core 3 on 1.", func(tr *tree) {
+		if err := os.Remove(filepath.Join(tr.root, "devices/system/cpu/online")); err != nil {
+			t.Fatal(err)
+		}
+		tr.write("devices/system/cpu/cpu2/online", "0")
+	})
+	f("every node claims all", "node 0: 0-3. node 1: . core 0 on 0. core 1 on 0. core 2 on 0. core 3 on 0.", func(tr *tree) {
+		tr.write("devices/system/node/node0/cpulist", "0-3")
+		tr.write("devices/system/node/node1/cpulist", "0-3")
+	})
+	f("a node is gone", "node 1: 2-3. core 2 on 1. core 3 on 1. core 0 on -1. core 1 on -1.", func(tr *tree) {
+		if err := os.RemoveAll(filepath.Join(tr.root, "devices/system/node/node0")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	f("devices without a node", all+" gpu 0000:18:00.0 on 1. gpu 10000:e1:00.0 on -1.", func(tr *tree) {
+		tr.gpu("0000:18:00.0", "0x8086", "xe", -1, 0)
+		tr.write("bus/pci/devices/0000:18:00.0/local_cpus", "0000000c")
+		tr.gpu("10000:e1:00.0", "0x8086", "xe", -1, 1)
+		tr.write("bus/pci/devices/10000:e1:00.0/local_cpus", "0000000f")
+	})
+}
+
+func FuzzParseMask(f *testing.F) {
+	f.Add("0000,000000ff,ffffffff")
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := parseMask(text)
+		if err != nil {
+			return
+		}
+		for i, n := range list {
+			if n < 0 || n >= maxCPU || i > 0 && n <= list[i-1] {
+				t.Fatalf("%q: %v", text, list)
+			}
+		}
+	})
+}
+
 // show writes a plan in one line a worker.
 func show(needs []Need, plan map[string]Place) string {
 	out := ""

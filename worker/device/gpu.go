@@ -33,7 +33,7 @@ func (g GPU) Usable() bool {
 	return false
 }
 
-var pciName = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+var pciName = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
 // GPUs reads the graphics devices under sysfs, in the order of their PCI
 // addresses, which is the same at every boot.
@@ -83,7 +83,7 @@ func readGPU(path, pci string) GPU {
 	if n, err := strconv.Atoi(read(filepath.Join(path, "numa_node"))); err == nil {
 		g.Node = n
 	}
-	g.CPUs, _ = ParseList(read(filepath.Join(path, "local_cpulist")))
+	g.CPUs = readSet(filepath.Join(path, "local_cpus"), filepath.Join(path, "local_cpulist"))
 	// Intel puts what is built into the processor on the first bus.
 	g.Integrated = g.Vendor == "intel" && strings.HasPrefix(pci, "0000:00:")
 	if g.MemoryBytes == 0 && !g.Integrated {

@@ -33,8 +33,24 @@ type Machine struct {
 
 // Read reads a machine. allowed are the CPUs that may be used.
 func Read(sysfs string, allowed []int) Machine {
-	nodes := Nodes(sysfs)
-	return Machine{Nodes: nodes, Cores: Cores(sysfs, nodes, allowed), GPUs: GPUs(sysfs)}
+	nodes, gpus := Nodes(sysfs), GPUs(sysfs)
+	for i, g := range gpus {
+		if g.Node < 0 {
+			gpus[i].Node = nodeOf(nodes, g.CPUs)
+		}
+	}
+	return Machine{Nodes: nodes, Cores: Cores(sysfs, nodes, allowed), GPUs: gpus}
+}
+
+// nodeOf is the one node that has all of some CPUs, and -1 where there is none: some
+// kernels say which CPUs are beside a device and not which node.
+func nodeOf(nodes []Node, cpus []int) int {
+	for _, n := range nodes {
+		if len(cpus) > 0 && len(n.CPUs) > 0 && !slices.ContainsFunc(cpus, func(c int) bool { return !slices.Contains(n.CPUs, c) }) {
+			return n.ID
+		}
+	}
+	return -1
 }
 
 // Plan gives every worker its GPUs, and cores and memory beside them. The
@@ -146,7 +162,7 @@ func (m Machine) cores(needs []Need, places map[string]Place) {
 		if gpus := places[n.ID].GPUs; len(gpus) > 0 {
 			node = gpus[0].Node
 		}
-		if !slices.ContainsFunc(cores, func(c Core) bool { return c.Node == node }) {
+		if node < 0 || !slices.ContainsFunc(cores, func(c Core) bool { return c.Node == node }) {
 			rest = append(rest, n.ID)
 			continue
 		}
@@ -175,7 +191,7 @@ func (m Machine) share(cores []Core, ids []string, places map[string]Place) {
 		// be made to give any.
 		if len(m.Nodes) > 1 {
 			for _, n := range s.Nodes {
-				if k := slices.IndexFunc(m.Nodes, func(x Node) bool { return x.ID == n }); m.Nodes[k].MemoryBytes != 0 {
+				if slices.ContainsFunc(m.Nodes, func(x Node) bool { return x.ID == n && x.MemoryBytes != 0 }) {
 					p.Nodes = append(p.Nodes, n)
 				}
 			}
