@@ -58,9 +58,15 @@ func (h *house) begin(ctx context.Context, o options) error {
 	if h.admin, err = free(); err != nil {
 		return err
 	}
-	where := ""
+	where, how := "", ""
 	if h.image != "" {
-		where = fmt.Sprintf("driver = \"docker\"\n  image = %q\n  pull_policy = \"never\"\n  network_mode = \"host\"", h.image)
+		where = fmt.Sprintf("driver = \"docker\"\n  image = %q\n  pull_policy = \"never\"", h.image)
+		if !o.surge { // which shows ports that the engine publishes
+			where += "\n  network_mode = \"host\""
+		}
+	}
+	if o.surge {
+		how = fmt.Sprintf("strategy = \"surge\"\n    min_ready = %d", o.workers)
 	}
 	args := fmt.Sprintf("\"--max-num-seqs\", \"%d\"", o.room)
 	if o.pace > 0 {
@@ -86,9 +92,10 @@ pool "chat" {
   rotation {
     drain_timeout = "60s"
     stop_grace    = "10s"
+    %s
   }
 }
-`, filepath.Join(h.dir, "state"), h.door, h.admin, where, o.workers, args)
+`, filepath.Join(h.dir, "state"), h.door, h.admin, where, o.workers, args, how)
 	file := filepath.Join(h.dir, "roundhouse.hcl")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err

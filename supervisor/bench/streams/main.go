@@ -32,6 +32,7 @@ type options struct {
 	rotations int
 	steady    time.Duration
 	pace      time.Duration
+	surge     bool // a further worker is started before any is taken out
 }
 
 func main() {
