@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl test-intel kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short bench-xpu bench-xpu-short proto clean
+.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl test-intel kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-killing bench-killing-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short bench-xpu bench-xpu-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -62,6 +62,7 @@ fuzz: ## every fuzz target for FUZZTIME (20s) each
 
 soak: ## what takes long: workers killed under load for two minutes, the engine under load for thirty minutes (TRACE=FILE replays the lengths of a recorded trace)
 	$(GO) test ./test -run '^TestKilledWorkerLosesNothing$$' -timeout 60m -v -args -for 2m
+	@$(MAKE) --no-print-directory bench-killing
 	$(GO) test ./worker/soak -timeout 60m -v -args -for 30m $(if $(TRACE),-trace $(abspath $(TRACE)))
 
 images: ## container images from our own binaries, with no registry (TARGETS="roundhouse worker-cpu" for some)
@@ -102,6 +103,12 @@ bench-door: build ## the door beside nginx and HAProxy on the same upstreams, in
 
 bench-door-short: build
 	$(GO) run ./balancer/bench -short
+
+bench-killing: build ## streams cut by the door, nginx and HAProxy while their engines are killed (two minutes)
+	$(GO) run ./balancer/bench -only kill
+
+bench-killing-short: build
+	$(GO) run ./balancer/bench -only kill -short
 
 bench-routing: ## the routing policies on simulated fleets; TRACES="FILE…" adds recorded traffic
 	$(GO) run ./balancer/sim/routing $(TRACES)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
+	"syscall"
 	"time"
 
 	"roundhouse/balancer/ledger"
@@ -64,6 +66,9 @@ func (w *worker) scrape(ctx context.Context, d *Door) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			d.log.Debug("a worker could not be scraped", "worker", w.id, "error", err)
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				d.suspect(w, err) // nobody listens there: that is more than a report that is late
+			}
 			sleep(ctx, wait)
 			wait = min(2*wait, 2*time.Second)
 			continue

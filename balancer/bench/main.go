@@ -12,13 +12,18 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "take less than a minute")
 	flag.StringVar(&o.door, "door", "bin/roundhouse", "the door's program")
 	flag.StringVar(&o.configs, "configs", "balancer/bench", "where nginx.conf and haproxy.cfg are")
-	flag.StringVar(&o.only, "only", "", "run only this figure: idle, plain, stream, ttfb, long, hundred, choice")
+	flag.StringVar(&o.only, "only", "", "run only this figure: idle, plain, stream, ttfb, long, hundred, choice; kill runs only when it is named")
+	engine := flag.String("engine", "", "be an engine on this address (used by the program itself)")
+	own := flag.Bool("own", false, "with -engine: be a worker of ours")
 	upstream := flag.String("upstream", "", "be an upstream on this address (used by the program itself)")
 	target := flag.String("hammer", "", "only load this address, for a profile of what stands there")
 	kind := flag.String("kind", "plain", "with -hammer: plain, stream, steady or long")
 	flag.Parse()
 	if *upstream != "" {
 		exit(serveUpstream(*upstream))
+	}
+	if *engine != "" {
+		exit(serveEngine(*engine, *own))
 	}
 	if *target != "" {
 		exit(hammerOnly(*target, *kind))
@@ -64,6 +69,11 @@ func run(o options) error {
 		return err
 	}
 	defer b.stop()
+	if o.only == "kill" {
+		rows, err := b.killing()
+		print(rows, b.names())
+		return err
+	}
 	var rows []figure
 	for _, step := range []struct {
 		name string

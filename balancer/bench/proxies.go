@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type bench struct {
 	o       options
 	dir     string
 	ups     []string
+	mu      sync.Mutex // of procs, while engines are killed
 	procs   []*exec.Cmd
 	proxies []*proxy
 }

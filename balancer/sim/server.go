@@ -58,6 +58,7 @@ type Worker struct {
 	ln      net.Listener
 	srv     *http.Server
 	gen     string
+	started float64 // when it last began to listen, in Unix seconds
 	tokens  atomic.Int64
 }
 
@@ -77,6 +78,7 @@ func (w *Worker) Start() error {
 	w.ln, w.URL = ln, "http://"+ln.Addr().String()
 	w.mu.Lock()
 	w.gen = strconv.FormatInt(time.Now().UnixNano(), 36)
+	w.started = float64(time.Now().UnixMilli()) / 1000
 	w.doors, w.used = map[string]*api.DoorStatus{}, 0
 	w.mu.Unlock()
 	m := http.NewServeMux()
@@ -138,8 +140,9 @@ func (w *Worker) metrics(rw http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.mu.Lock()
-	used := w.used
+	used, started := w.used, w.started
 	w.mu.Unlock()
+	fmt.Fprintf(rw, "process_start_time_seconds %.3f\n", started)
 	fmt.Fprintf(rw, "# HELP vllm:num_requests_running Running.\n# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{engine=\"0\",model_name=%q} %d.0\n", w.model(), w.Live.Load())
 	fmt.Fprintf(rw, "# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc{engine=\"0\",model_name=%q} %g\n", w.model(), float64(used)/float64(w.capacity()))
 	fmt.Fprintf(rw, "vllm:num_requests_waiting{engine=\"0\",model_name=%q} 0.0\n", w.model())
