@@ -180,8 +180,8 @@ func devices(h *container.HostConfig, nodes string, gpus []driver.GPU) error {
 		}
 		for _, kind := range []string{"card", "render"} {
 			path := filepath.Join(nodes, "by-path", "pci-"+g.ID+"-"+kind)
-			if _, err := os.Lstat(path); err == nil {
-				h.Binds = append(slices.Clone(h.Binds), path+":"+path)
+			if _, err := os.Lstat(path); err == nil { // a device too: its name has colons, which no bind mount's may have
+				h.Devices = append(h.Devices, container.DeviceMapping{PathOnHost: path, PathInContainer: path, CgroupPermissions: "rw"})
 			}
 		}
 	}

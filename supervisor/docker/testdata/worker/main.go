@@ -1,19 +1,62 @@
 // Command worker is the smallest server that a container can hold: it answers
 // /health and /v1/models on --port, after --delay, or ends with --exit. FAKE_MODEL
-// is what it serves whatever it was told to, and /eat takes memory for ever.
+// is what it serves whatever it was told to, /eat takes memory for ever, and
+// /inside?dir=DIR tells what it sees: what is under DIR, which of that it may open,
+// its groups, CPUs and memory nodes.
 package main
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
+
+// inside tells what a process of the container sees.
+func inside(w http.ResponseWriter, r *http.Request) {
+	var v struct {
+		Files  []string // with "!" behind those that may not be opened
+		Groups []int
+		CPUs   string
+		Mems   string
+	}
+	_ = filepath.WalkDir(r.FormValue("dir"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // what cannot be read is not there
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		switch {
+		case err == nil:
+			f.Close()
+		case errors.Is(err, fs.ErrPermission):
+			path += "!"
+		} // no driver is behind the node: it may be opened, and cannot
+		v.Files = append(v.Files, path)
+		return nil
+	})
+	v.Groups, _ = os.Getgroups()
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "Cpus_allowed_list":
+			v.CPUs = strings.TrimSpace(value)
+		case "Mems_allowed_list":
+			v.Mems = strings.TrimSpace(value)
+		}
+	}
+	_ = json.NewEncoder(w).Encode(v)
+}
 
 func main() {
 	port := flag.String("port", "8000", "")
@@ -34,6 +77,7 @@ func main() {
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"data":[{"id":%q}]}`, *model) })
 	mux.HandleFunc("/v1/completions", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"choices":[{"text":"ok"}]}`) })
+	mux.HandleFunc("/inside", inside)
 	mux.HandleFunc("/eat", func(http.ResponseWriter, *http.Request) {
 		var eaten [][]byte
 		for {
