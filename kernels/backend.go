@@ -66,7 +66,7 @@ type KVSpec struct {
 	Heads       int
 	KeyDim      int
 	ValueDim    int   // 0 for MLA, whose values are a part of its keys
-	Type        DType // BF16, F32, F8E4M3 or Int8
+	Type        DType // F32, F16, BF16, F8E4M3, or Int8 with a float32 scale for each token and head
 
 	// StateBytes is the size of the recurrent state that a block of this group
 	// is instead of keys and values; 0 for attention.
@@ -78,5 +78,12 @@ func (s KVSpec) PageBytes() int64 {
 	if s.StateBytes > 0 {
 		return int64(s.Layers) * int64(s.StateBytes)
 	}
-	return int64(s.Layers) * int64(s.BlockTokens) * int64(s.Heads) * int64(s.KeyDim+s.ValueDim) * int64(s.Type.Size())
+	scales := 0
+	if s.Type == Int8 {
+		scales = 4
+		if s.ValueDim > 0 {
+			scales = 8
+		}
+	}
+	return int64(s.Layers) * int64(s.BlockTokens) * int64(s.Heads) * (int64(s.KeyDim+s.ValueDim)*int64(s.Type.Size()) + int64(scales))
 }

@@ -151,7 +151,7 @@ func (a *attention) keep(first, last int) {
 // putKeys stores a token's key in the type of the pages: one number in each row
 // of tokens.
 func (c *kv) putKeys(page []byte, slot int, key []float32) {
-	step := c.stride * c.elem
+	step, whole := c.stride*c.elem, page
 	page = page[slot*c.elem:]
 	switch c.spec.Type {
 	case kernels.BF16:
@@ -162,6 +162,8 @@ func (c *kv) putKeys(page []byte, slot int, key []float32) {
 		for d, v := range key {
 			page[d*step] = num.E4M3(v)
 		}
+	case kernels.Int8:
+		c.keyScales(whole)[slot] = putInt8(page, step, key)
 	default:
 		for d, v := range key {
 			binary.LittleEndian.PutUint32(page[d*step:], math.Float32bits(v))
@@ -171,6 +173,7 @@ func (c *kv) putKeys(page []byte, slot int, key []float32) {
 
 // putValues stores a token's value.
 func (c *kv) putValues(page []byte, slot int, value []float32) {
+	whole := page
 	page = page[c.keyBytes+slot*len(value)*c.elem:][:len(value)*c.elem]
 	switch c.spec.Type {
 	case kernels.BF16:
@@ -181,6 +184,8 @@ func (c *kv) putValues(page []byte, slot int, value []float32) {
 		for d, v := range value {
 			page[d] = num.E4M3(v)
 		}
+	case kernels.Int8:
+		c.valueScales(whole)[slot] = putInt8(page, 1, value)
 	default:
 		for d, v := range value {
 			binary.LittleEndian.PutUint32(page[4*d:], math.Float32bits(v))
@@ -319,8 +324,12 @@ func (a *attention) score(s *scratch, q []float32, seq, head, first, end int) {
 		case kernels.BF16:
 			l.scoresBF16(s.lanes, q, a.KeyDim, keys, c.stride)
 		case kernels.F8E4M3:
-			s.widen(l, page[base:], a.KeyDim, 16, c.stride)
+			s.widen(l.widenFP8, page[base:], a.KeyDim, 16, c.stride)
 			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[0]), 16)
+		case kernels.Int8:
+			s.widen(l.widenInt8, page[base:], a.KeyDim, 16, c.stride)
+			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[0]), 16)
+			scaleLanes(s.lanes[:16*(len(q)/a.KeyDim)], (*lanes)(c.keyScales(page)[base:]))
 		default:
 			l.scoresF32(s.lanes, q, a.KeyDim, keys, c.stride)
 		}
@@ -343,18 +352,24 @@ func (a *attention) weigh(s *scratch, from, to, seq, head, at, first, end int) {
 		values := page
 		if a.V != kernels.None {
 			values = page[c.keyBytes+slot*a.ValueDim*c.elem:]
-			if c.spec.Type == kernels.F8E4M3 {
-				s.widen(l, values, n, a.ValueDim, a.ValueDim)
+			switch c.spec.Type {
+			case kernels.F8E4M3:
+				s.widen(l.widenFP8, values, n, a.ValueDim, a.ValueDim)
+			case kernels.Int8:
+				s.widen(l.widenInt8, values, n, a.ValueDim, a.ValueDim)
 			}
 		}
 		for q := from; q < to; q++ {
 			part, chances := s.part[q*a.ValueDim:][:a.ValueDim], s.scores[q*split+t-at:][:n]
+			if c.spec.Type == kernels.Int8 { // every chance is looked at once
+				scaleChances(chances, c.scalesOfValues(page, a.V == kernels.None)[slot:])
+			}
 			switch {
 			case a.V == kernels.None:
 				a.weighKeys(part, chances, page, slot)
 			case c.spec.Type == kernels.BF16:
 				l.weighBF16(part, chances, unsafe.Pointer(&values[0]), a.ValueDim)
-			case c.spec.Type == kernels.F8E4M3:
+			case c.spec.Type == kernels.F8E4M3 || c.spec.Type == kernels.Int8:
 				l.weighF32(part, chances, unsafe.Pointer(&s.wide[0]), a.ValueDim)
 			default:
 				l.weighF32(part, chances, unsafe.Pointer(&values[0]), a.ValueDim)
@@ -376,13 +391,15 @@ func (a *attention) weighKeys(part, p []float32, page []byte, slot int) {
 	}
 }
 
-// get reads one number of a page.
+// get reads one number of a page, of int8 without its scale.
 func (c *kv) get(b []byte) float32 {
 	switch c.spec.Type {
 	case kernels.BF16:
 		return num.FromBF16(binary.LittleEndian.Uint16(b))
 	case kernels.F8E4M3:
 		return num.FromE4M3(b[0])
+	case kernels.Int8:
+		return float32(int8(b[0]))
 	}
 	return math.Float32frombits(binary.LittleEndian.Uint32(b))
 }

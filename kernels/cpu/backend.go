@@ -170,9 +170,12 @@ func (b *Backend) Close() error {
 
 // kv is the pages of a group of layers. A layer's page is, head by head, keys
 // with the tokens side by side, (KeyDim, stride), then values token by token,
-// (BlockTokens, ValueDim). The stride is BlockTokens rounded up to 16.
+// (BlockTokens, ValueDim). The stride is BlockTokens rounded up to 16. Int8 has
+// a float32 scale for each token behind them: of the keys (stride), then of the
+// values (BlockTokens).
 type kv struct {
 	spec      kernels.KVSpec
+	scales    int // where those of a head begin; 0: it has none
 	stride    int // tokens from one row of keys to the next
 	elem      int // bytes of a number
 	keyBytes  int // of one head's keys
@@ -193,8 +196,8 @@ func (b *Backend) KV(spec kernels.KVSpec) (kernels.KV, error) {
 		c.state, err = of[float32](&b.pages, spec.Layers*spec.Blocks*(spec.StateBytes/4))
 		return c, err
 	}
-	if spec.Type != kernels.F32 && spec.Type != kernels.BF16 && spec.Type != kernels.F8E4M3 {
-		return nil, fmt.Errorf("pages of %v; this backend has float32, bfloat16 and fp8_e4m3", spec.Type)
+	if spec.Type != kernels.F32 && spec.Type != kernels.BF16 && spec.Type != kernels.F8E4M3 && spec.Type != kernels.Int8 {
+		return nil, fmt.Errorf("pages of %v; this backend has float32, bfloat16, fp8_e4m3 and int8", spec.Type)
 	}
 	if spec.BlockTokens < 1 || spec.Heads < 1 || spec.KeyDim < 1 || spec.ValueDim < 0 {
 		return nil, fmt.Errorf("pages of %d tokens, %d heads, %d and %d columns", spec.BlockTokens, spec.Heads, spec.KeyDim, spec.ValueDim)
@@ -212,6 +215,10 @@ func newKV(spec kernels.KVSpec) *kv {
 	c := &kv{spec: spec, stride: (spec.BlockTokens + 15) &^ 15, elem: spec.Type.Size()}
 	c.keyBytes = c.stride * spec.KeyDim * c.elem
 	c.headBytes = (c.keyBytes + spec.BlockTokens*spec.ValueDim*c.elem + 63) &^ 63
+	if spec.Type == kernels.Int8 {
+		c.scales = c.headBytes
+		c.headBytes = (c.scales + 4*c.stride + 4*spec.BlockTokens + 63) &^ 63
+	}
 	c.pageBytes = c.headBytes * spec.Heads
 	return c
 }

@@ -4641,3 +4641,22 @@ widen_loop:
 	JG widen_loop
 	VZEROUPPER
 	RET
+
+// widenInt8_AVX2 equals widenInt8.
+TEXT ·widenInt8_AVX2(SB), NOSPLIT, $0-24
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+widenInt8_loop:
+	VPMOVSXBD 0(SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS Y0, 0(DI)
+	VPMOVSXBD 8(SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS Y0, 32(DI)
+	ADDQ $16, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JG widenInt8_loop
+	VZEROUPPER
+	RET

@@ -14354,3 +14354,19 @@ widen_loop:
 	JG widen_loop
 	VZEROUPPER
 	RET
+
+// widenInt8_AVX512 equals widenInt8.
+TEXT ·widenInt8_AVX512(SB), NOSPLIT, $0-24
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+widenInt8_loop:
+	VPMOVSXBD 0(SI), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS Z0, 0(DI)
+	ADDQ $16, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JG widenInt8_loop
+	VZEROUPPER
+	RET

@@ -54,6 +54,7 @@ type level struct {
 	gelu      func(y, x []float32)        // by the error function
 	geluMul   func(y, gate, up []float32) // by tanh
 	widenFP8  func(y []float32, x []byte) // e4m3
+	widenInt8 func(y []float32, x []byte)
 
 	// scores is y[i][t] = Σ q[i][d] · k[d][t] for queries of n columns and 16
 	// tokens of a page; stride is the number of tokens that a page has room for.

@@ -24,6 +24,7 @@ func portable() *level {
 		gelu:       gelus,
 		geluMul:    geluMul,
 		widenFP8:   widenFP8,
+		widenInt8:  widenInt8,
 		scoresF32:  scoresF32,
 		scoresBF16: scoresBF16,
 		weighF32:   weighF32,
@@ -293,6 +294,12 @@ func geluMul(y, gate, up []float32) {
 func widenFP8(y []float32, x []byte) {
 	for i := range y {
 		y[i] = num.FromE4M3(x[i])
+	}
+}
+
+func widenInt8(y []float32, x []byte) {
+	for i := range y {
+		y[i] = float32(int8(x[i]))
 	}
 }
 

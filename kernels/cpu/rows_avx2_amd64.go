@@ -28,6 +28,7 @@ func levelAVX2() *level {
 		gelu:       geluRowAVX2,
 		geluMul:    geluMulRowAVX2,
 		widenFP8:   widenRowAVX2,
+		widenInt8:  widenInt8RowAVX2,
 		scoresF32:  scoresOfF32AVX2,
 		scoresBF16: scoresOfBF16AVX2,
 		weighF32:   weighRowsF32AVX2,
@@ -153,6 +154,15 @@ func widenRowAVX2(y []float32, x []byte) {
 		widenAVX2(&y[0], &x[0], n)
 	}
 	widenFP8(y[n:], x[n:])
+}
+
+func widenInt8RowAVX2(y []float32, x []byte) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_ = x[n-1]
+		widenInt8_AVX2(&y[0], &x[0], n)
+	}
+	widenInt8(y[n:], x[n:])
 }
 
 func siluMulRowAVX2(y, gate, up []float32) {

@@ -28,6 +28,7 @@ func levelAVX512() *level {
 		gelu:       geluRowAVX512,
 		geluMul:    geluMulRowAVX512,
 		widenFP8:   widenRowAVX512,
+		widenInt8:  widenInt8RowAVX512,
 		scoresF32:  scoresOfF32AVX512,
 		scoresBF16: scoresOfBF16AVX512,
 		weighF32:   weighRowsF32AVX512,
@@ -153,6 +154,15 @@ func widenRowAVX512(y []float32, x []byte) {
 		widenAVX512(&y[0], &x[0], n)
 	}
 	widenFP8(y[n:], x[n:])
+}
+
+func widenInt8RowAVX512(y []float32, x []byte) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_ = x[n-1]
+		widenInt8_AVX512(&y[0], &x[0], n)
+	}
+	widenInt8(y[n:], x[n:])
 }
 
 func siluMulRowAVX512(y, gate, up []float32) {

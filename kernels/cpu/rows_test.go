@@ -45,5 +45,7 @@ func TestRows(t *testing.T) {
 		f("siluMul", len(x), func(l *level, y []float32) { l.siluMul(y, x, up) })
 		f("widenFP8", len(codes), func(l *level, y []float32) { l.widenFP8(y, codes) })
 		f("widenFP8", len(odd), func(l *level, y []float32) { l.widenFP8(y, odd) })
+		f("widenInt8", len(codes), func(l *level, y []float32) { l.widenInt8(y, codes) })
+		f("widenInt8", len(odd), func(l *level, y []float32) { l.widenInt8(y, odd) })
 	}
 }

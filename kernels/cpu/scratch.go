@@ -24,7 +24,7 @@ type scratch struct {
 	sums    []float32      // and its sum of exponents
 	part    []float32      // (queries, value) of a split: weighted values
 
-	wide   []float32 // fp8 pages as float32
+	wide   []float32 // pages of fp8 and int8 as float32
 	picks  []kernels.Candidate
 	before []float32 // logits that a sampling has edited
 	counts []int32   // candidates by step of logit
@@ -65,9 +65,9 @@ func (s *scratch) alignPart() {
 	s.tile.part = unsafe.Pointer(&part[-uintptr(unsafe.Pointer(&part[0]))&63])
 }
 
-// widen reads rows of fp8 numbers, n of each, into wide.
-func (s *scratch) widen(l *level, b []byte, rows, n, stride int) {
+// widen reads rows of numbers of a byte, n of each, into wide.
+func (s *scratch) widen(widen func(y []float32, x []byte), b []byte, rows, n, stride int) {
 	for r := range rows {
-		l.widenFP8(s.wide[r*n:][:n], b[r*stride:][:n])
+		widen(s.wide[r*n:][:n], b[r*stride:][:n])
 	}
 }

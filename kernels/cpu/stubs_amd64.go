@@ -103,6 +103,9 @@ func geluMulAVX2(y, gate, up *float32, n int)
 func widenAVX2(y *float32, x *byte, n int)
 
 //go:noescape
+func widenInt8_AVX2(y *float32, x *byte, n int)
+
+//go:noescape
 func scoresF32_4_AVX2(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
 
 //go:noescape
@@ -413,6 +416,9 @@ func geluMulAVX512(y, gate, up *float32, n int)
 
 //go:noescape
 func widenAVX512(y *float32, x *byte, n int)
+
+//go:noescape
+func widenInt8_AVX512(y *float32, x *byte, n int)
 
 //go:noescape
 func scoresF32_4_AVX512(y, q *float32, qs int, k unsafe.Pointer, ks, n int)

@@ -26,7 +26,7 @@ func Bench(b *testing.B, backend kernels.Backend, read float64, peak func(kernel
 		}
 	}
 	for _, n := range []int{1, 512} {
-		for _, t := range []kernels.DType{kernels.BF16, kernels.F8E4M3} {
+		for _, t := range []kernels.DType{kernels.BF16, kernels.F8E4M3, kernels.Int8} {
 			b.Run(name("Attention/%v/rows=%d", t, n), func(b *testing.B) { benchAttention(b, backend, n, t, read) })
 		}
 	}

@@ -153,63 +153,69 @@ func testModel(t *testing.T, b kernels.Backend) {
 // testCompany checks that a sequence gets the same bits in any company: alone,
 // token by token, in chunks, in a batch of 64, with its pages elsewhere.
 func testCompany(t *testing.T, b kernels.Backend) {
+	companyOf(t, b, kernels.FormatF32, kernels.Int8)
 	for _, format := range formats {
-		full := format == kernels.FormatBF16 || format == kernels.FormatInt4
-		n := 40
-		if full {
-			n = 290 // beyond one split of 256
-		}
-		limits := kernels.Limits{Tokens: 600, Seqs: 64, Rows: 600}
-		m, ok := newToy(t, b, format, kernels.BF16, limits)
-		if !ok {
-			continue
-		}
-		f := func(what string, want [][]float32, seed uint64, counts ...int) [][]float32 {
-			t.Helper()
-			q := prompt(n, 1)
-			free := shuffled(256, seed)
-			for _, c := range counts {
-				m.advance(t, []*stream{q}, []int{c}, &free)
-			}
-			if want != nil {
-				same(t, name("%v, %s", format, what), q.logits, want)
-			}
-			return q.logits
-		}
-		whole := f("whole", nil, 1, n)
-		if !full {
-			f("in chunks", whole, 3, 1, 2, 3, 4, 7, 16, 7)
-			continue
-		}
-		f("again, other pages", whole, 2, n)
-		f("in chunks", whole, 3, 1, 2, 3, 4, 7, 16, 100, 123, 33, 1)
-		f("cut at a page", whole, 4, 256, 34)
-
-		// In a batch of 64: the others are of other lengths, and its place moves.
-		q := prompt(n, 1)
-		free := shuffled(256, 5)
-		streams, counts := []*stream{}, []int{}
-		for i := range 63 {
-			streams, counts = append(streams, prompt(40, uint64(10+i))), append(counts, 1+i%9)
-		}
-		streams, counts = append(streams[:30], append([]*stream{q}, streams[30:]...)...), append(counts[:30], append([]int{240}, counts[30:]...)...)
-		m.advance(t, streams, counts, &free)
-		for i := range counts {
-			counts[i] = 1
-		}
-		for q.done < n {
-			if q.done == 250 {
-				counts[30] = n - 250
-			}
-			m.advance(t, streams[:31], counts[:31], &free)
-			for _, s := range streams[:30] {
-				if s.done > 30 {
-					s.done = 5
-				}
-			}
-		}
-		same(t, name("%v, in a batch", format), q.logits, whole)
+		companyOf(t, b, format, kernels.BF16)
 	}
+}
+
+func companyOf(t *testing.T, b kernels.Backend, format kernels.Format, page kernels.DType) {
+	t.Helper()
+	full := format == kernels.FormatBF16 || format == kernels.FormatInt4
+	n := 40
+	if full {
+		n = 290 // beyond one split of 256
+	}
+	limits := kernels.Limits{Tokens: 600, Seqs: 64, Rows: 600}
+	m, ok := newToy(t, b, format, page, limits)
+	if !ok {
+		return
+	}
+	f := func(what string, want [][]float32, seed uint64, counts ...int) [][]float32 {
+		t.Helper()
+		q := prompt(n, 1)
+		free := shuffled(256, seed)
+		for _, c := range counts {
+			m.advance(t, []*stream{q}, []int{c}, &free)
+		}
+		if want != nil {
+			same(t, name("%v, pages of %v, %s", format, page, what), q.logits, want)
+		}
+		return q.logits
+	}
+	whole := f("whole", nil, 1, n)
+	if !full {
+		f("in chunks", whole, 3, 1, 2, 3, 4, 7, 16, 7)
+		return
+	}
+	f("again, other pages", whole, 2, n)
+	f("in chunks", whole, 3, 1, 2, 3, 4, 7, 16, 100, 123, 33, 1)
+	f("cut at a page", whole, 4, 256, 34)
+
+	// In a batch of 64: the others are of other lengths, and its place moves.
+	q := prompt(n, 1)
+	free := shuffled(256, 5)
+	streams, counts := []*stream{}, []int{}
+	for i := range 63 {
+		streams, counts = append(streams, prompt(40, uint64(10+i))), append(counts, 1+i%9)
+	}
+	streams, counts = append(streams[:30], append([]*stream{q}, streams[30:]...)...), append(counts[:30], append([]int{240}, counts[30:]...)...)
+	m.advance(t, streams, counts, &free)
+	for i := range counts {
+		counts[i] = 1
+	}
+	for q.done < n {
+		if q.done == 250 {
+			counts[30] = n - 250
+		}
+		m.advance(t, streams[:31], counts[:31], &free)
+		for _, s := range streams[:30] {
+			if s.done > 30 {
+				s.done = 5
+			}
+		}
+	}
+	same(t, name("%v, in a batch", format), q.logits, whole)
 }
 
 // Equal checks that two backends give the same bits: LoRA, and the toy in every
@@ -218,8 +224,8 @@ func Equal(t *testing.T, a, b kernels.Backend) {
 	t.Helper()
 	equalLoRA(t, a, b)
 	for _, format := range formats {
-		for _, page := range []kernels.DType{kernels.BF16, kernels.F32} {
-			if page == kernels.F32 && format != kernels.FormatF32 {
+		for _, page := range []kernels.DType{kernels.BF16, kernels.F32, kernels.Int8} {
+			if page != kernels.BF16 && format != kernels.FormatF32 {
 				continue
 			}
 			limits := kernels.Limits{Tokens: 400, Seqs: 3, Rows: 400}

@@ -55,16 +55,12 @@ func (e *executable) keep(op *kernels.Attention, q kernels.Seq, i int) {
 	}
 	slot := c.slot(op.Layer, q.Blocks[op.Group], int(q.Context-q.Count)+i)
 	keys := e.row(op.K, int(q.First)+i)[op.KFirst:][:op.KVHeads*op.KeyDim]
-	for k, x := range keys {
-		c.keys[slot*op.KeyDim+k] = c.page(x)
-	}
+	c.keep(c.keys[slot*op.KeyDim:], keys, op.KeyDim)
 	if op.V == kernels.None {
 		return
 	}
 	vals := e.row(op.V, int(q.First)+i)[op.VFirst:][:op.KVHeads*op.ValueDim]
-	for k, x := range vals {
-		c.vals[slot*op.ValueDim+k] = c.page(x)
-	}
+	c.keep(c.vals[slot*op.ValueDim:], vals, op.ValueDim)
 }
 
 // entry is the key and value that KV head h of a sequence has for a token.

@@ -157,9 +157,9 @@ type kv struct {
 // KV implements kernels.Backend.
 func (*Backend) KV(spec kernels.KVSpec) (kernels.KV, error) {
 	switch spec.Type {
-	case kernels.F32, kernels.BF16, kernels.F16, kernels.F8E4M3:
+	case kernels.F32, kernels.BF16, kernels.F16, kernels.F8E4M3, kernels.Int8:
 	default:
-		return nil, fmt.Errorf("pages of %v; the reference has float32, bfloat16, float16 and fp8_e4m3", spec.Type)
+		return nil, fmt.Errorf("pages of %v; the reference has float32, bfloat16, float16, fp8_e4m3 and int8", spec.Type)
 	}
 	tokens := spec.Layers * spec.Blocks * spec.BlockTokens * spec.Heads
 	return &kv{
@@ -172,6 +172,24 @@ func (*Backend) KV(spec kernels.KVSpec) (kernels.KV, error) {
 
 func (c *kv) Spec() kernels.KVSpec { return c.spec }
 func (c *kv) Bytes() int64         { return int64(c.spec.Blocks) * c.spec.PageBytes() }
+
+// keep rounds what a token keeps, heads of dim numbers each. Int8 has a scale for
+// each head, max/127.
+func (c *kv) keep(to, from []float32, dim int) {
+	if c.spec.Type != kernels.Int8 {
+		for k, x := range from {
+			to[k] = c.page(x)
+		}
+		return
+	}
+	q := make([]int8, dim)
+	for ; len(from) > 0; to, from = to[dim:], from[dim:] {
+		scale, _ := num.QuantiseRow(q, from[:dim])
+		for k, code := range q {
+			to[k] = float32(code) * scale
+		}
+	}
+}
 
 // page rounds a number to the type of the pages.
 func (c *kv) page(x float32) float32 {

@@ -16,7 +16,7 @@ func attendName(c *kv) string {
 	return "attend_" + pageNames[c.spec.Type]
 }
 
-var pageNames = map[kernels.DType]string{kernels.F32: "f32", kernels.F16: "f16", kernels.BF16: "bf16", kernels.F8E4M3: "fp8"}
+var pageNames = map[kernels.DType]string{kernels.F32: "f32", kernels.F16: "f16", kernels.BF16: "bf16", kernels.F8E4M3: "fp8", kernels.Int8: "int8"}
 
 // attentionRoom finds how much room a row and split of the largest attention takes.
 func (e *executable) attentionRoom() {
@@ -137,5 +137,10 @@ func (e *executable) keep(x kernels.Tensor, first, n int, value bool, c *kv, pag
 	}
 	args := append([]arg{e.value(x), e.p.Width(x), first, value, to, pageType(c.spec.Type)}, pages...)
 	args = append(args, e.step, e.layout.seqs, e.layout.selfs, tables)
+	if c.spec.Type == kernels.Int8 {
+		rows := e.rowsOf(x)
+		e.launch("keep_int8", dims(64, 1), func(n counts) []uintptr { return dims(64*c.spec.Heads, rows(n)) }, args...)
+		return
+	}
 	e.launch("keep", nil, e.eachRow(n, x), args...)
 }

@@ -188,8 +188,20 @@ func pageType(t kernels.DType) int32 {
 		return 2
 	case kernels.F8E4M3:
 		return 3
+	case kernels.Int8:
+		return 5
 	}
 	return -1
+}
+
+// headBytes is one head's keys or values of a page. Those of int8 have a scale for each
+// token behind them.
+func headBytes(spec kernels.KVSpec, dim int) int64 {
+	n := int64(spec.BlockTokens) * int64(dim) * int64(spec.Type.Size())
+	if spec.Type == kernels.Int8 {
+		n = (n+3)&^3 + 4*int64(spec.BlockTokens)
+	}
+	return n
 }
 
 // KV implements kernels.Backend.
@@ -203,15 +215,15 @@ func (b *Backend) KV(spec kernels.KVSpec) (kernels.KV, error) {
 		return c, c.state.Zero()
 	}
 	if pageType(spec.Type) < 0 {
-		return nil, fmt.Errorf("pages of %v: %w; there are float32, float16, bfloat16 and fp8_e4m3", spec.Type, errUnsupported)
+		return nil, fmt.Errorf("pages of %v: %w; there are float32, float16, bfloat16, fp8_e4m3 and int8", spec.Type, errUnsupported)
 	}
-	entries := int64(spec.Layers) * int64(spec.Blocks) * int64(spec.BlockTokens) * int64(spec.Heads) * int64(spec.Type.Size())
+	heads := int64(spec.Layers) * int64(spec.Blocks) * int64(spec.Heads)
 	var err error
-	if c.keys, err = b.buffer(entries * int64(spec.KeyDim)); err != nil {
+	if c.keys, err = b.buffer(heads * headBytes(spec, spec.KeyDim)); err != nil {
 		return nil, fmt.Errorf("keys of %d blocks: %w", spec.Blocks, err)
 	}
 	if spec.ValueDim > 0 {
-		if c.values, err = b.buffer(entries * int64(spec.ValueDim)); err != nil {
+		if c.values, err = b.buffer(heads * headBytes(spec, spec.ValueDim)); err != nil {
 			return nil, fmt.Errorf("values of %d blocks: %w", spec.Blocks, err)
 		}
 	}

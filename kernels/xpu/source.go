@@ -108,7 +108,7 @@ func Modules(t Tuning) []Module {
 func (m *Module) attend(t Tuning) {
 	s := m.Text + fmt.Sprintf("#define QUERIES %d\n", t.Queries)
 	for _, page := range []struct{ name, macro string }{
-		{"rows", "ROWS"}, {"f32", "PAGE_F32"}, {"f16", "PAGE_F16"}, {"bf16", "PAGE_BF16"}, {"fp8", "PAGE_F8E4M3"},
+		{"rows", "ROWS"}, {"f32", "PAGE_F32"}, {"f16", "PAGE_F16"}, {"bf16", "PAGE_BF16"}, {"fp8", "PAGE_F8E4M3"}, {"int8", "PAGE_INT8"},
 	} {
 		m.Kernels = append(m.Kernels, "attend_"+page.name)
 		s += fmt.Sprintf("#define NAME attend_%s\n#define TYPE %s\n%s", page.name, page.macro, text("attend"))

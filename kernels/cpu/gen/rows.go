@@ -23,6 +23,7 @@ func (g *gen) rowKernels() {
 	g.gelu()
 	g.geluMul()
 	g.widen()
+	g.widenInt8()
 }
 
 // each repeats body for every unit of a row of 16, with its byte offset.

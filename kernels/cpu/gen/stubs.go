@@ -47,6 +47,7 @@ func stubs() string {
 			"gelu%s(y, x *float32, n int)",
 			"geluMul%s(y, gate, up *float32, n int)",
 			"widen%s(y *float32, x *byte, n int)",
+			"widenInt8_%s(y *float32, x *byte, n int)",
 			"scoresF32_4_%s(y, q *float32, qs int, k unsafe.Pointer, ks, n int)",
 			"scoresF32_2_%s(y, q *float32, qs int, k unsafe.Pointer, ks, n int)",
 			"scoresF32_1_%s(y, q *float32, qs int, k unsafe.Pointer, ks, n int)",

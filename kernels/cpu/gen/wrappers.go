@@ -45,6 +45,7 @@ func levelLEVEL() *level {
 		gelu:       geluRowLEVEL,
 		geluMul:    geluMulRowLEVEL,
 		widenFP8:   widenRowLEVEL,
+		widenInt8:  widenInt8RowLEVEL,
 		scoresF32:  scoresOfF32LEVEL,
 		scoresBF16: scoresOfBF16LEVEL,
 		weighF32:   weighRowsF32LEVEL,
@@ -170,6 +171,15 @@ func widenRowLEVEL(y []float32, x []byte) {
 		widenLEVEL(&y[0], &x[0], n)
 	}
 	widenFP8(y[n:], x[n:])
+}
+
+func widenInt8RowLEVEL(y []float32, x []byte) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_ = x[n-1]
+		widenInt8_LEVEL(&y[0], &x[0], n)
+	}
+	widenInt8(y[n:], x[n:])
 }
 
 func siluMulRowLEVEL(y, gate, up []float32) {

@@ -26,10 +26,23 @@
 #define PAGED 1
 #define STORED ushort
 #define NUMBER(x) from_f16(x)
+#elif TYPE == PAGE_INT8
+#define PAGED 1
+#define STORED char
+#define NUMBER(x) ((float)(x))
 #else
 #define PAGED 1
 #define STORED uchar
 #define NUMBER(x) from_e4m3(x)
+#endif
+
+// Where a head's keys or values of a page begin, and the scale of one of its tokens. Scores
+// and chances are multiplied by scales, not codes.
+#if TYPE == PAGE_INT8
+#define HEAD_AT(page, dim) ((page) * INT8_HEAD(dim, blockTokens))
+#define SCALE_OF(pages, page, dim, slot) LOAD((__global const float *)((pages) + HEAD_AT(page, dim) + INT8_CODES((dim) * blockTokens)), slot)
+#else
+#define HEAD_AT(page, dim) ((page) * (dim) * blockTokens)
 #endif
 
 #define PARTS (64 / QUERIES) // items that share the softmax of a query
@@ -77,7 +90,8 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 		for (int s = 0; s < QUERIES; s++)
 			dot[s] = 0.0f;
 #if PAGED
-		__global const STORED *key = keys + (((layerBlocks + table[t / blockTokens]) * heads + head) * keyDim) * blockTokens + t % blockTokens;
+		const long keyPage = (layerBlocks + table[t / blockTokens]) * heads + head;
+		__global const STORED *key = keys + HEAD_AT(keyPage, keyDim) + t % blockTokens;
 		const int step_ = blockTokens;
 #else
 		__global const float *key = kRows + (head0 + t) * kStride + kFirst + head * keyDim;
@@ -89,6 +103,12 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 			for (int s = 0; s < QUERIES; s++)
 				dot[s] = fma(queries[d * QUERIES + s], k, dot[s]);
 		}
+#if TYPE == PAGE_INT8
+		const float keyScale = SCALE_OF(keys, keyPage, keyDim, t % blockTokens);
+		UNROLL
+		for (int s = 0; s < QUERIES; s++)
+			dot[s] *= keyScale;
+#endif
 		UNROLL
 		for (int s = 0; s < QUERIES; s++) {
 			const int self = self0 + s / perRow;
@@ -118,8 +138,13 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 	for (int t = base + i % PARTS; t <= to; t += PARTS)
 		if (t >= from) {
 			const float p = mine[t] == -INFINITY ? 0.0f : exp(mine[t] - most);
-			mine[t] = p;
 			sum += p;
+#if TYPE == PAGE_INT8
+			const long valuePage = (layerBlocks + table[t / blockTokens]) * heads + head;
+			mine[t] = p * (hasValues ? SCALE_OF(values, valuePage, valueDim, t % blockTokens) : SCALE_OF(keys, valuePage, keyDim, t % blockTokens));
+#else
+			mine[t] = p;
+#endif
 		}
 	ends[i] = sum;
 	barrier(CLK_LOCAL_MEM_FENCE);
@@ -144,7 +169,7 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 			const int slot = t % blockTokens, stop = min(to, t + blockTokens - 1 - slot);
 			const long page = (layerBlocks + table[t / blockTokens]) * heads + head;
 			// MLA: values are the first columns of the keys.
-			__global const STORED *value = hasValues ? values + (page * blockTokens + slot) * valueDim + d : keys + (page * keyDim + d) * blockTokens + slot;
+			__global const STORED *value = hasValues ? values + HEAD_AT(page, valueDim) + (long)slot * valueDim + d : keys + HEAD_AT(page, keyDim) + (long)d * blockTokens + slot;
 			const int step_ = hasValues ? valueDim : 1;
 			for (; t <= stop; t++) {
 				const float v = NUMBER(LOAD(value, 0));
@@ -172,6 +197,8 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 	COUNT_END;
 }
 
+#undef HEAD_AT
+#undef SCALE_OF
 #undef PAGED
 #undef STORED
 #undef NUMBER

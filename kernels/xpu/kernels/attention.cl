@@ -40,6 +40,41 @@ __kernel void keep(__global const float *x, int stride, int first, int isValue,
 		store_page(pages, key_at(p, block, c / keyDim, c % keyDim, self % blockTokens), type, v);
 }
 
+// keep_int8 writes one head of one row's keys or values to its page: codes and their scale,
+// max/127. A group is one head of one row.
+__kernel __attribute__((reqd_work_group_size(64, 1, 1)))
+void keep_int8(__global const float *x, int stride, int first, int isValue,
+	__global char *pages, int type, int blockTokens, int heads, int keyDim, int valueDim, long layerBlocks,
+	__global const int *step, int seqs, int selfs, int tables)
+{
+	__local uint greatest[64];
+	const int i = get_local_id(0), head = get_group_id(0), row = get_group_id(1);
+	const int self = step[selfs + row], slot = self % blockTokens, dim = isValue ? valueDim : keyDim;
+	const int block = step[step[tables + step[seqs + row]] + self / blockTokens];
+	__global const float *from = x + (long)row * stride + first + head * dim;
+	uint most = 0u; // magnitudes order as their bits do, NaN above all
+	for (int d = i; d < dim; d += 64)
+		most = max(most, as_uint(from[d]) & 0x7fffffffu);
+	greatest[i] = most;
+	barrier(CLK_LOCAL_MEM_FENCE);
+	for (int n = 0; n < 64; n++)
+		most = max(most, greatest[n]);
+	float scale = 0.0f, inverse = 0.0f;
+	if (most >= 0x7f800000u)
+		scale = NaN;
+	else if (as_float(most) >= 1e-30f) {
+		scale = as_float(most) / 127.0f;
+		inverse = 127.0f / as_float(most);
+	}
+	__global char *to = pages + ((layerBlocks + block) * heads + head) * INT8_HEAD(dim, blockTokens);
+	for (int d = i; d < dim; d += 64) {
+		const int code = inverse != 0.0f ? (int)rint(from[d] * inverse) : 0;
+		to[isValue ? (long)slot * dim + d : (long)d * blockTokens + slot] = (char)code;
+	}
+	if (i == 0)
+		((__global float *)(to + INT8_CODES(dim * blockTokens)))[slot] = scale;
+}
+
 // merge puts the splits of one head of one row together. A sink takes part in the
 // softmax and has no value.
 __kernel void merge(__global const float *parts, int splits, int valueDim, __global const float *vectors, long sinks,

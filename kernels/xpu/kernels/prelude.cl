@@ -143,6 +143,12 @@ inline float from_e8m0(uint b) {
 #define PAGE_BF16 2
 #define PAGE_F8E4M3 3
 #define ROWS 4
+#define PAGE_INT8 5
+
+// A head's keys or values of one page of int8: codes, up to a multiple of four bytes, then
+// a float scale for each token.
+#define INT8_CODES(numbers) (((numbers) + 3) / 4 * 4)
+#define INT8_HEAD(dim, tokens) ((long)INT8_CODES((dim) * (tokens)) + 4 * (tokens))
 
 // The scalar functions, as in kernels.Activation.
 enum { SILU, GELU, GELU_TANH, RELU, TANH, SIGMOID, SWIGLU_OAI };
