@@ -38,6 +38,7 @@ type Options struct {
 	MaxSeqs          int
 	MaxBatched       int
 	KVBytes          int64
+	DeviceBytes      int64 // of memory that the GPU has; 0: what its driver says
 	Blocks           int
 	PrefixCache      bool
 	ChatTemplate     string
@@ -254,6 +255,12 @@ func serveFlags() []flagSpec {
 			}
 			o.Utilization = u
 			return nil
+		}},
+		{"device-memory-bytes", flagValue, func(o *Options, v string) (err error) {
+			if o.DeviceBytes, err = strconv.ParseInt(v, 10, 64); err == nil && o.DeviceBytes <= 0 {
+				err = fmt.Errorf("%q: want a number of bytes", v)
+			}
+			return err
 		}},
 		{"kv-cache-memory-bytes", flagValue, func(o *Options, v string) (err error) { o.KVBytes, err = strconv.ParseInt(v, 10, 64); return err }},
 		{"enable-prefix-caching", flagSwitch, flag(func(o *Options) *bool { return &o.PrefixCache })},

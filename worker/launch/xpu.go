@@ -37,11 +37,22 @@ func openXPU(o *Options, name string) (kernels.Backend, error) {
 	lib, d, err := findXPU(o, name)
 	if err == nil {
 		var be kernels.Backend
-		if be, err = takeXPU(xpu.Options{Library: lib, Device: d, Memory: int64(float64(d.GlobalMemory) * o.Utilization), Cache: o.KernelDir}, "/sys", "/proc"); err == nil {
+		if be, err = takeXPU(xpu.Options{Library: lib, Device: d, Memory: budget(o, d), Cache: o.KernelDir}, "/sys", "/proc"); err == nil {
 			return be, nil
 		}
 	}
 	return nil, fmt.Errorf("--device %s: %w", o.Device, err)
+}
+
+// budget is the bytes of a GPU that may be taken: a share of what its driver says, or of
+// what --device-memory-bytes says where the driver is wrong, as for a GPU that shares the
+// machine's memory.
+func budget(o *Options, d cl.Device) int64 {
+	all := int64(d.GlobalMemory)
+	if o.DeviceBytes > 0 {
+		all = o.DeviceBytes
+	}
+	return int64(float64(all) * o.Utilization)
 }
 
 func findXPU(o *Options, name string) (*cl.Library, cl.Device, error) {

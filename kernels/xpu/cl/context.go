@@ -117,7 +117,8 @@ func (c *Context) build(handle uintptr, options string) (*Program, error) {
 	}
 	log := c.log(handle)
 	c.lib.releaseProgram(handle)
-	return nil, fmt.Errorf("%s does not build the kernels with %q: %w\n%s", c.Device.Name, options, err, log)
+	return nil, fmt.Errorf("%s does not build the kernels with %q: %w; another version of the GPU's driver may (on Debian intel-opencl-icd); its compiler says\n%s",
+		c.Device.Name, options, err, log)
 }
 
 // log is what the compiler said of a program.
