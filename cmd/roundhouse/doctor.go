@@ -207,7 +207,7 @@ func (d *doctor) devices() {
 		switch {
 		case !g.Usable():
 			d.note("note", "gpu", "", "%s; no worker can run on it", text)
-		case g.Render != "" && syscall.Access(g.Render, 6) != nil:
+		case g.Render != "" && d.facts.access(g.Render, 6) != nil:
 			d.note("warn", "gpu", "usermod -aG render USER, and log in anew", "%s; this user may not open %s", text, g.Render)
 		default:
 			usable++

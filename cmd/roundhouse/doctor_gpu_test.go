@@ -32,8 +32,10 @@ func TestDoctorGPUs(t *testing.T) {
 	if err := os.Symlink("../../../bus/pci/drivers/i915", filepath.Join(root, gpu, "driver")); err != nil {
 		t.Fatal(err)
 	}
+	var refused error
 	look := func() string {
 		d := &doctor{root: root, sysfs: filepath.Join(root, "sys"), proc: filepath.Join(root, "proc")}
+		d.facts.access = func(string, uint32) error { return refused }
 		d.devices()
 		var text string
 		for _, f := range d.findings {
@@ -56,6 +58,9 @@ func TestDoctorGPUs(t *testing.T) {
 	f("no OpenCL driver of Intel's is installed (there are pocl.icd)", "→ install intel-opencl-icd")
 	write(map[string]string{"etc/OpenCL/vendors/intel.icd": "libigdrcl.so"})
 	f("ok opencl: library and driver are there")
+	refused = os.ErrPermission
+	f("this user may not open /dev/dri/renderD128 → usermod -aG render USER")
+	refused = nil
 	info := "drm-client-id:\t%d\ndrm-pdev:\t" + pci + "\ndrm-resident-local0:\t1 GiB"
 	write(map[string]string{"proc/10/fdinfo/3": fmt.Sprintf(info, 1), "proc/11/fdinfo/3": fmt.Sprintf(info, 2)})
 	f("2.0 GiB used", "warn gpu: 0000:18:00.0: the processes 10, 11 hold memory of it → give each worker a GPU of its own")
