@@ -19,8 +19,9 @@ type splice struct {
 	with []byte
 }
 
-// write sends the request to a worker: built anew from parsed parts, with the
-// body as it came but for what the door changes in it.
+// write sends the request to a worker, a short one as soon as its answer is
+// waited for: built anew from parsed parts, with the body as it came but for
+// what the door changes in it.
 func (x *exchange) write(w *worker, c *upConn) error {
 	x.own = w.own.Load()
 	var few [4]splice
@@ -35,14 +36,12 @@ func (x *exchange) write(w *worker, c *upConn) error {
 		length += len(s.with) - (s.at.To - s.at.From)
 	}
 	hb := heads.Get().(*[]byte)
-	defer heads.Put(hb)
 	b := x.requestHead((*hb)[:0], w, c, path, length)
 	if length <= 32<<10 {
-		b = appendSpliced(b, body, cuts)
-		*hb = b[:0]
-		_, err := c.sock.Write(b)
-		return err
+		*hb = appendSpliced(b, body, cuts)
+		return c.sock.writeFirst(hb)
 	}
+	defer heads.Put(hb)
 	_, err := c.sock.push(b, true)
 	*hb = b[:0]
 	from := 0

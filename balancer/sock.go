@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -31,8 +32,9 @@ type sock struct {
 	err  error
 
 	write func(fd uintptr) bool
-	out   []byte // what is still to be written
-	more  bool   // and is not the end
+	ask   *[]byte // of heads; what the next read is to write first
+	out   []byte  // what is still to be written
+	more  bool    // and is not the end
 	fault error
 
 	readBy, writeBy int64 // the deadlines that are set, by the door's clock
@@ -55,6 +57,14 @@ func (s *sock) init(c net.Conn) {
 
 // tryRead is called by the poller whenever the socket may hold bytes.
 func (s *sock) tryRead(fd uintptr) bool {
+	if s.ask != nil {
+		// The poller was told before this write that the socket is to be watched, so
+		// that an answer to it is never overlooked, and need not be looked for yet.
+		if s.err = s.writeAsk(fd); s.err != nil {
+			return true
+		}
+		return false
+	}
 	into := s.into
 	if into == nil {
 		s.buf = buffers.Get().(*[bufSize]byte)
@@ -75,6 +85,25 @@ func (s *sock) tryRead(fd uintptr) bool {
 	}
 	s.n = n
 	return true
+}
+
+// writeAsk writes what the other end is asked.
+func (s *sock) writeAsk(fd uintptr) error {
+	lent := s.ask
+	s.out, s.more, s.fault, s.ask = *lent, false, nil, nil
+	if !s.tryWrite(fd) {
+		if err := s.raw.Write(s.write); err != nil {
+			s.fault = err
+		}
+	}
+	s.out = nil
+	*lent = (*lent)[:0]
+	heads.Put(lent)
+	if s.fault != nil {
+		// Wrapped, so that a time out of this is not taken for one of the answer.
+		return fmt.Errorf("writing the request: %w", s.fault)
+	}
+	return nil
 }
 
 // tryWrite is called by the poller whenever the socket may take bytes.
@@ -105,6 +134,19 @@ func (s *sock) Read(p []byte) (int, error) {
 		err = s.err
 	}
 	return s.n, err
+}
+
+// writeFirst has the next read write what lent holds, which is given back to
+// heads then. It is for bytes that the other end answers: what it has sent
+// before is looked at only after that.
+func (s *sock) writeFirst(lent *[]byte) error {
+	if s.raw == nil {
+		_, err := s.Conn.Write(*lent)
+		heads.Put(lent)
+		return err
+	}
+	s.ask = lent
+	return nil
 }
 
 // Write implements net.Conn.
