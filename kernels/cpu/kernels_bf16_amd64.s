@@ -53,10 +53,31 @@ TEXT ·multiplyBF16_6x2_Dot(SB), NOSPLIT, $0-8
 	MOVQ 0(AX), R8
 	MOVQ 8(AX), R9
 	ADDQ R8, R9
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -126,6 +147,9 @@ multiplyBF16_6x2_Dot_block:
 	VMOVDQU16 64(R9), K1, Z26
 	VPSRLD $16, 64(R9), Z27
 	VMOVDQU16 0(R9), K2, Z27
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z28
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm24,%zmm28,%zmm0
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm26,%zmm28,%zmm1
@@ -170,6 +194,9 @@ multiplyBF16_6x2_Dot_block:
 	VMOVDQU16 192(R9), K1, Z26
 	VPSRLD $16, 192(R9), Z27
 	VMOVDQU16 128(R9), K2, Z27
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z28
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm24,%zmm28,%zmm0
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm26,%zmm28,%zmm1
@@ -214,6 +241,9 @@ multiplyBF16_6x2_Dot_block:
 	VMOVDQU16 320(R9), K1, Z26
 	VPSRLD $16, 320(R9), Z27
 	VMOVDQU16 256(R9), K2, Z27
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z28
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm24,%zmm28,%zmm0
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm26,%zmm28,%zmm1
@@ -258,6 +288,9 @@ multiplyBF16_6x2_Dot_block:
 	VMOVDQU16 448(R9), K1, Z26
 	VPSRLD $16, 448(R9), Z27
 	VMOVDQU16 384(R9), K2, Z27
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z28
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm24,%zmm28,%zmm0
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm26,%zmm28,%zmm1
@@ -302,6 +335,9 @@ multiplyBF16_6x2_Dot_block:
 	VMOVDQU16 576(R9), K1, Z26
 	VPSRLD $16, 576(R9), Z27
 	VMOVDQU16 512(R9), K2, Z27
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z28
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm24,%zmm28,%zmm0
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm26,%zmm28,%zmm1
@@ -346,6 +382,9 @@ multiplyBF16_6x2_Dot_block:
 	VMOVDQU16 704(R9), K1, Z26
 	VPSRLD $16, 704(R9), Z27
 	VMOVDQU16 640(R9), K2, Z27
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z28
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm24,%zmm28,%zmm0
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm26,%zmm28,%zmm1
@@ -390,6 +429,9 @@ multiplyBF16_6x2_Dot_block:
 	VMOVDQU16 832(R9), K1, Z26
 	VPSRLD $16, 832(R9), Z27
 	VMOVDQU16 768(R9), K2, Z27
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z28
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm24,%zmm28,%zmm0
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm26,%zmm28,%zmm1
@@ -434,6 +476,9 @@ multiplyBF16_6x2_Dot_block:
 	VMOVDQU16 960(R9), K1, Z26
 	VPSRLD $16, 960(R9), Z27
 	VMOVDQU16 896(R9), K2, Z27
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z28
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm24,%zmm28,%zmm0
 	BYTE $0x62; BYTE $0x92; BYTE $0x1e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm26,%zmm28,%zmm1
@@ -533,6 +578,25 @@ TEXT ·multiplyBF16_6x2a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1037,10 +1101,28 @@ TEXT ·multiplyBF16_5x2_Dot(SB), NOSPLIT, $0-8
 	MOVQ 0(AX), R8
 	MOVQ 8(AX), R9
 	ADDQ R8, R9
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1100,6 +1182,9 @@ multiplyBF16_5x2_Dot_block:
 	VMOVDQU16 64(R9), K1, Z22
 	VPSRLD $16, 64(R9), Z23
 	VMOVDQU16 0(R9), K2, Z23
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z24
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm20,%zmm24,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm22,%zmm24,%zmm1
@@ -1138,6 +1223,9 @@ multiplyBF16_5x2_Dot_block:
 	VMOVDQU16 192(R9), K1, Z22
 	VPSRLD $16, 192(R9), Z23
 	VMOVDQU16 128(R9), K2, Z23
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z24
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm20,%zmm24,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm22,%zmm24,%zmm1
@@ -1176,6 +1264,9 @@ multiplyBF16_5x2_Dot_block:
 	VMOVDQU16 320(R9), K1, Z22
 	VPSRLD $16, 320(R9), Z23
 	VMOVDQU16 256(R9), K2, Z23
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z24
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm20,%zmm24,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm22,%zmm24,%zmm1
@@ -1214,6 +1305,9 @@ multiplyBF16_5x2_Dot_block:
 	VMOVDQU16 448(R9), K1, Z22
 	VPSRLD $16, 448(R9), Z23
 	VMOVDQU16 384(R9), K2, Z23
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z24
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm20,%zmm24,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm22,%zmm24,%zmm1
@@ -1252,6 +1346,9 @@ multiplyBF16_5x2_Dot_block:
 	VMOVDQU16 576(R9), K1, Z22
 	VPSRLD $16, 576(R9), Z23
 	VMOVDQU16 512(R9), K2, Z23
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z24
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm20,%zmm24,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm22,%zmm24,%zmm1
@@ -1290,6 +1387,9 @@ multiplyBF16_5x2_Dot_block:
 	VMOVDQU16 704(R9), K1, Z22
 	VPSRLD $16, 704(R9), Z23
 	VMOVDQU16 640(R9), K2, Z23
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z24
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm20,%zmm24,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm22,%zmm24,%zmm1
@@ -1328,6 +1428,9 @@ multiplyBF16_5x2_Dot_block:
 	VMOVDQU16 832(R9), K1, Z22
 	VPSRLD $16, 832(R9), Z23
 	VMOVDQU16 768(R9), K2, Z23
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z24
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm20,%zmm24,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm22,%zmm24,%zmm1
@@ -1366,6 +1469,9 @@ multiplyBF16_5x2_Dot_block:
 	VMOVDQU16 960(R9), K1, Z22
 	VPSRLD $16, 960(R9), Z23
 	VMOVDQU16 896(R9), K2, Z23
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z24
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm20,%zmm24,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm22,%zmm24,%zmm1
@@ -1453,6 +1559,22 @@ TEXT ·multiplyBF16_5x2a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1893,10 +2015,25 @@ TEXT ·multiplyBF16_4x2_Dot(SB), NOSPLIT, $0-8
 	MOVQ 0(AX), R8
 	MOVQ 8(AX), R9
 	ADDQ R8, R9
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1946,6 +2083,9 @@ multiplyBF16_4x2_Dot_block:
 	VMOVDQU16 64(R9), K1, Z18
 	VPSRLD $16, 64(R9), Z19
 	VMOVDQU16 0(R9), K2, Z19
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z20
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm16,%zmm20,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm18,%zmm20,%zmm1
@@ -1978,6 +2118,9 @@ multiplyBF16_4x2_Dot_block:
 	VMOVDQU16 192(R9), K1, Z18
 	VPSRLD $16, 192(R9), Z19
 	VMOVDQU16 128(R9), K2, Z19
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z20
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm16,%zmm20,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm18,%zmm20,%zmm1
@@ -2010,6 +2153,9 @@ multiplyBF16_4x2_Dot_block:
 	VMOVDQU16 320(R9), K1, Z18
 	VPSRLD $16, 320(R9), Z19
 	VMOVDQU16 256(R9), K2, Z19
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z20
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm16,%zmm20,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm18,%zmm20,%zmm1
@@ -2042,6 +2188,9 @@ multiplyBF16_4x2_Dot_block:
 	VMOVDQU16 448(R9), K1, Z18
 	VPSRLD $16, 448(R9), Z19
 	VMOVDQU16 384(R9), K2, Z19
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z20
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm16,%zmm20,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm18,%zmm20,%zmm1
@@ -2074,6 +2223,9 @@ multiplyBF16_4x2_Dot_block:
 	VMOVDQU16 576(R9), K1, Z18
 	VPSRLD $16, 576(R9), Z19
 	VMOVDQU16 512(R9), K2, Z19
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z20
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm16,%zmm20,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm18,%zmm20,%zmm1
@@ -2106,6 +2258,9 @@ multiplyBF16_4x2_Dot_block:
 	VMOVDQU16 704(R9), K1, Z18
 	VPSRLD $16, 704(R9), Z19
 	VMOVDQU16 640(R9), K2, Z19
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z20
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm16,%zmm20,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm18,%zmm20,%zmm1
@@ -2138,6 +2293,9 @@ multiplyBF16_4x2_Dot_block:
 	VMOVDQU16 832(R9), K1, Z18
 	VPSRLD $16, 832(R9), Z19
 	VMOVDQU16 768(R9), K2, Z19
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z20
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm16,%zmm20,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm18,%zmm20,%zmm1
@@ -2170,6 +2328,9 @@ multiplyBF16_4x2_Dot_block:
 	VMOVDQU16 960(R9), K1, Z18
 	VPSRLD $16, 960(R9), Z19
 	VMOVDQU16 896(R9), K2, Z19
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z20
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm16,%zmm20,%zmm0
 	BYTE $0x62; BYTE $0xb2; BYTE $0x5e; BYTE $0x40; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm18,%zmm20,%zmm1
@@ -2245,6 +2406,19 @@ TEXT ·multiplyBF16_4x2a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2617,10 +2791,22 @@ TEXT ·multiplyBF16_3x2_Dot(SB), NOSPLIT, $0-8
 	MOVQ 0(AX), R8
 	MOVQ 8(AX), R9
 	ADDQ R8, R9
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2660,6 +2846,9 @@ multiplyBF16_3x2_Dot_block:
 	VMOVDQU16 64(R9), K1, Z14
 	VPSRLD $16, 64(R9), Z15
 	VMOVDQU16 0(R9), K2, Z15
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z16
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm16,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm14,%zmm16,%zmm1
@@ -2686,6 +2875,9 @@ multiplyBF16_3x2_Dot_block:
 	VMOVDQU16 192(R9), K1, Z14
 	VPSRLD $16, 192(R9), Z15
 	VMOVDQU16 128(R9), K2, Z15
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z16
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm16,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm14,%zmm16,%zmm1
@@ -2712,6 +2904,9 @@ multiplyBF16_3x2_Dot_block:
 	VMOVDQU16 320(R9), K1, Z14
 	VPSRLD $16, 320(R9), Z15
 	VMOVDQU16 256(R9), K2, Z15
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z16
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm16,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm14,%zmm16,%zmm1
@@ -2738,6 +2933,9 @@ multiplyBF16_3x2_Dot_block:
 	VMOVDQU16 448(R9), K1, Z14
 	VPSRLD $16, 448(R9), Z15
 	VMOVDQU16 384(R9), K2, Z15
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z16
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm16,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm14,%zmm16,%zmm1
@@ -2764,6 +2962,9 @@ multiplyBF16_3x2_Dot_block:
 	VMOVDQU16 576(R9), K1, Z14
 	VPSRLD $16, 576(R9), Z15
 	VMOVDQU16 512(R9), K2, Z15
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z16
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm16,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm14,%zmm16,%zmm1
@@ -2790,6 +2991,9 @@ multiplyBF16_3x2_Dot_block:
 	VMOVDQU16 704(R9), K1, Z14
 	VPSRLD $16, 704(R9), Z15
 	VMOVDQU16 640(R9), K2, Z15
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z16
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm16,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm14,%zmm16,%zmm1
@@ -2816,6 +3020,9 @@ multiplyBF16_3x2_Dot_block:
 	VMOVDQU16 832(R9), K1, Z14
 	VPSRLD $16, 832(R9), Z15
 	VMOVDQU16 768(R9), K2, Z15
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z16
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm16,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm14,%zmm16,%zmm1
@@ -2842,6 +3049,9 @@ multiplyBF16_3x2_Dot_block:
 	VMOVDQU16 960(R9), K1, Z14
 	VPSRLD $16, 960(R9), Z15
 	VMOVDQU16 896(R9), K2, Z15
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z16
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm16,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x40; BYTE $0x52; BYTE $0xce; // vdpbf16ps %zmm14,%zmm16,%zmm1
@@ -2900,6 +3110,16 @@ TEXT ·multiplyBF16_3x2a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3207,10 +3427,19 @@ TEXT ·multiplyBF16_2x2_Dot(SB), NOSPLIT, $0-8
 	MOVQ 0(AX), R8
 	MOVQ 8(AX), R9
 	ADDQ R8, R9
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3240,6 +3469,9 @@ multiplyBF16_2x2_Dot_block:
 	VMOVDQU16 64(R9), K1, Z10
 	VPSRLD $16, 64(R9), Z11
 	VMOVDQU16 0(R9), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm12,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm10,%zmm12,%zmm1
@@ -3260,6 +3492,9 @@ multiplyBF16_2x2_Dot_block:
 	VMOVDQU16 192(R9), K1, Z10
 	VPSRLD $16, 192(R9), Z11
 	VMOVDQU16 128(R9), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm12,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm10,%zmm12,%zmm1
@@ -3280,6 +3515,9 @@ multiplyBF16_2x2_Dot_block:
 	VMOVDQU16 320(R9), K1, Z10
 	VPSRLD $16, 320(R9), Z11
 	VMOVDQU16 256(R9), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm12,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm10,%zmm12,%zmm1
@@ -3300,6 +3538,9 @@ multiplyBF16_2x2_Dot_block:
 	VMOVDQU16 448(R9), K1, Z10
 	VPSRLD $16, 448(R9), Z11
 	VMOVDQU16 384(R9), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm12,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm10,%zmm12,%zmm1
@@ -3320,6 +3561,9 @@ multiplyBF16_2x2_Dot_block:
 	VMOVDQU16 576(R9), K1, Z10
 	VPSRLD $16, 576(R9), Z11
 	VMOVDQU16 512(R9), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm12,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm10,%zmm12,%zmm1
@@ -3340,6 +3584,9 @@ multiplyBF16_2x2_Dot_block:
 	VMOVDQU16 704(R9), K1, Z10
 	VPSRLD $16, 704(R9), Z11
 	VMOVDQU16 640(R9), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm12,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm10,%zmm12,%zmm1
@@ -3360,6 +3607,9 @@ multiplyBF16_2x2_Dot_block:
 	VMOVDQU16 832(R9), K1, Z10
 	VPSRLD $16, 832(R9), Z11
 	VMOVDQU16 768(R9), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm12,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm10,%zmm12,%zmm1
@@ -3380,6 +3630,9 @@ multiplyBF16_2x2_Dot_block:
 	VMOVDQU16 960(R9), K1, Z10
 	VPSRLD $16, 960(R9), Z11
 	VMOVDQU16 896(R9), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm12,%zmm0
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xca; // vdpbf16ps %zmm10,%zmm12,%zmm1
@@ -3426,6 +3679,13 @@ TEXT ·multiplyBF16_2x2a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; // prefetchw 0x40(%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3671,10 +3931,25 @@ TEXT ·multiplyBF16_6x1_Dot(SB), NOSPLIT, $0-8
 	LEAQ (R11)(R11*2), R12
 	ADDQ BX, R12
 	MOVQ 0(AX), R8
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3710,6 +3985,9 @@ multiplyBF16_6x1_Dot_block:
 	VMOVDQU16 64(R8), K1, Z12
 	VPSRLD $16, 64(R8), Z13
 	VMOVDQU16 0(R8), K2, Z13
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z14
 	BYTE $0x62; BYTE $0xd2; BYTE $0x0e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm14,%zmm0
 	VPBROADCASTD 4(SI), Z15
@@ -3738,6 +4016,9 @@ multiplyBF16_6x1_Dot_block:
 	VMOVDQU16 192(R8), K1, Z12
 	VPSRLD $16, 192(R8), Z13
 	VMOVDQU16 128(R8), K2, Z13
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z14
 	BYTE $0x62; BYTE $0xd2; BYTE $0x0e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm14,%zmm0
 	VPBROADCASTD 12(SI), Z15
@@ -3766,6 +4047,9 @@ multiplyBF16_6x1_Dot_block:
 	VMOVDQU16 320(R8), K1, Z12
 	VPSRLD $16, 320(R8), Z13
 	VMOVDQU16 256(R8), K2, Z13
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z14
 	BYTE $0x62; BYTE $0xd2; BYTE $0x0e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm14,%zmm0
 	VPBROADCASTD 20(SI), Z15
@@ -3794,6 +4078,9 @@ multiplyBF16_6x1_Dot_block:
 	VMOVDQU16 448(R8), K1, Z12
 	VPSRLD $16, 448(R8), Z13
 	VMOVDQU16 384(R8), K2, Z13
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z14
 	BYTE $0x62; BYTE $0xd2; BYTE $0x0e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm14,%zmm0
 	VPBROADCASTD 28(SI), Z15
@@ -3822,6 +4109,9 @@ multiplyBF16_6x1_Dot_block:
 	VMOVDQU16 576(R8), K1, Z12
 	VPSRLD $16, 576(R8), Z13
 	VMOVDQU16 512(R8), K2, Z13
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z14
 	BYTE $0x62; BYTE $0xd2; BYTE $0x0e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm14,%zmm0
 	VPBROADCASTD 36(SI), Z15
@@ -3850,6 +4140,9 @@ multiplyBF16_6x1_Dot_block:
 	VMOVDQU16 704(R8), K1, Z12
 	VPSRLD $16, 704(R8), Z13
 	VMOVDQU16 640(R8), K2, Z13
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z14
 	BYTE $0x62; BYTE $0xd2; BYTE $0x0e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm14,%zmm0
 	VPBROADCASTD 44(SI), Z15
@@ -3878,6 +4171,9 @@ multiplyBF16_6x1_Dot_block:
 	VMOVDQU16 832(R8), K1, Z12
 	VPSRLD $16, 832(R8), Z13
 	VMOVDQU16 768(R8), K2, Z13
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z14
 	BYTE $0x62; BYTE $0xd2; BYTE $0x0e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm14,%zmm0
 	VPBROADCASTD 52(SI), Z15
@@ -3906,6 +4202,9 @@ multiplyBF16_6x1_Dot_block:
 	VMOVDQU16 960(R8), K1, Z12
 	VPSRLD $16, 960(R8), Z13
 	VMOVDQU16 896(R8), K2, Z13
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z14
 	BYTE $0x62; BYTE $0xd2; BYTE $0x0e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm12,%zmm14,%zmm0
 	VPBROADCASTD 60(SI), Z15
@@ -3972,6 +4271,19 @@ TEXT ·multiplyBF16_6x1a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4281,10 +4593,23 @@ TEXT ·multiplyBF16_5x1_Dot(SB), NOSPLIT, $0-8
 	LEAQ (R11)(R11*2), R12
 	ADDQ BX, R12
 	MOVQ 0(AX), R8
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4315,6 +4640,9 @@ multiplyBF16_5x1_Dot_block:
 	VMOVDQU16 64(R8), K1, Z10
 	VPSRLD $16, 64(R8), Z11
 	VMOVDQU16 0(R8), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc2; // vdpbf16ps %zmm10,%zmm12,%zmm0
 	VPBROADCASTD 4(SI), Z13
@@ -4339,6 +4667,9 @@ multiplyBF16_5x1_Dot_block:
 	VMOVDQU16 192(R8), K1, Z10
 	VPSRLD $16, 192(R8), Z11
 	VMOVDQU16 128(R8), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc2; // vdpbf16ps %zmm10,%zmm12,%zmm0
 	VPBROADCASTD 12(SI), Z13
@@ -4363,6 +4694,9 @@ multiplyBF16_5x1_Dot_block:
 	VMOVDQU16 320(R8), K1, Z10
 	VPSRLD $16, 320(R8), Z11
 	VMOVDQU16 256(R8), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc2; // vdpbf16ps %zmm10,%zmm12,%zmm0
 	VPBROADCASTD 20(SI), Z13
@@ -4387,6 +4721,9 @@ multiplyBF16_5x1_Dot_block:
 	VMOVDQU16 448(R8), K1, Z10
 	VPSRLD $16, 448(R8), Z11
 	VMOVDQU16 384(R8), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc2; // vdpbf16ps %zmm10,%zmm12,%zmm0
 	VPBROADCASTD 28(SI), Z13
@@ -4411,6 +4748,9 @@ multiplyBF16_5x1_Dot_block:
 	VMOVDQU16 576(R8), K1, Z10
 	VPSRLD $16, 576(R8), Z11
 	VMOVDQU16 512(R8), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc2; // vdpbf16ps %zmm10,%zmm12,%zmm0
 	VPBROADCASTD 36(SI), Z13
@@ -4435,6 +4775,9 @@ multiplyBF16_5x1_Dot_block:
 	VMOVDQU16 704(R8), K1, Z10
 	VPSRLD $16, 704(R8), Z11
 	VMOVDQU16 640(R8), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc2; // vdpbf16ps %zmm10,%zmm12,%zmm0
 	VPBROADCASTD 44(SI), Z13
@@ -4459,6 +4802,9 @@ multiplyBF16_5x1_Dot_block:
 	VMOVDQU16 832(R8), K1, Z10
 	VPSRLD $16, 832(R8), Z11
 	VMOVDQU16 768(R8), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc2; // vdpbf16ps %zmm10,%zmm12,%zmm0
 	VPBROADCASTD 52(SI), Z13
@@ -4483,6 +4829,9 @@ multiplyBF16_5x1_Dot_block:
 	VMOVDQU16 960(R8), K1, Z10
 	VPSRLD $16, 960(R8), Z11
 	VMOVDQU16 896(R8), K2, Z11
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z12
 	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x48; BYTE $0x52; BYTE $0xc2; // vdpbf16ps %zmm10,%zmm12,%zmm0
 	VPBROADCASTD 60(SI), Z13
@@ -4542,6 +4891,17 @@ TEXT ·multiplyBF16_5x1a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4811,10 +5171,21 @@ TEXT ·multiplyBF16_4x1_Dot(SB), NOSPLIT, $0-8
 	LEAQ (R11)(R11*2), R12
 	ADDQ BX, R12
 	MOVQ 0(AX), R8
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4840,6 +5211,9 @@ multiplyBF16_4x1_Dot_block:
 	VMOVDQU16 64(R8), K1, Z8
 	VPSRLD $16, 64(R8), Z9
 	VMOVDQU16 0(R8), K2, Z9
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z10
 	BYTE $0x62; BYTE $0xd2; BYTE $0x2e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm10,%zmm0
 	VPBROADCASTD 4(SI), Z11
@@ -4860,6 +5234,9 @@ multiplyBF16_4x1_Dot_block:
 	VMOVDQU16 192(R8), K1, Z8
 	VPSRLD $16, 192(R8), Z9
 	VMOVDQU16 128(R8), K2, Z9
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z10
 	BYTE $0x62; BYTE $0xd2; BYTE $0x2e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm10,%zmm0
 	VPBROADCASTD 12(SI), Z11
@@ -4880,6 +5257,9 @@ multiplyBF16_4x1_Dot_block:
 	VMOVDQU16 320(R8), K1, Z8
 	VPSRLD $16, 320(R8), Z9
 	VMOVDQU16 256(R8), K2, Z9
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z10
 	BYTE $0x62; BYTE $0xd2; BYTE $0x2e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm10,%zmm0
 	VPBROADCASTD 20(SI), Z11
@@ -4900,6 +5280,9 @@ multiplyBF16_4x1_Dot_block:
 	VMOVDQU16 448(R8), K1, Z8
 	VPSRLD $16, 448(R8), Z9
 	VMOVDQU16 384(R8), K2, Z9
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z10
 	BYTE $0x62; BYTE $0xd2; BYTE $0x2e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm10,%zmm0
 	VPBROADCASTD 28(SI), Z11
@@ -4920,6 +5303,9 @@ multiplyBF16_4x1_Dot_block:
 	VMOVDQU16 576(R8), K1, Z8
 	VPSRLD $16, 576(R8), Z9
 	VMOVDQU16 512(R8), K2, Z9
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z10
 	BYTE $0x62; BYTE $0xd2; BYTE $0x2e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm10,%zmm0
 	VPBROADCASTD 36(SI), Z11
@@ -4940,6 +5326,9 @@ multiplyBF16_4x1_Dot_block:
 	VMOVDQU16 704(R8), K1, Z8
 	VPSRLD $16, 704(R8), Z9
 	VMOVDQU16 640(R8), K2, Z9
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z10
 	BYTE $0x62; BYTE $0xd2; BYTE $0x2e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm10,%zmm0
 	VPBROADCASTD 44(SI), Z11
@@ -4960,6 +5349,9 @@ multiplyBF16_4x1_Dot_block:
 	VMOVDQU16 832(R8), K1, Z8
 	VPSRLD $16, 832(R8), Z9
 	VMOVDQU16 768(R8), K2, Z9
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z10
 	BYTE $0x62; BYTE $0xd2; BYTE $0x2e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm10,%zmm0
 	VPBROADCASTD 52(SI), Z11
@@ -4980,6 +5372,9 @@ multiplyBF16_4x1_Dot_block:
 	VMOVDQU16 960(R8), K1, Z8
 	VPSRLD $16, 960(R8), Z9
 	VMOVDQU16 896(R8), K2, Z9
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z10
 	BYTE $0x62; BYTE $0xd2; BYTE $0x2e; BYTE $0x48; BYTE $0x52; BYTE $0xc0; // vdpbf16ps %zmm8,%zmm10,%zmm0
 	VPBROADCASTD 60(SI), Z11
@@ -5032,6 +5427,15 @@ TEXT ·multiplyBF16_4x1a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5257,10 +5661,19 @@ TEXT ·multiplyBF16_3x1_Dot(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), BX
 	MOVQ 48(AX), R11
 	MOVQ 0(AX), R8
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5281,6 +5694,9 @@ multiplyBF16_3x1_Dot_block:
 	VMOVDQU16 64(R8), K1, Z6
 	VPSRLD $16, 64(R8), Z7
 	VMOVDQU16 0(R8), K2, Z7
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z8
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x48; BYTE $0x52; BYTE $0xc6; // vdpbf16ps %zmm6,%zmm8,%zmm0
 	VPBROADCASTD 4(SI), Z9
@@ -5297,6 +5713,9 @@ multiplyBF16_3x1_Dot_block:
 	VMOVDQU16 192(R8), K1, Z6
 	VPSRLD $16, 192(R8), Z7
 	VMOVDQU16 128(R8), K2, Z7
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z8
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x48; BYTE $0x52; BYTE $0xc6; // vdpbf16ps %zmm6,%zmm8,%zmm0
 	VPBROADCASTD 12(SI), Z9
@@ -5313,6 +5732,9 @@ multiplyBF16_3x1_Dot_block:
 	VMOVDQU16 320(R8), K1, Z6
 	VPSRLD $16, 320(R8), Z7
 	VMOVDQU16 256(R8), K2, Z7
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z8
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x48; BYTE $0x52; BYTE $0xc6; // vdpbf16ps %zmm6,%zmm8,%zmm0
 	VPBROADCASTD 20(SI), Z9
@@ -5329,6 +5751,9 @@ multiplyBF16_3x1_Dot_block:
 	VMOVDQU16 448(R8), K1, Z6
 	VPSRLD $16, 448(R8), Z7
 	VMOVDQU16 384(R8), K2, Z7
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z8
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x48; BYTE $0x52; BYTE $0xc6; // vdpbf16ps %zmm6,%zmm8,%zmm0
 	VPBROADCASTD 28(SI), Z9
@@ -5345,6 +5770,9 @@ multiplyBF16_3x1_Dot_block:
 	VMOVDQU16 576(R8), K1, Z6
 	VPSRLD $16, 576(R8), Z7
 	VMOVDQU16 512(R8), K2, Z7
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z8
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x48; BYTE $0x52; BYTE $0xc6; // vdpbf16ps %zmm6,%zmm8,%zmm0
 	VPBROADCASTD 36(SI), Z9
@@ -5361,6 +5789,9 @@ multiplyBF16_3x1_Dot_block:
 	VMOVDQU16 704(R8), K1, Z6
 	VPSRLD $16, 704(R8), Z7
 	VMOVDQU16 640(R8), K2, Z7
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z8
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x48; BYTE $0x52; BYTE $0xc6; // vdpbf16ps %zmm6,%zmm8,%zmm0
 	VPBROADCASTD 44(SI), Z9
@@ -5377,6 +5808,9 @@ multiplyBF16_3x1_Dot_block:
 	VMOVDQU16 832(R8), K1, Z6
 	VPSRLD $16, 832(R8), Z7
 	VMOVDQU16 768(R8), K2, Z7
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z8
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x48; BYTE $0x52; BYTE $0xc6; // vdpbf16ps %zmm6,%zmm8,%zmm0
 	VPBROADCASTD 52(SI), Z9
@@ -5393,6 +5827,9 @@ multiplyBF16_3x1_Dot_block:
 	VMOVDQU16 960(R8), K1, Z6
 	VPSRLD $16, 960(R8), Z7
 	VMOVDQU16 896(R8), K2, Z7
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z8
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x48; BYTE $0x52; BYTE $0xc6; // vdpbf16ps %zmm6,%zmm8,%zmm0
 	VPBROADCASTD 60(SI), Z9
@@ -5433,6 +5870,13 @@ TEXT ·multiplyBF16_3x1a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5617,10 +6061,17 @@ TEXT ·multiplyBF16_2x1_Dot(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), BX
 	MOVQ 48(AX), R11
 	MOVQ 0(AX), R8
+	MOVQ 120(AX), R13
+	MOVQ 128(AX), R14
 	MOVQ 32(AX), CX
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5636,6 +6087,9 @@ multiplyBF16_2x1_Dot_block:
 	VMOVDQU16 64(R8), K1, Z4
 	VPSRLD $16, 64(R8), Z5
 	VMOVDQU16 0(R8), K2, Z5
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 0(SI), Z6
 	BYTE $0x62; BYTE $0xf2; BYTE $0x4e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm4,%zmm6,%zmm0
 	VPBROADCASTD 4(SI), Z7
@@ -5648,6 +6102,9 @@ multiplyBF16_2x1_Dot_block:
 	VMOVDQU16 192(R8), K1, Z4
 	VPSRLD $16, 192(R8), Z5
 	VMOVDQU16 128(R8), K2, Z5
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 8(SI), Z6
 	BYTE $0x62; BYTE $0xf2; BYTE $0x4e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm4,%zmm6,%zmm0
 	VPBROADCASTD 12(SI), Z7
@@ -5660,6 +6117,9 @@ multiplyBF16_2x1_Dot_block:
 	VMOVDQU16 320(R8), K1, Z4
 	VPSRLD $16, 320(R8), Z5
 	VMOVDQU16 256(R8), K2, Z5
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 16(SI), Z6
 	BYTE $0x62; BYTE $0xf2; BYTE $0x4e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm4,%zmm6,%zmm0
 	VPBROADCASTD 20(SI), Z7
@@ -5672,6 +6132,9 @@ multiplyBF16_2x1_Dot_block:
 	VMOVDQU16 448(R8), K1, Z4
 	VPSRLD $16, 448(R8), Z5
 	VMOVDQU16 384(R8), K2, Z5
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 24(SI), Z6
 	BYTE $0x62; BYTE $0xf2; BYTE $0x4e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm4,%zmm6,%zmm0
 	VPBROADCASTD 28(SI), Z7
@@ -5684,6 +6147,9 @@ multiplyBF16_2x1_Dot_block:
 	VMOVDQU16 576(R8), K1, Z4
 	VPSRLD $16, 576(R8), Z5
 	VMOVDQU16 512(R8), K2, Z5
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 32(SI), Z6
 	BYTE $0x62; BYTE $0xf2; BYTE $0x4e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm4,%zmm6,%zmm0
 	VPBROADCASTD 36(SI), Z7
@@ -5696,6 +6162,9 @@ multiplyBF16_2x1_Dot_block:
 	VMOVDQU16 704(R8), K1, Z4
 	VPSRLD $16, 704(R8), Z5
 	VMOVDQU16 640(R8), K2, Z5
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 40(SI), Z6
 	BYTE $0x62; BYTE $0xf2; BYTE $0x4e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm4,%zmm6,%zmm0
 	VPBROADCASTD 44(SI), Z7
@@ -5708,6 +6177,9 @@ multiplyBF16_2x1_Dot_block:
 	VMOVDQU16 832(R8), K1, Z4
 	VPSRLD $16, 832(R8), Z5
 	VMOVDQU16 768(R8), K2, Z5
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 48(SI), Z6
 	BYTE $0x62; BYTE $0xf2; BYTE $0x4e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm4,%zmm6,%zmm0
 	VPBROADCASTD 52(SI), Z7
@@ -5720,6 +6192,9 @@ multiplyBF16_2x1_Dot_block:
 	VMOVDQU16 960(R8), K1, Z4
 	VPSRLD $16, 960(R8), Z5
 	VMOVDQU16 896(R8), K2, Z5
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
+	ADDQ R14, R13
 	VPBROADCASTD 56(SI), Z6
 	BYTE $0x62; BYTE $0xf2; BYTE $0x4e; BYTE $0x48; BYTE $0x52; BYTE $0xc4; // vdpbf16ps %zmm4,%zmm6,%zmm0
 	VPBROADCASTD 60(SI), Z7
@@ -5753,6 +6228,11 @@ TEXT ·multiplyBF16_2x1a_Dot(SB), NOSPLIT, $0-8
 	MOVL $0x55555555, AX
 	KMOVD AX, K1
 	KNOTD K1, K2
+	MOVQ t+0(FP), AX
+	MOVQ 136(AX), AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
+	ADDQ R11, AX
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08; // prefetchw (%rax)
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2

@@ -20,6 +20,9 @@ type tile struct {
 	zeros     unsafe.Pointer // zero points of the first tile: 16 a group
 	zeroTile  uintptr        // bytes from tile to tile
 	part      unsafe.Pointer // AMX: 8 KiB for the sums of a group and its weights as bytes
+	next      uintptr        // weights that will be wanted soon; 0: none are known
+	nextStep  uintptr        // bytes of them to ask for with every four columns, at most 128
+	outNext   uintptr        // results that will be written next
 }
 
 // multiply is one shape of a kernel: rows by tiles.

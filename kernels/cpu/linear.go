@@ -130,11 +130,14 @@ func (pl *plan) linear(op *kernels.Linear) {
 	x := pl.x
 	rows := x.p.Values[op.In].Rows
 	packs, tiles, columns := make([]int, len(op.Weights)), make([]int, len(op.Weights)), make([]int, len(op.Weights)+1)
+	all, bytes := 0, 0
 	for i, m := range op.Weights {
 		w := m.(*weight)
 		packs[i], tiles[i], columns[i+1] = pl.packed(op.In, w), w.tiles, columns[i]+w.out
 		x.costs[rows] += 2 * float64(w.out) * float64(w.in)
+		all, bytes = all+w.tiles, max(bytes, w.blocks*blockBytes[w.kind])
 	}
+	number := x.tiles.add(all)
 	reads := append(packs[:len(packs):len(packs)], operand(op.Add)...)
 	writes, beside := operand(op.Out), -1
 	if op.Add == op.Out { // the sums must not overwrite what they are added to
@@ -145,7 +148,7 @@ func (pl *plan) linear(op *kernels.Linear) {
 		if x.counts[rows] == 0 {
 			return
 		}
-		shares(tiles, thread, x.active, x.b.nodes, func(i, first, last int) {
+		run := func(i, first, last int) {
 			w := op.Weights[i].(*weight)
 			p := product{w: w, packing: packingOf(x.level, w), in: x.buffers[packs[i]].memory, rows: x.counts[rows],
 				out: x.values[op.Out], stride: x.p.Width(op.Out), column: columns[i], scale: one(op.Scale)}
@@ -158,8 +161,23 @@ func (pl *plan) linear(op *kernels.Linear) {
 				p.add = x.values[op.Add]
 			}
 			p.run(x.level, &x.scratch[thread], first, last)
-		})
+		}
+		if x.active == 1 || x.b.nodes {
+			shares(tiles, thread, x.active, x.b.nodes, run)
+			return
+		}
+		x.tiles.take(number, handful(x.counts[rows], all/x.active, bytes), thread, x.active, func(first, last int) { within(tiles, first, last, run) })
 	}})
+}
+
+// handful is how many tiles of so many bytes a thread takes at a time, of a
+// stretch of so many: of one row some microseconds of reading, of several what
+// the kernels' shapes go into.
+func handful(rows, stretch, bytes int) int {
+	if rows == 1 {
+		return max(1, 64<<10/bytes)
+	}
+	return min(32, max(4, stretch/8&^3))
 }
 
 // product is rows of packed activations times tiles of a matrix.
@@ -214,7 +232,7 @@ func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, strid
 		width = shapes[i].tiles
 		p.fill(t, at, r)
 		run := shapes[i].run
-		if r == 0 && shapes[i].first != nil {
+		if p.next(t, at, r, most, &shapes[i]); r == 0 && shapes[i].first != nil && t.next == 0 {
 			run = shapes[i].first
 		}
 		if p.w.groups > 0 {
@@ -222,11 +240,29 @@ func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, strid
 		} else {
 			t.out = unsafe.Pointer(&out[r*stride])
 			t.outStride = uintptr(4 * stride)
+			if t.outNext = uintptr(t.out) + uintptr(4*stride*shapes[i].rows); r+shapes[i].rows >= p.rows {
+				t.outNext = uintptr(unsafe.Pointer(&out[0])) + uintptr(64*width)
+			}
 			run(t)
 		}
 		r += shapes[i].rows
 	}
 	return width
+}
+
+// next has the rows from r on ask for their part of the tiles that come after
+// these, so that memory is read while all rows are worked on, not with the first
+// alone. most is the number of tiles that are left.
+func (p *product) next(t *tile, at, r, most int, m *multiply) {
+	t.next, t.nextStep = 0, 0
+	if most < 2*m.tiles || p.rows == m.rows {
+		return
+	}
+	panel := m.tiles * p.w.blocks * blockBytes[p.w.kind]
+	from, to := panel*r/p.rows, panel*(r+m.rows)/p.rows
+	t.next = uintptr(t.w) + uintptr(panel+from)
+	steps := p.w.blocks * 8
+	t.nextStep = uintptr(min(128, (to-from+steps-1)/steps))
 }
 
 // fitting is the place of the largest shape for so many rows and at most so

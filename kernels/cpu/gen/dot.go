@@ -72,7 +72,7 @@ func strided(from []string, step string, i, offset int) string {
 
 // dotBlocks writes one kernel: activations at SI and DI, DX from row to row,
 // results at BX and R12, R11 from row to row, tiles at R8 and R9, blocks left
-// in CX.
+// in CX; weights to be asked for meanwhile at R13, R14 bytes of them a step.
 func (g *gen) dotBlocks(s shape) {
 	name := dotName(s)
 	g.free = 0
@@ -95,10 +95,15 @@ func (g *gen) dotBlocks(s shape) {
 		g.op("MOVQ 8(AX), R9")
 		g.op("ADDQ R8, R9")
 	}
+	if !s.ahead {
+		g.op("MOVQ 120(AX), R13")
+		g.op("MOVQ 128(AX), R14")
+	}
 	g.op("MOVQ 32(AX), CX")
 	g.op("MOVL $0x55555555, AX")
 	g.op("KMOVD AX, K1")
 	g.op("KNOTD K1, K2")
+	g.wanted(s)
 	out := func(i, tile int) string { return strided([]string{"BX", "R12"}, "R11", i, 64*tile) }
 	even, odd := g.grid(s), g.grid(s)
 	for i := range s.rows {
@@ -131,6 +136,21 @@ func (g *gen) dotBlocks(s shape) {
 	g.end()
 }
 
+// wanted asks for the memory of the next call's results, to write to it: that
+// many rows of wide matrices lie on as many pages, and come late.
+func (g *gen) wanted(s shape) {
+	g.op("MOVQ t+0(FP), AX")
+	g.op("MOVQ 136(AX), AX")
+	for i := range s.rows {
+		for t := range s.tiles {
+			g.line("\t%s// prefetchw %s(%%rax)", []string{"BYTE $0x0f; BYTE $0x0d; BYTE $0x08; ", "BYTE $0x0f; BYTE $0x0d; BYTE $0x48; BYTE $0x40; "}[t], []string{"", "0x40"}[t])
+		}
+		if i < s.rows-1 {
+			g.op("ADDQ R11, AX")
+		}
+	}
+}
+
 // dotStep is four columns of a block.
 func (g *gen) dotStep(s shape, step int, weights, b []int, even, odd [][]int) {
 	for t := range s.tiles {
@@ -141,6 +161,11 @@ func (g *gen) dotStep(s shape, step int, weights, b []int, even, odd [][]int) {
 		g.op("VMOVDQU16 %s, K2, %s", first, g.v(weights[2*t+1]))
 		g.ahead(s, t, 128*step)
 		g.ahead(s, t, 128*step+64)
+	}
+	if !s.ahead {
+		g.op("PREFETCHT1 (R13)")
+		g.op("PREFETCHT1 64(R13)")
+		g.op("ADDQ R14, R13")
 	}
 	for i := range s.rows {
 		for p, sums := range [][][]int{even, odd} {
