@@ -51,7 +51,8 @@ type Door struct {
 	errands *http.Client // for what the door asks of workers on its own account
 	wg      sync.WaitGroup
 
-	fasthttpOnly bool // tests have every request served both ways
+	fasthttpOnly    bool // tests have every request served both ways
+	step, hungAfter time.Duration
 
 	draining atomic.Bool
 	mover    atomic.Pointer[mover] // while the door drains, and another takes its idle connections
@@ -96,7 +97,7 @@ func New(o Options) (*Door, error) {
 	}
 	d := &Door{
 		id: o.ID, opts: o, log: o.Log, epoch: time.Now().Add(-time.Second), ledger: ledger.New(), watcher: w,
-		shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
+		step: step, hungAfter: hungAfter, shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
 		peers:   peers{heard: map[string]*heard{}, ways: map[string]*way{}},
 		errands: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: idleFor, DisableCompression: true}},
 	}
@@ -382,7 +383,7 @@ func (d *Door) watchProgress(w *worker) {
 		return
 	}
 	since := max(v.ProgressAt, v.OldestSent)
-	if now-since < int64(hungAfter) {
+	if now-since < int64(d.hungAfter) {
 		return
 	}
 	d.log.Warn("a worker makes no progress; its requests go on elsewhere", "worker", w.id, "silent_seconds", (now-since)/1e9)

@@ -78,6 +78,9 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 		t.Fatal(err)
 	}
 	door.ThroughFasthttp(viaFasthttp)
+	if hastened > 0 {
+		door.Hasten(hastened, 10*hastened)
+	}
 	r.door, r.addr, r.url = door, ln.Addr().String(), "http://"+ln.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -103,6 +106,9 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	})
 	return r
 }
+
+// hastened is how often the doors of newRig look around; 0: as always.
+var hastened time.Duration
 
 // doorLog is where the doors of newRig log; nil: nowhere.
 var doorLog *slog.Logger

@@ -238,7 +238,8 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 	return nil
 }
 
-// step is how long a wait for a worker lasts before the door looks around.
+// step is how long a wait for a worker lasts before the door looks around, and
+// writes a heartbeat to a client whose stream is silent.
 const step = 10 * time.Second
 
 // awaitHead waits for the head of an answer: up to the first-byte limit, and on
@@ -247,7 +248,7 @@ func (x *exchange) awaitHead(w *worker, c *upConn, a *wire.Answer, began int64) 
 	now := began
 	limit := int64(time.Duration(x.v.set.Door.Limits.FirstByte))
 	for {
-		c.readIn(now, step)
+		c.readIn(now, x.d.step)
 		err := c.answer(a)
 		if err == nil || !timedOut(err) {
 			return err

@@ -1,6 +1,14 @@
 package balancer
 
-import "roundhouse/balancer/control"
+import (
+	"time"
+
+	"roundhouse/balancer/control"
+)
+
+// Hasten makes the door look around more often than every ten seconds, and take
+// a worker for hung sooner. Call it before Run.
+func (d *Door) Hasten(step, hungAfter time.Duration) { d.step, d.hungAfter = step, hungAfter }
 
 // Decision explains the choice made for a request.
 func (d *Door) Decision(id string) (control.Decision, bool) { return d.why.find(id) }

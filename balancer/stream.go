@@ -348,7 +348,7 @@ func (s *stream) await(c *upConn) error {
 	now := x.d.now()
 	from := now
 	for {
-		c.readIn(now, step)
+		c.readIn(now, x.d.step)
 		err := c.fill()
 		if err == nil {
 			return nil
