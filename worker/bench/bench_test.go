@@ -133,6 +133,25 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
+// TestPageAccuracy holds what pages lose, beside pages in float32, within bounds.
+func TestPageAccuracy(t *testing.T) {
+	ids := texts(t, 300)
+	whole := logits(t, open(t, 1, kernels.FormatF32, kernels.F32, false, false), ids)
+	for _, f := range []struct {
+		page kernels.DType
+		kl   float64
+	}{{kernels.BF16, 1e-4}, {kernels.Int8, 1e-3}, {kernels.F8E4M3, 3e-2}} {
+		got, err := Compare(whole, logits(t, open(t, 1, kernels.FormatF32, f.page, false, false), ids))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("pages of %-10v KL %.2g a token, same first choice %.2f %%", f.page, got.KL, 100*got.Agree)
+		if !(got.KL <= f.kl) {
+			t.Errorf("pages of %v lose a KL of %.3g a token; want at most %g", f.page, got.KL, f.kl)
+		}
+	}
+}
+
 // BenchmarkDemo is the demonstration model: one token after 200, and a prompt
 // of 512.
 func BenchmarkDemo(b *testing.B) {

@@ -75,6 +75,8 @@ func kvType(o *Options) kernels.DType {
 		return kernels.F32
 	case "fp8", "fp8_e4m3":
 		return kernels.F8E4M3
+	case "int8", "int8_per_token_head":
+		return kernels.Int8
 	}
 	if o.KVDType == "auto" && strings.HasPrefix(o.DType, "float") && o.DType != "float16" {
 		return kernels.F32

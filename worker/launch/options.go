@@ -242,7 +242,7 @@ func serveFlags() []flagSpec {
 		{"pace", flagValue, func(o *Options, v string) (err error) { o.Pace, err = time.ParseDuration(v); return err }},
 		{"dtype", flagValue, oneOf(func(o *Options) *string { return &o.DType }, "auto", "bfloat16", "half", "float16", "float", "float32")},
 		{"quantization", flagValue, oneOf(func(o *Options) *string { return &o.Quantization }, "auto", "none", "None", "fp8", "sym_int4", "int8", "gptq", "awq")},
-		{"kv-cache-dtype", flagValue, oneOf(func(o *Options) *string { return &o.KVDType }, "auto", "bfloat16", "float32", "fp8", "fp8_e4m3")},
+		{"kv-cache-dtype", flagValue, oneOf(func(o *Options) *string { return &o.KVDType }, "auto", "bfloat16", "float32", "fp8", "fp8_e4m3", "int8", "int8_per_token_head")},
 		{"max-model-len", flagValue, length},
 		{"block-size", flagValue, number(func(o *Options) *int { return &o.BlockTokens }, 1)},
 		{"max-num-seqs", flagValue, number(func(o *Options) *int { return &o.MaxSeqs }, 1)},

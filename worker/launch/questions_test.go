@@ -7,12 +7,12 @@ import (
 
 // TestQuestions asks the demonstration model 200 held-out questions of each
 // kind, greedy, by HTTP, and wants nine of ten answered exactly, and quantised
-// within one point of that: 14 questions of 1,400.
+// within one point of that: 14 questions of 1,400; with pages in int8 as well.
 func TestQuestions(t *testing.T) {
 	whole := answers(t)
-	for _, format := range []string{"fp8", "sym_int4"} {
-		t.Run(format, func(t *testing.T) {
-			got := answers(t, "--quantization", format)
+	for _, args := range [][]string{{"--quantization", "fp8"}, {"--quantization", "sym_int4"}, {"--kv-cache-dtype", "int8_per_token_head"}} {
+		t.Run(args[1], func(t *testing.T) {
+			got := answers(t, args...)
 			t.Logf("%d of 1400 answers are right; %d as the model is", got, whole)
 			if got < whole-14 {
 				t.Errorf("%d answers are right; want at least %d", got, whole-14)
