@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"roundhouse/worker/api"
@@ -53,7 +55,16 @@ func watchHealth(ctx context.Context, client *http.Client, url, key string, tell
 	known := false
 	for {
 		f := finding{}
-		if err := getOK(ctx, client, url+"/health", key); err != nil {
+		err := getOK(ctx, client, url+"/health", key)
+		if ours(err) { // which says nothing of the worker
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(probeSettled):
+			}
+			continue
+		}
+		if err != nil {
 			f.why = err.Error()
 		} else {
 			f.healthy = true
@@ -77,6 +88,17 @@ func watchHealth(ctx context.Context, client *http.Client, url, key string, tell
 		case <-time.After(wait):
 		}
 	}
+}
+
+// ours says whether a worker could not be asked for want of something on our side:
+// files, memory or ports.
+func ours(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // get asks a worker with its key and a time limit.

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +28,31 @@ func (f answers) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+}
+
+// §6.23: a supervisor that has no more files cannot ask, and holds no worker for
+// unhealthy because of it.
+func TestNoMoreFilesIsNoWorkersFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		client := &http.Client{Transport: answers(func(*http.Request) (int, string, error) {
+			if at := time.Since(began); at > 10*time.Second && at < 70*time.Second {
+				return 0, "", &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+			}
+			return 200, "", nil
+		})}
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		n := 0
+		watchHealth(ctx, client, "http://worker", "", func(f finding) {
+			if n++; !f.healthy {
+				t.Errorf("after %v: %s", time.Since(began), f.why)
+			}
+		})
+		if n < 25 {
+			t.Errorf("told %d times", n)
+		}
+	})
 }
 
 // A worker is asked ten times a second until it is healthy, and then once; one that

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -41,10 +42,18 @@ type note struct {
 // prefix keeps workers apart from doors among the children.
 const prefix = "worker/"
 
-// Prepare looks for the program and the model.
-func (d *Driver) Prepare(_ context.Context, spec driver.Spec) error {
+// Prepare looks for the program and the model, and runs the program once for
+// nothing: one that is not for this machine, or for which no process can be had, is
+// found while the last generation still runs.
+func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
 	if _, err := os.Stat(d.binary); err != nil {
 		return fmt.Errorf("the worker program is missing: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var ended *exec.ExitError // what it makes of the word is its own affair
+	if err := exec.CommandContext(ctx, d.binary, "version").Run(); err != nil && !errors.As(err, &ended) && ctx.Err() == nil {
+		return fmt.Errorf("the worker program cannot be started: %w", err)
 	}
 	if spec.Engine.Model != "" {
 		if _, err := os.Stat(spec.Engine.Model); err != nil {

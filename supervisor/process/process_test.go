@@ -47,6 +47,8 @@ func child(kind string) {
 		}
 	case "fails":
 		os.Exit(7)
+	case "no more processes":
+		noMoreProcesses()
 	case "limits":
 		text, _ := os.ReadFile("/proc/self/limits")
 		fmt.Print(string(text))
