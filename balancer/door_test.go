@@ -79,7 +79,7 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	}
 	door.ThroughFasthttp(viaFasthttp)
 	if hastened > 0 {
-		door.Hasten(hastened, 10*hastened)
+		door.Hasten(hastened, hungAfter)
 	}
 	r.door, r.addr, r.url = door, ln.Addr().String(), "http://"+ln.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -107,8 +107,9 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	return r
 }
 
-// hastened is how often the doors of newRig look around; 0: as always.
-var hastened time.Duration
+// hastened is how often the doors of newRig look around, 0: as always, and
+// hungAfter how long a worker may make no progress then.
+var hastened, hungAfter time.Duration
 
 // doorLog is where the doors of newRig log; nil: nowhere.
 var doorLog *slog.Logger

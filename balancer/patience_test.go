@@ -17,8 +17,8 @@ import (
 )
 
 // hasten has the doors of one test look around often.
-func hasten(t *testing.T, step time.Duration) {
-	hastened = step
+func hasten(t *testing.T, step, hung time.Duration) {
+	hastened, hungAfter = step, hung
 	t.Cleanup(func() { hastened = 0 })
 }
 
@@ -65,7 +65,7 @@ const endEvents = `data: {"id":"1","object":"chat.completion.chunk","created":1,
 // TestHeartbeats keeps a silent stream alive with comments: none before the
 // worker has answered at all, and none inside an event.
 func TestHeartbeats(t *testing.T) {
-	hasten(t, 20*time.Millisecond)
+	hasten(t, 20*time.Millisecond, time.Hour)
 	var answered atomic.Bool
 	beat, split := make(chan struct{}), make(chan struct{})
 	r := stubRig(t, nil, func(w http.ResponseWriter, _ *http.Request) {
@@ -110,7 +110,7 @@ func TestHeartbeats(t *testing.T) {
 // TestLongAnswers waits for answers that do not stream as long as the worker
 // computes, and no longer.
 func TestLongAnswers(t *testing.T) {
-	hasten(t, 20*time.Millisecond)
+	hasten(t, 20*time.Millisecond, time.Hour)
 	w := sim.New(sim.Options{Own: true, Words: 30, Pace: 60 * time.Millisecond})
 	r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) { s.Door.Limits.FirstByte = configs.Duration(700 * time.Millisecond) })
 	if resp, got := r.post("/v1/chat/completions", okBody); resp.StatusCode != 200 || !strings.Contains(got, words(0, 30)) {
@@ -126,13 +126,13 @@ func TestLongAnswers(t *testing.T) {
 // TestHungWorker has a worker accept a stream and compute nothing, while it
 // answers its health check.
 func TestHungWorker(t *testing.T) {
-	f := func(name, metric string, step time.Duration, idle configs.Duration) {
+	f := func(name, metric string, hung, idle time.Duration) {
 		t.Run(name, func(t *testing.T) {
-			hasten(t, step)
+			hasten(t, 20*time.Millisecond, hung)
 			a, b := sim.New(sim.Options{Own: true, Words: 5, Pace: time.Minute}), sim.New(sim.Options{Own: true, Words: 5})
 			r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) {
 				s.Pools[0].Workers[1].State = "starting"
-				s.Door.Limits.Idle = idle
+				s.Door.Limits.Idle = configs.Duration(idle)
 			})
 			answer := make(chan string, 1)
 			go func() {
@@ -166,8 +166,8 @@ func TestHungWorker(t *testing.T) {
 			}
 		})
 	}
-	f("found by its counters", `roundhouse_ejections_total{pool="p",reason="no_progress",worker="1"} 1`, 50*time.Millisecond, configs.Duration(time.Hour))
-	f("past its deadline", `roundhouse_resumes_total{pool="p",reason="hung",result="ok"} 1`, 200*time.Millisecond, configs.Duration(600*time.Millisecond))
+	f("found by its counters", `roundhouse_ejections_total{pool="p",reason="no_progress",worker="1"} 1`, 500*time.Millisecond, time.Hour)
+	f("past its deadline", `roundhouse_resumes_total{pool="p",reason="hung",result="ok"} 1`, time.Hour, 600*time.Millisecond)
 }
 
 // TestBackpressure has a client stop reading: the worker is held up instead of
