@@ -132,8 +132,8 @@ func (l *lab) close() {
 
 const testImage = "roundhouse-test-worker:1"
 
-// build makes an image of nothing but the test worker.
-func (l *lab) build(t *testing.T) {
+// layer builds the test worker, and returns it as the one layer of an image.
+func layer(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "worker")
 	cmd := exec.Command("go", "build", "-o", path, "./testdata/worker")
@@ -156,7 +156,13 @@ func (l *lab) build(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := l.client.ImageImport(t.Context(), image.ImportSource{Source: &layer, SourceName: "-"}, testImage, image.ImportOptions{Changes: []string{`ENTRYPOINT ["/worker"]`}})
+	return layer.Bytes()
+}
+
+// build makes an image of nothing but the test worker.
+func (l *lab) build(t *testing.T) {
+	t.Helper()
+	r, err := l.client.ImageImport(t.Context(), image.ImportSource{Source: bytes.NewReader(layer(t)), SourceName: "-"}, testImage, image.ImportOptions{Changes: []string{`ENTRYPOINT ["/worker"]`}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func main() {
 	flag.IntVar(&o.workers, "workers", 3, "")
 	flag.IntVar(&o.streams, "streams", 48, "")
 	flag.IntVar(&o.room, "room", 40, "streams that a worker has room for")
-	flag.DurationVar(&o.steady, "steady", time.Minute, "how long first tokens are timed in peace")
+	flag.DurationVar(&o.steady, "steady", time.Minute, "how long first tokens are timed in peace, half of it before the rotations and half of it after")
 	flag.DurationVar(&o.pace, "pace", 50*time.Millisecond, "the least time of a worker's step")
 	parallel := flag.Bool("parallel", false, "compare one worker with two")
 	short := flag.Bool("short", false, "one rotation, a few seconds of peace")
@@ -64,6 +64,7 @@ func main() {
 
 // rotate runs the rotations and prints the table.
 func rotate(ctx context.Context, o options) error {
+	began := time.Now()
 	r, err := measure(ctx, o)
 	if err != nil {
 		return err
@@ -71,10 +72,24 @@ func rotate(ctx context.Context, o options) error {
 	fmt.Println("| workers | streams | rotations | answers | lost | refused | mixed | p99 TTFT in peace | in rotation | ratio |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
 	fmt.Println(r)
+	fmt.Printf("\n%d first tokens in peace, %d in rotation; %v in all, %v a rotation\n", r.peaceful, r.turning, time.Since(began).Round(time.Second), r.took.Round(100*time.Millisecond))
+	fmt.Printf("goal: none lost, refused or mixed: %s\n", held(r.lost+r.refused+r.mixed == 0))
+	fmt.Printf("goal: p99 TTFT in rotation at most %.1f times that in peace: %s\n\n", goal, held(r.ratio() <= goal))
 	if n := r.lost + r.refused + r.mixed; n > 0 {
 		return fmt.Errorf("%d answers were not what they should be; the first: %s", n, r.first)
 	}
 	return nil
+}
+
+// goal is how much later a first token may come in a rotation, at 60 % of what the
+// workers without the one that turns can carry.
+const goal = 1.2
+
+func held(ok bool) string {
+	if ok {
+		return "holds"
+	}
+	return "DOES NOT HOLD"
 }
 
 // result is a row of the table.
@@ -83,12 +98,17 @@ type result struct {
 	answers, lost, refused, mixed int
 	first                         string // the first fault
 	peace, rotating               time.Duration
+	peaceful, turning             int           // first tokens of which these are
+	took                          time.Duration // by a rotation
 }
+
+// ratio is how much later first tokens came in rotation.
+func (r result) ratio() float64 { return float64(r.rotating) / float64(max(1, r.peace)) }
 
 // String writes it as a row.
 func (r result) String() string {
 	return fmt.Sprintf("| %d %s | %d | %d | %d | %d | %d | %d | %d ms | %d ms | %.2f |", r.workers, r.driver, r.streams, r.rotations, r.answers,
-		r.lost, r.refused, r.mixed, r.peace.Milliseconds(), r.rotating.Milliseconds(), float64(r.rotating)/float64(r.peace))
+		r.lost, r.refused, r.mixed, r.peace.Milliseconds(), r.rotating.Milliseconds(), r.ratio())
 }
 
 // measure keeps the streams going, first in peace, then while all workers are
@@ -107,20 +127,24 @@ func measure(ctx context.Context, o options) (result, error) {
 	load := h.load(ctx, all, o.streams)
 	time.Sleep(2 * time.Second) // until the streams are spread
 	load.cut()
-	time.Sleep(o.steady)
+	time.Sleep(o.steady / 2)
 	peace := load.cut()
+	began := time.Now()
 	for n := range o.rotations {
 		if out, err := h.roundhouse("rotate", "chat"); err != nil {
 			load.stop()
 			return r, fmt.Errorf("rotation %d: %w\n%s", n+1, err, out)
 		}
 	}
+	r.took = time.Since(began) / time.Duration(max(1, o.rotations))
 	rotating := load.cut()
+	time.Sleep(o.steady / 2)
+	peace = append(peace, load.cut()...)
 	load.stop()
 	for _, s := range slices.Concat(peace, rotating, load.cut()) {
 		r.count(s)
 	}
-	r.peace, r.rotating = p99(peace), p99(rotating)
+	r.peace, r.rotating, r.peaceful, r.turning = p99(peace), p99(rotating), len(peace), len(rotating)
 	return r, nil
 }
 
