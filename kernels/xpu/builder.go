@@ -41,7 +41,7 @@ func (b *builder) kernel(name string) (*cl.Kernel, error) {
 // the source is there as well.
 func (b *builder) build(m Module) (*cl.Program, error) {
 	il := m.IL()
-	m.Options += deviceOptions(b.ctx.Device)
+	m.Options = optionsOn(b.ctx.Device, m.Options)
 	e := entryOf(b.cache, b.ctx.Device, m)
 	if binary, ok := e.read(); ok {
 		if p, err := b.ctx.BuildBinary(binary, m.Options); err == nil {

@@ -59,15 +59,16 @@ func TestPlainIntel(t *testing.T) {
 	fromSPIRV(t, b)
 }
 
-// The same from source.
+// The same from source, in the versions of the language that devices without 2.0 have.
 func TestSourceIntel(t *testing.T) {
-	for _, target := range Targets()[1:] {
+	for version, target := range map[string]Target{"1.2": Targets()[2], "3.0": Targets()[1]} {
 		t.Run(target.Device, func(t *testing.T) {
 			t.Parallel()
 			b := emulated(t, target)
 			for i := range b.built.modules {
 				b.built.modules[i].Text += "\n" // no SPIR-V is of this text
 			}
+			b.ctx.Device.Languages = []string{version}
 			kerneltest.Linears(t, b)
 			kerneltest.Attentions(t, b)
 		})

@@ -144,12 +144,21 @@ func (t Tuning) options() string {
 // 4 GiB, which the compiler has to be told.
 const intelOptions = " -cl-intel-greater-than-4GB-buffer-required"
 
-// deviceOptions are the options of a device besides those of its tuning.
-func deviceOptions(d cl.Device) string {
-	if d.Kind == cl.GPU && strings.Contains(d.Vendor, "Intel") {
-		return intelOptions
+// optionsOn are options as a device takes them. A driver of OpenCL 3.0 need not know the
+// language of 2.0: NVIDIA's does not.
+func optionsOn(d cl.Device, options string) string {
+	if !slices.Contains(d.Languages, "2.0") {
+		for _, v := range []string{"3.0", "1.2"} {
+			if slices.Contains(d.Languages, v) {
+				options = strings.Replace(options, "-cl-std=CL2.0", "-cl-std=CL"+v, 1)
+				break
+			}
+		}
 	}
-	return ""
+	if d.Kind == cl.GPU && strings.Contains(d.Vendor, "Intel") {
+		options += intelOptions
+	}
+	return options
 }
 
 // largeRegisters gives a thread twice the registers, and a core half the threads: for

@@ -182,6 +182,9 @@ func packMXFP4(src kernels.Source) blob {
 
 // packInt4 keeps columns 0 to 63 of each 128 in low nibbles, 64 to 127 in high.
 func packInt4(src kernels.Source, format kernels.Format) (blob, error) {
+	if src.Group > 0 && src.Group < num.Group {
+		return blob{}, fmt.Errorf("weight %s as %v: groups of %d: %w; the kernels have groups of %d and multiples of it", src.Name, format, src.Group, errors.ErrUnsupported, num.Group)
+	}
 	q, err := num.Quantise(src, format)
 	if err != nil {
 		return blob{}, err

@@ -31,7 +31,8 @@ type Device struct {
 	PCI        string // "0000:18:00.0"; empty where the driver does not say
 	UUID       string // hex; empty where the driver does not say
 	Extensions []string
-	IL         string // intermediate languages that it takes: "SPIR-V_1.2"; empty: none
+	IL         string   // intermediate languages that it takes: "SPIR-V_1.2"; empty: none
+	Languages  []string // versions of OpenCL C that it takes: "1.2", "3.0"
 
 	GlobalMemory  uint64
 	MaxAllocation uint64
@@ -67,6 +68,8 @@ const (
 	deviceExtensions    = 0x1030
 	deviceUnified       = 0x1035
 	deviceIL            = 0x105B
+	deviceLanguage      = 0x103D
+	deviceLanguages     = 0x1066 // of OpenCL 3.0: a number and a name of 64 bytes each
 	deviceUUID          = 0x106A // cl_khr_device_uuid
 	deviceSubGroups     = 0x4108 // cl_intel_required_subgroup_size
 	devicePCI           = 0x410F // cl_khr_pci_bus_info: domain, bus, device, function
@@ -149,6 +152,7 @@ func (l *Library) describe(d *Device) error {
 	d.Driver, d.Version = text(get(driverVersion)), text(get(deviceVersion))
 	d.IL = text(get(deviceIL))
 	d.Extensions = strings.Fields(text(get(deviceExtensions)))
+	d.Languages = languages(text(get(deviceLanguage)), get(deviceLanguages))
 	d.Kind = Kind(number(get(deviceType)))
 	d.GlobalMemory, d.MaxAllocation = number(get(deviceGlobalMemory)), number(get(deviceMaxAllocation))
 	d.LocalMemory, d.MaxGroup = number(get(deviceLocalMemory)), number(get(deviceMaxGroup))
@@ -169,4 +173,22 @@ func (l *Library) describe(d *Device) error {
 		}
 	}
 	return nil
+}
+
+// languages are the versions of OpenCL C in a device's list, or below the one version
+// that a device before OpenCL 3.0 says ("OpenCL C 2.0 of a driver").
+func languages(one string, list []byte) []string {
+	var out []string
+	for ; len(list) >= 68; list = list[68:] {
+		v := binary.LittleEndian.Uint32(list)
+		out = append(out, fmt.Sprintf("%d.%d", v>>22, v>>12&0x3ff))
+	}
+	if words := strings.Fields(one); len(out) == 0 && len(words) >= 3 {
+		for _, v := range []string{"1.2", "2.0"} {
+			if v <= words[2] {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
