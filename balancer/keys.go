@@ -54,9 +54,10 @@ func (b *bucket) fill(limit float64, now time.Time) {
 	b.at = now
 }
 
-// wait is how long until the level is above zero, in whole seconds.
+// wait is how long until the level is above zero, in whole seconds, at most a
+// day.
 func (b *bucket) wait(limit float64) int {
-	return max(1, int(math.Ceil((1-b.level)/limit*60)))
+	return max(1, int(math.Ceil(math.Min(86400, (1-b.level)/limit*60))))
 }
 
 // newKeyring reads the keys of a configuration; one that was there before

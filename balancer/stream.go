@@ -199,8 +199,10 @@ func (x *exchange) broke(err error) bool {
 	if err == errFiltered {
 		return s.fail(filterFailed)
 	}
-	if err == errWriting || x.over() {
+	if err == errWriting && !x.over() {
 		x.cancel(causeClient)
+	}
+	if x.over() {
 		return x.stopped()
 	}
 	w := x.worker.Load()

@@ -1,0 +1,150 @@
+package balancer
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"roundhouse/balancer/ledger"
+	"roundhouse/configs"
+)
+
+// TestFairShares lets keys wait at a worker that has room for one request at a
+// time: each gets tokens by its weight, however long its prompts are, and a
+// higher class goes before all others.
+func TestFairShares(t *testing.T) {
+	d := &Door{ledger: ledger.New(), epoch: time.Now().Add(-time.Second)}
+	acct := &ledger.Worker{ID: "p/1"}
+	p := newPool("p")
+	d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{acct})
+	d.ledger.SetWorker(acct, 1, true, 60_000, d.now())
+	add := func(name string, weight, priority int, prompt int64) *waiter {
+		x := &exchange{d: d, pool: p, priority: priority, key: &key{name: name, cfg: configs.Key{Weight: weight}}}
+		x.ask = ledger.Ask{Prompt: prompt, Expect: 31_000 - prompt/2, Now: d.now()}
+		w := p.queue.add(x, math.MaxInt32)
+		if w == nil {
+			t.Fatal("the queue is full")
+		}
+		return w
+	}
+	var hold ledger.Charge
+	fill := func() {
+		if v, _ := d.ledger.Pick(&p.group, &ledger.Ask{Prompt: 50_000, Now: d.now()}, &hold); v != ledger.Picked {
+			t.Fatalf("the worker is not to be had: %v", v)
+		}
+	}
+	fill()
+	waiting := map[string][]*waiter{}
+	for i := range 400 {
+		waiting["long"] = append(waiting["long"], add("long", 1, priorityNormal, 20_000))
+		waiting["short"] = append(waiting["short"], add("short", 1, priorityNormal, 500+int64(i)))
+		waiting["heavy"] = append(waiting["heavy"], add("heavy", 2, priorityNormal, 8000))
+	}
+	first := add("vip", 1, priorityHigh, 1000)
+	tokens, total := map[string]int64{}, int64(0)
+	d.ledger.Release(&hold, ledger.Neutral, d.now())
+	for n := range 300 {
+		p.pump(d)
+		var got *waiter
+		for name, list := range waiting {
+			for i, w := range list {
+				if len(w.granted) > 0 {
+					got = w
+					tokens[name] += w.x.ask.Prompt + w.x.ask.Expect
+					total += w.x.ask.Prompt + w.x.ask.Expect
+					waiting[name] = append(list[:i:i], list[i+1:]...)
+					break
+				}
+			}
+		}
+		if n == 0 {
+			if len(first.granted) == 0 || got != nil {
+				t.Fatal("the high class was not served first, alone")
+			}
+			got = first
+		}
+		if got == nil {
+			t.Fatalf("nobody was served in round %d", n)
+		}
+		if !d.ledger.Release(&got.x.charge, ledger.Served, d.now()) {
+			t.Fatal("what was granted is not charged")
+		}
+	}
+	for name, want := range map[string]float64{"long": .25, "short": .25, "heavy": .5} {
+		if share := float64(tokens[name]) / float64(total); math.Abs(share-want) > .03 {
+			t.Errorf("%s got %.3f of the tokens; want %.2f: %v", name, share, want, tokens)
+		}
+	}
+}
+
+// TestKeyBuckets spends and refills a key's limits, and overflows none.
+func TestKeyBuckets(t *testing.T) {
+	k := &key{name: "a", cfg: configs.Key{TokensPerMinute: 600, MaxConcurrent: 2}, use: &use{}}
+	now := time.Unix(1000, 0)
+	f := func(name string, after time.Duration, want string) {
+		t.Helper()
+		now = now.Add(after)
+		got := ""
+		if f := k.enter(now); f != nil {
+			got = fmt.Sprint(f.status, " ", f.retryAfter)
+		}
+		if got != want {
+			t.Errorf("%s: got %q; want %q", name, got, want)
+		}
+	}
+	f("the first", 0, "")
+	k.charge(500) // as estimated
+	f("the second", 0, "")
+	f("a third at once", 0, "429 1")
+	k.leave()
+	k.charge(200 - 500) // as it really was: 400 are left
+	k.charge(410)
+	f("tokens are used up, by ten", 0, "429 2")
+	f("a second and a half later", 1500*time.Millisecond, "")
+	k.charge(math.MaxInt64)
+	k.charge(math.MaxInt64)
+	k.leave()
+	f("far beyond the limit", time.Hour, "429 86400")
+	k.charge(math.MinInt64)
+	k.charge(math.MinInt64)
+	if k.tokens.level != 600 {
+		t.Errorf("what is given back fills the bucket to %g; want 600", k.tokens.level)
+	}
+}
+
+// TestSameOnEveryDoor: where a session goes depends on nothing that a door
+// has of its own, and a target that goes moves its own sessions alone.
+func TestSameOnEveryDoor(t *testing.T) {
+	cfg := configs.Route{Name: "r", Targets: []configs.Target{{Model: "a", Weight: 50}, {Model: "b", Weight: 30}, {Model: "c", Weight: 20}}}
+	one, other := makeRoutes([]configs.Route{cfg}, &view{})["r"], makeRoutes([]configs.Route{cfg}, &view{})["r"]
+	all := func(string) bool { return true }
+	const n = 20_000
+	count := map[int]int{}
+	for i := range n {
+		s := fmt.Sprint("session ", i)
+		at := one.choose(s, all)
+		count[at]++
+		other.choose("", all) // its turns are elsewhere
+		if got := other.choose(s, all); got != at {
+			t.Fatalf("%s goes to %d and %d", s, at, got)
+		}
+		left := one.choose(s, func(model string) bool { return model != "c" })
+		if at != 2 && left != at {
+			t.Fatalf("%s moved from %d to %d when another target went", s, at, left)
+		}
+	}
+	for i, target := range cfg.Targets {
+		share := float64(target.Weight) / 100
+		if sigma := math.Sqrt(n * share * (1 - share)); math.Abs(float64(count[i])-n*share) > 3*sigma {
+			t.Errorf("%s has %d of %d sessions; want %.0f ± %.0f", target.Model, count[i], n, n*share, 3*sigma)
+		}
+	}
+	turns := map[int]int{}
+	for range 100 {
+		turns[one.choose("", all)]++
+	}
+	if turns[0] != 50 || turns[1] != 30 || turns[2] != 20 {
+		t.Errorf("100 turns are shared as %v", turns)
+	}
+}
