@@ -34,6 +34,7 @@ type executable struct {
 	pieces  []piece // of rows that go through one
 	job     func(thread int)
 	scratch []scratch
+	tiles   stock
 	queues  []*queue // of stages whose work is shared out as it is done
 	choices []kernels.Choice
 	logits  [][]float32
@@ -83,6 +84,7 @@ func (x *executable) setAside(pl *plan) error {
 	if x.slots = x.p.AdapterSlots(); x.slots > 0 {
 		x.pieces = make([]piece, 0, x.limits.Seqs+x.limits.Tokens/pieceRows+1)
 	}
+	x.tiles.setAside(x.threads)
 	x.job = x.work
 	return nil
 }
@@ -219,19 +221,41 @@ func (x *executable) small() bool {
 
 // work is one thread's part of a step.
 func (x *executable) work(thread int) {
-	for i := range x.stages {
+	x.tiles.refill(thread, x.active)
+	met := false // before this stage
+	for i := 0; i < len(x.stages); {
 		s := &x.stages[i]
-		if s.barrier && x.active > 1 {
-			x.b.team.barrier()
+		if s.barrier && !met && x.active > 1 {
+			end := x.single(i)
+			if x.b.team.last() {
+				for ; i < end; i++ {
+					x.stages[i].run(0)
+				}
+				x.b.team.release()
+			}
+			i, met = end, true
+			continue
 		}
 		s.run(thread)
+		met = false
+		i++
 	}
 }
 
-// share is the rows of a thread.
+// single is the end of the stages from i on that have one row at most. Threads
+// would meet once more to share it: the last one to come does these stages for
+// all, as thread 0, which stands still meanwhile.
+func (x *executable) single(i int) int {
+	for i < len(x.stages) && x.stages[i].rowwise && x.counts[x.stages[i].rows] <= 1 {
+		i++
+	}
+	return i
+}
+
+// share is the rows of a thread. Thread 0 has the first.
 func (x *executable) share(kind kernels.Rows, thread int) (first, last int) {
-	n := x.counts[kind]
-	return n * thread / x.active, n * (thread + 1) / x.active
+	from := func(thread int) int { return (x.counts[kind]*thread + x.active - 1) / x.active }
+	return from(thread), from(thread + 1)
 }
 
 // row is row i of t.

@@ -3,6 +3,8 @@ package cpu
 import (
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -68,5 +70,53 @@ func TestShares(t *testing.T) {
 	}
 	if got, several := byNode([]int{3, 1, 2}, nil); fmt.Sprint(got) != "[3 1 2]" || several {
 		t.Errorf("without nodes: %v, %v", got, several)
+	}
+}
+
+// Threads that take tiles at once, some of which come late or not at all, have
+// each tile once, step after step.
+func TestStock(t *testing.T) {
+	f := func(threads, late, least int, tiles ...int) {
+		t.Helper()
+		var s stock
+		for _, n := range tiles {
+			s.add(n)
+		}
+		s.setAside(threads)
+		for step := range 3 {
+			taken := make([][]atomic.Int32, len(tiles))
+			for i, n := range tiles {
+				taken[i] = make([]atomic.Int32, n)
+			}
+			work := func(thread int) {
+				s.refill(thread, threads)
+				for i := range tiles {
+					s.take(i, least, thread, threads, func(first, last int) {
+						for k := first; k < last; k++ {
+							taken[i][k].Add(1)
+						}
+					})
+				}
+			}
+			var wait sync.WaitGroup
+			for thread := range threads - late {
+				wait.Go(func() { work(thread) })
+			}
+			wait.Wait()
+			for thread := threads - late; thread < threads; thread++ {
+				work(thread)
+			}
+			for i := range taken {
+				for k := range taken[i] {
+					if n := taken[i][k].Load(); n != 1 {
+						t.Fatalf("%d threads, %d late, step %d: tile %d of linear %d was taken %d times", threads, late, step, k, i, n)
+					}
+				}
+			}
+		}
+	}
+	for _, threads := range []int{1, 2, 3, 7, 16} {
+		f(threads, 0, 1, 1, 7, 256, 384, 9497)
+		f(threads, threads/2, 4, 1, 7, 256, 384, 9497)
 	}
 }

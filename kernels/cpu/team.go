@@ -107,16 +107,31 @@ func (t *team) run(job func(thread int)) {
 
 // barrier returns when all threads have called it.
 func (t *team) barrier() {
+	if t.last() {
+		t.release()
+	}
+}
+
+// last is a barrier at which the last thread can do something alone: it gets
+// true at once, and the others wait until it calls release.
+func (t *team) last() bool {
 	if t.threads == 1 {
-		return
+		return true
 	}
 	turn := t.met.turn.Load()
 	if int(t.arrived.Add(1)) == t.threads {
-		t.arrived.Store(0)
-		t.met.open()
-		return
+		return true
 	}
 	t.met.wait(turn)
+	return false
+}
+
+// release lets the threads go on that wait for the last one.
+func (t *team) release() {
+	if t.threads > 1 {
+		t.arrived.Store(0)
+		t.met.open()
+	}
 }
 
 // close ends the workers and waits for them.
