@@ -23,10 +23,13 @@ const (
 	formFloat   form = iota // float32, padded to 32 columns
 	formOperand             // bf16 operands as float32, padded to 32
 	formInteger             // int8 padded to 128, then scales, then sums
+	formFine                // the same with a sum for each 32
 )
 
 func formOf(kind int) form {
 	switch {
+	case kind == kindInt4Fine:
+		return formFine
 	case integer(kind):
 		return formInteger
 	case kind == kindF32 || kind == kindF16:
@@ -47,8 +50,11 @@ type packing struct {
 func packingOf(l *level, w *weight) packing {
 	p := packing{form: formOf(w.kind), width: w.in, padded: w.blocks * blockColumns(w.kind), order: w.order}
 	p.stride = 4 * p.padded
-	if p.form == formInteger {
+	switch p.form {
+	case formInteger:
 		p.stride = (p.padded + 8*w.blocks + 63) &^ 63
+	case formFine:
+		p.stride = (p.padded + 20*w.blocks + 63) &^ 63
 	}
 	if p.form == formOperand && l.halves != nil {
 		p.stride += 2 * p.padded // the operands once more, as bf16
@@ -67,7 +73,7 @@ func (p *packing) pack(l *level, dst []byte, row []float32, sorted []float32) {
 		}
 		row = sorted[:p.width]
 	}
-	if p.form != formInteger {
+	if p.form < formInteger {
 		out := floats(dst[:4*p.padded])
 		if p.form == formFloat {
 			copy(out, row)
@@ -83,11 +89,18 @@ func (p *packing) pack(l *level, dst []byte, row []float32, sorted []float32) {
 	groups := p.padded / num.Group
 	q := unsafe.Slice((*int8)(unsafe.Pointer(&dst[0])), p.padded)
 	scales := unsafe.Slice((*float32)(unsafe.Pointer(&dst[p.padded])), groups)
-	sums := unsafe.Slice((*int32)(unsafe.Pointer(&dst[p.padded+4*groups])), groups)
+	each := 1 // sums of a group
+	if p.form == formFine {
+		each = 4
+	}
+	sums := unsafe.Slice((*int32)(unsafe.Pointer(&dst[p.padded+4*groups])), each*groups)
 	clear(q[p.width:])
 	for g := range groups {
 		first, last := g*num.Group, min((g+1)*num.Group, p.width)
-		scales[g], sums[g] = l.quantise(q[first:last], row[first:last])
+		scales[g], sums[each*g] = l.quantise(q[first:last], row[first:last])
+		if each > 1 {
+			partSums(sums[each*g:][:each], q[first:])
+		}
 	}
 }
 
@@ -329,16 +342,18 @@ func (p *product) fill(t *tile, at, r int) {
 	if w.kind == kindMXFP4 {
 		t.scales, t.scaleTile = unsafe.Pointer(&w.halves[at*w.blocks*16]), uintptr(w.blocks*16)
 	}
-	if p.packing.form != formInteger {
+	if p.packing.form < formInteger {
 		return
 	}
 	t.aux, t.auxStride = unsafe.Pointer(&row[p.packing.padded]), uintptr(p.packing.stride)
 	t.sums = unsafe.Pointer(&row[p.packing.padded+4*w.blocks])
 	if w.halves != nil {
-		t.scales, t.scaleTile = unsafe.Pointer(&w.halves[at*w.blocks*32]), uintptr(w.blocks*32)
+		t.scaleTile = uintptr(len(w.halves) / w.tiles)
+		t.scales = unsafe.Pointer(&w.halves[at*int(t.scaleTile)])
 	}
 	if w.zeros != nil {
-		t.zeros, t.zeroTile = unsafe.Pointer(&w.zeros[at*w.blocks*16]), uintptr(w.blocks*16)
+		t.zeroTile = uintptr(len(w.zeros) / w.tiles)
+		t.zeros = unsafe.Pointer(&w.zeros[at*int(t.zeroTile)])
 	}
 }
 

@@ -38,6 +38,7 @@ func portable() *level {
 	l.matrix[kindInt8] = one(multiplyInt8)
 	l.matrix[kindInt4] = one(multiplyInt4)
 	l.matrix[kindInt4Zero] = one(multiplyInt4Zero)
+	l.matrix[kindInt4Fine] = one(multiplyInt4Fine)
 	return l
 }
 

@@ -67,6 +67,9 @@ func multiplyInt4_1x1_AVX2(t *tile)
 func multiplyInt4Zero_1x1_AVX2(t *tile)
 
 //go:noescape
+func multiplyInt4Fine_1x1_AVX2(t *tile)
+
+//go:noescape
 func sumSquaresAVX2(lanes *lanes, x *float32, n int)
 
 //go:noescape
@@ -382,6 +385,36 @@ func multiplyInt4Zero_2x1a_AVX512(t *tile)
 func multiplyInt4Zero_1x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyInt4Fine_4x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Fine_4x2a_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Fine_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Fine_2x2a_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Fine_1x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Fine_4x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Fine_4x1a_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Fine_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Fine_2x1a_AVX512(t *tile)
+
+//go:noescape
+func multiplyInt4Fine_1x1_AVX512(t *tile)
+
+//go:noescape
 func sumSquaresAVX512(lanes *lanes, x *float32, n int)
 
 //go:noescape
@@ -617,6 +650,9 @@ func matrixAVX2() [kinds][]multiply {
 		kindInt4Zero: {
 			{1, 1, multiplyInt4Zero_1x1_AVX2, nil},
 		},
+		kindInt4Fine: {
+			{1, 1, multiplyInt4Fine_1x1_AVX2, nil},
+		},
 	}
 }
 
@@ -690,6 +726,14 @@ func matrixAVX512() [kinds][]multiply {
 			{4, 1, multiplyInt4Zero_4x1_AVX512, multiplyInt4Zero_4x1a_AVX512},
 			{2, 1, multiplyInt4Zero_2x1_AVX512, multiplyInt4Zero_2x1a_AVX512},
 			{1, 1, multiplyInt4Zero_1x1_AVX512, nil},
+		},
+		kindInt4Fine: {
+			{4, 2, multiplyInt4Fine_4x2_AVX512, multiplyInt4Fine_4x2a_AVX512},
+			{2, 2, multiplyInt4Fine_2x2_AVX512, multiplyInt4Fine_2x2a_AVX512},
+			{1, 2, multiplyInt4Fine_1x2_AVX512, nil},
+			{4, 1, multiplyInt4Fine_4x1_AVX512, multiplyInt4Fine_4x1a_AVX512},
+			{2, 1, multiplyInt4Fine_2x1_AVX512, multiplyInt4Fine_2x1a_AVX512},
+			{1, 1, multiplyInt4Fine_1x1_AVX512, nil},
 		},
 	}
 }

@@ -73,6 +73,9 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 		}
 	}
 	w.kind = kindOf[format]
+	if w.kind == kindInt4Zero && src.Group > 0 && src.Group < num.Group {
+		w.kind = kindInt4Fine
+	}
 	columns := blockColumns(w.kind)
 	w.tiles, w.blocks = (w.out+15)/16, (w.in+columns-1)/columns
 	if w.kind == kindFP8 && src.Type == kernels.F8E4M3 && src.Group != 0 && src.Group < src.In {
@@ -82,7 +85,7 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 		return nil, fmt.Errorf("weight %s: %w", src.Name, err)
 	}
 	var q *num.Int4
-	if w.kind == kindInt4Zero {
+	if w.kind == kindInt4Zero || w.kind == kindInt4Fine {
 		if q, err = num.Quantise(src, format); err != nil {
 			return nil, err
 		}
@@ -130,6 +133,11 @@ func (b *Backend) room(w *weight) (err error) {
 		w.rows, err = of[float32](&b.weights, 16*w.tiles*max(w.groups, 1))
 	case kindMXFP4:
 		w.halves, err = b.weights.bytes(16 * w.tiles * w.blocks)
+	case kindInt4Fine:
+		if w.zeros, err = b.weights.bytes(64 * w.tiles * w.blocks); err != nil {
+			return err
+		}
+		w.halves, err = b.weights.bytes(128 * w.tiles * w.blocks)
 	case kindInt4Zero:
 		if w.zeros, err = b.weights.bytes(16 * w.tiles * w.blocks); err != nil {
 			return err
@@ -266,15 +274,24 @@ func (w *weight) packSymInt4(src kernels.Source, first, last int) {
 // packInt4 packs four-bit codes with their scales and zero points. Groups of
 // more than 128 columns repeat theirs.
 func (w *weight) packInt4(q *num.Int4, name string, first, last int) error {
+	half := func(o int, s float32) (uint16, error) {
+		half := num.F16(s)
+		if num.FromF16(half) != s {
+			return 0, fmt.Errorf("weight %s as %v: scale %v of row %d is not a half-precision number", name, w.format, s, o)
+		}
+		return half, nil
+	}
+	if w.kind == kindInt4Fine {
+		return w.packFine(q, half, first, last)
+	}
 	groups, each := w.in/q.Group, q.Group/num.Group
 	for o := first; o < last; o++ {
 		for g := range w.blocks {
-			s := q.Scales[o*groups+g/each]
-			half := num.F16(s)
-			if num.FromF16(half) != s {
-				return fmt.Errorf("weight %s as %v: scale %v of row %d is not a half-precision number", name, w.format, s, o)
+			bits, err := half(o, q.Scales[o*groups+g/each])
+			if err != nil {
+				return err
 			}
-			w.putGroup(o, g, q.Codes[o*w.in+g*num.Group:][:num.Group], half)
+			w.putGroup(o, g, q.Codes[o*w.in+g*num.Group:][:num.Group], bits)
 			w.zeros[(o/16*w.blocks+g)*16+o%16] = q.Zeros[o*groups+g/each]
 		}
 	}
@@ -283,13 +300,19 @@ func (w *weight) packInt4(q *num.Int4, name string, first, last int) error {
 
 // putGroup puts the codes and the scale of one group into their lane.
 func (w *weight) putGroup(o, g int, codes []uint8, half uint16) {
+	w.putCodes(o, g, codes)
+	at := (o/16*w.blocks + g)
+	binary.LittleEndian.PutUint16(w.halves[2*(16*at+o%16):], half)
+}
+
+// putCodes puts the codes of one group of 128 into their lane.
+func (w *weight) putCodes(o, g int, codes []uint8) {
 	at := (o/16*w.blocks + g)
 	lane := w.data[1024*at+4*(o%16):]
 	for i := 0; i < 64; i += 4 {
 		low, high := binary.LittleEndian.Uint32(codes[i:]), binary.LittleEndian.Uint32(codes[64+i:])
 		binary.LittleEndian.PutUint32(lane[16*i:], low|high<<4)
 	}
-	binary.LittleEndian.PutUint16(w.halves[2*(16*at+o%16):], half)
 }
 
 // read is row o of a table.
@@ -346,6 +369,9 @@ func (w *weight) at(o, k int) float32 {
 	g, i := k/128, k%128
 	code := tile[1024*g+64*(i%64/4)+4*lane+i%4] >> (i / 64 * 4) & 15
 	at := (o/16*w.blocks+g)*16 + lane
+	if w.kind == kindInt4Fine {
+		at = w.finePlace(o, g, i/fineGroup)
+	}
 	zero := 8
 	if w.zeros != nil {
 		zero = int(w.zeros[at])

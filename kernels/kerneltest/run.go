@@ -12,6 +12,7 @@ func Run(t *testing.T, b kernels.Backend) {
 	t.Run("Linear", func(t *testing.T) { testLinear(t, b) })
 	t.Run("Stored", func(t *testing.T) { testStored(t, b) })
 	t.Run("BlockScales", func(t *testing.T) { testBlockScales(t, b) })
+	t.Run("Fine", func(t *testing.T) { testFine(t, b) })
 	t.Run("LinearParts", func(t *testing.T) { testLinearParts(t, b) })
 	t.Run("Norm", func(t *testing.T) { testNorm(t, b) })
 	t.Run("Activate", func(t *testing.T) { testActivate(t, b) })

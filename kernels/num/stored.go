@@ -59,8 +59,8 @@ func Check(src kernels.Source, format kernels.Format) error {
 			group = src.In
 		}
 		groups := src.In / group
-		if src.In%group != 0 || group%Group != 0 || src.Out%8 != 0 {
-			return bad("%d rows, %d columns in groups of %d; groups must be a multiple of %d that divides the columns, rows of 8", src.Out, src.In, group, Group)
+		if src.In%group != 0 || group%Group != 0 && group != 32 && group != 64 || src.Out%8 != 0 {
+			return bad("%d rows, %d columns in groups of %d; groups must be 32, 64 or a multiple of %d, and divide the columns, rows of 8", src.Out, src.In, group, Group)
 		}
 		if n := src.Out * groups * src.ScalesType.Size(); len(src.Scales) != n {
 			return bad("%d bytes of scales; want %d", len(src.Scales), n)

@@ -64,6 +64,7 @@ func operand(format kernels.Format, x float32) float32 {
 //
 //	y = y + float32(sum) · (scale of x · scale of W)   in float32, ascending
 //
+// or over each 32 columns of them where a weight has scales for fewer than 128,
 // where a weight with one scale a row has it taken out of the sum, and applied
 // at the end.
 func multiplyInteger(w *weight, x []float32) []float64 {
@@ -85,6 +86,10 @@ func multiplyInteger(w *weight, x []float32) []float64 {
 	for o := range y {
 		var sum float32
 		for g, s := range scales {
+			if w.group < num.Group && !perRow {
+				sum = w.addParts(sum, q, s, o, g)
+				continue
+			}
 			var exact int32
 			for k := g * num.Group; k < min((g+1)*num.Group, w.in); k++ {
 				exact += int32(q[k]) * w.codes[o*w.in+k]
@@ -98,6 +103,23 @@ func multiplyInteger(w *weight, x []float32) []float64 {
 			sum *= w.scales[o]
 		}
 		y[o] = float64(sum)
+	}
+	return y
+}
+
+// addParts adds 128 columns to y in parts of 32: the first and the third, then
+// the second and the fourth, as nibbles lie side by side.
+func (w *weight) addParts(y float32, q []int8, s float32, o, g int) float32 {
+	for _, part := range []int{0, 2, 1, 3} {
+		first := g*num.Group + 32*part
+		if first >= w.in {
+			continue
+		}
+		var exact int32
+		for k := first; k < first+32; k++ {
+			exact += int32(q[k]) * w.codes[o*w.in+k]
+		}
+		y += float32(float32(exact) * (s * w.scales[(o*w.in+first)/w.group]))
 	}
 	return y
 }

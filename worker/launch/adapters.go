@@ -107,6 +107,9 @@ func prepare(o *Options, m *model.Model) error {
 	if o.HeadDType == "bfloat16" {
 		m.WideHead()
 	}
+	if !strings.HasPrefix(o.Device, "xpu") {
+		m.FineGroups()
+	}
 	room := o.Adapters.room()
 	if room.Slots == 0 {
 		return nil

@@ -17,6 +17,7 @@ type binder struct {
 	format   kernels.Format
 	wideHead bool // the head keeps 16 bits whatever the format
 	room     AdapterRoom
+	fine     bool      // four-bit codes in groups of 32 and 64 stay as they are
 	quant    *quant    // nil: the checkpoint holds floats
 	gguf     *ggufFile // nil: the checkpoint is a folder
 	progress func(done, total int64)
@@ -208,6 +209,9 @@ func (b *binder) miss(format string, args ...any) {
 
 func (b *binder) make(w wanted) kernels.Weight {
 	plan := counted{w.format, w.out, w.in, formatBytes(w.format, w.out, w.in)}
+	if four := w.format == kernels.FormatGPTQ || w.format == kernels.FormatAWQ; four && b.quant.group < int4Group {
+		plan.bytes = int64(w.out)*int64(w.in)/2 + int64(w.out)*int64(w.in)/32*3 // an fp16 scale and a zero point
+	}
 	tensors := make([]*weights.Tensor, len(w.pieces))
 	float := weights.DType("") // of the pieces that are floats; they must agree
 	found := true

@@ -89,6 +89,14 @@ func TestQuantisedFormats(t *testing.T) {
 			if m.WeightBytes(kernels.FormatBF16) >= m.WeightBytes(kernels.FormatF32)/2 {
 				t.Errorf("%s: %d bytes in its own format, %d as float32", v.Name, m.WeightBytes(kernels.FormatBF16), m.WeightBytes(kernels.FormatF32))
 			}
+			if name == quantisedGroups { // as they are, instead of int8
+				eight := m.WeightBytes(kernels.FormatBF16)
+				m.FineGroups()
+				near(t, v.Name+", as it is", m, kernels.FormatBF16, f.IDs[0], want, 0.05)
+				if m.WeightBytes(kernels.FormatBF16) >= eight {
+					t.Errorf("%s: %d bytes as it is, %d as int8", v.Name, m.WeightBytes(kernels.FormatBF16), eight)
+				}
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ type Model struct {
 	read     int64 // bytes of files that Build reads
 	wideHead bool  // see WideHead
 	room     AdapterRoom
+	fine     bool // see FineGroups
 }
 
 // Open reads a model's folder, or one GGUF file, and maps the weight files. It
@@ -146,6 +147,11 @@ func (m *Model) KVGroups(blockTokens int, t kernels.DType) []kernels.KVSpec {
 // anything that takes a format.
 func (m *Model) WideHead() { m.wideHead = true }
 
+// FineGroups has four-bit codes whose scales are for 32 or 64 columns stay as
+// they are, for a backend that has kernels for them. It is to be called when
+// WideHead is.
+func (m *Model) FineGroups() { m.fine = true }
+
 // HeadFormat is how the head is kept, which is the embedding as well where the
 // two are tied: int8 where the linears are quantised.
 func (m *Model) HeadFormat(format kernels.Format) kernels.Format {
@@ -163,7 +169,7 @@ func (m *Model) Stamp(format kernels.Format) (stamp string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	h := sha256.Sum256(fmt.Appendf(settings, "%s %s %v", files, format, m.wideHead))
+	h := sha256.Sum256(fmt.Appendf(settings, "%s %s %v %v", files, format, m.wideHead, m.fine))
 	return hex.EncodeToString(h[:]), true
 }
 
@@ -186,7 +192,7 @@ func (m *Model) count(format kernels.Format) *binder {
 	if format == kernels.FormatGPTQ || format == kernels.FormatAWQ || format == kernels.FormatMXFP4 {
 		format = kernels.FormatBF16 // of what the checkpoint does not have in its own format
 	}
-	return &binder{set: m.set, format: format, wideHead: m.wideHead, room: m.room, quant: m.settings.quant, gguf: m.settings.gguf, bound: map[string]kernels.Weight{}}
+	return &binder{set: m.set, format: format, wideHead: m.wideHead, room: m.room, fine: m.fine, quant: m.settings.quant, gguf: m.settings.gguf, bound: map[string]kernels.Weight{}}
 }
 
 // BuildOptions say how a model is to be loaded.

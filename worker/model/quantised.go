@@ -160,13 +160,14 @@ func (b *binder) four(w wanted, data [][]byte, each int, scales kernels.DType) k
 		Zeros: beside(every(data, each, 1), groups), Scales: beside(every(data, each, 2), groups)}
 }
 
-// fourFormat is the format of a matrix whose codes have four bits. No kernel has
-// scales of 32 or 64 columns: these are kept as int8, one scale a row.
+// fourFormat is the format of a matrix whose codes have four bits. Where the
+// backend has no kernels for scales of 32 and 64 columns, these are kept as int8,
+// one scale a row.
 func (b *binder) fourFormat(native kernels.Format) kernels.Format {
 	if b.format == kernels.FormatF32 {
 		return kernels.FormatF32
 	}
-	if b.quant.group < int4Group {
+	if b.quant.group < int4Group && !b.fine {
 		return kernels.FormatInt8
 	}
 	return native

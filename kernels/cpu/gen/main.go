@@ -58,6 +58,7 @@ func Generate(wide bool) string {
 		g.int8(s)
 		g.int4(s, false)
 		g.int4(s, true)
+		g.int4Fine(s)
 	}
 	g.rowKernels()
 	return g.text.String()

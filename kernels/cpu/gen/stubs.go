@@ -17,7 +17,7 @@ func stubs() string {
 		g := &gen{wide: wide}
 		suffix := g.level()
 		fmt.Fprintf(&tables, "\n// matrix%s is the matrix kernels of one level, the largest first.\nfunc matrix%s() [kinds][]multiply {\nreturn [kinds][]multiply{\n", suffix, suffix)
-		for _, kind := range []string{"F32", "BF16", "F16", "FP8", "MXFP4", "Int8", "Int4", "Int4Zero"} {
+		for _, kind := range []string{"F32", "BF16", "F16", "FP8", "MXFP4", "Int8", "Int4", "Int4Zero", "Int4Fine"} {
 			shapes := g.shapes()
 			if strings.HasPrefix(kind, "Int") || kind == "MXFP4" {
 				shapes = g.integerShapes()

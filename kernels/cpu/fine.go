@@ -1,0 +1,88 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"roundhouse/kernels/num"
+)
+
+// Four-bit weights with a scale and a zero point for each 32 columns (groups of
+// 32, and of 64, which are two of the same) lie as those of 128 do; their scales
+// and zero points are (tiles, blocks, 4, 16).
+const fineGroup = 32
+
+// fineParts is the order in which the parts of 32 columns of a block are added.
+var fineParts = [4]int{0, 2, 1, 3}
+
+// multiplyInt4Fine is the kernel in plain Go.
+func multiplyInt4Fine(t *tile) {
+	var total lanes
+	for b := range t.blocks {
+		w := (*[16][16][4]uint8)(unsafe.Add(t.w, b*1024))
+		a := (*[4][8][4]int8)(unsafe.Add(t.a, b*128))
+		scale := *(*float32)(unsafe.Add(t.aux, b*4))
+		ones := (*[4]int32)(unsafe.Add(t.sums, b*16))
+		halves := (*[4][16]uint16)(unsafe.Add(t.scales, b*128))
+		zeros := (*[4][16]uint8)(unsafe.Add(t.zeros, b*64))
+		for _, part := range fineParts {
+			first, shift := part%2*8, part/2*4
+			var sum [16]int32
+			for r, x := range &a[part] {
+				for j := range sum {
+					for i, c := range &w[first+r][j] {
+						sum[j] += int32(c>>shift&15) * int32(x[i])
+					}
+				}
+			}
+			for j := range sum {
+				exact := float32(sum[j] - int32(zeros[part][j])*ones[part])
+				total[j] += float32(exact * float32(scale*num.FromF16(halves[part][j])))
+			}
+		}
+	}
+	*(*lanes)(t.out) = total
+}
+
+// partSums adds up each 32 of a group of activations.
+func partSums(sums []int32, q []int8) {
+	for p := range sums {
+		var sum int32
+		for _, v := range q[fineGroup*p:][:fineGroup] {
+			sum += int32(v)
+		}
+		sums[p] = sum
+	}
+}
+
+// packFine packs outputs first to last of codes in groups of 32 or 64. Columns
+// beyond the last are zeros of scale zero.
+func (w *weight) packFine(q *num.Int4, half func(o int, scale float32) (uint16, error), first, last int) error {
+	groups := w.in / q.Group
+	codes := make([]uint8, num.Group)
+	for o := first; o < last; o++ {
+		for g := range w.blocks {
+			clear(codes)
+			copy(codes, q.Codes[o*w.in+g*num.Group:(o+1)*w.in])
+			w.putCodes(o, g, codes)
+			for part := range 4 {
+				column := g*num.Group + part*fineGroup
+				if column >= w.in {
+					break
+				}
+				i := o*groups + column/q.Group
+				bits, err := half(o, q.Scales[i])
+				if err != nil {
+					return err
+				}
+				at := w.finePlace(o, g, part)
+				binary.LittleEndian.PutUint16(w.halves[2*at:], bits)
+				w.zeros[at] = q.Zeros[i]
+			}
+		}
+	}
+	return nil
+}
+
+// finePlace is where the scale and the zero point of an output's part stand.
+func (w *weight) finePlace(o, g, part int) int { return ((o/16*w.blocks+g)*4+part)*16 + o%16 }
