@@ -120,4 +120,6 @@ type keptAdapting struct{ *xpu.Backend }
 func (keptAdapting) Close() error { return nil }
 
 // TestAdaptersXPU holds the GPU's kernels to what PEFT computes.
-func TestAdaptersXPU(t *testing.T) { goldenAdapters(t, keptAdapting{newXPU(t, xpu.New).(*xpu.Backend)}) }
+func TestAdaptersXPU(t *testing.T) {
+	goldenAdapters(t, keptAdapting{newXPU(t, xpu.New).(*xpu.Backend)})
+}
