@@ -63,7 +63,7 @@ func (l *Ledger) SetWorker(w *Worker, generation uint64, ready bool, capacity in
 		w.breaker = breaker{}
 		w.served, w.failed, w.tokens = 0, 0, 0
 		w.capacity, w.maxLen = 0, 0
-		w.joined = 0
+		w.joined, w.ready = 0, false
 	}
 	if capacity > 0 {
 		w.capacity = capacity

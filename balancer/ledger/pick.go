@@ -195,10 +195,12 @@ func (w *Worker) weigh(a *Ask, groupRate float64, slowStart int64) string {
 		w.fill = 0
 		full = w.limit > 0 && there >= w.limit && trust > 0
 	}
+	w.grown = 1
 	if age := a.Now - w.joined; slowStart > 0 && age < slowStart {
 		// A worker that has just joined seems fuller and slower than it is, less
 		// and less: its caches are cold and its clocks not learned.
 		share := max(float64(age)/float64(slowStart), 0.1)
+		w.grown = share
 		w.wait /= share
 		w.fill = min(w.fill/share, max(w.fill, 1))
 	}
@@ -287,7 +289,7 @@ func reasonOf(g *Group, a *Ask, best *Worker, n int, tie bool) Reason {
 // compare orders two workers: below zero when a is the better choice.
 func compare(p Policy, a, b *Worker) int {
 	if p == LeastInflight {
-		return sign(float64(a.there() - b.there()))
+		return sign(float64(a.there()+1)/a.grown - float64(b.there()+1)/b.grown)
 	}
 	wa, wb := a.wait, b.wait
 	if p == Fastest {

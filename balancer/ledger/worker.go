@@ -45,8 +45,9 @@ type Worker struct {
 
 	// Of the choice in progress.
 	fill, wait float64
-	hit        int64 // of the prompt, cached there as far as that is to be believed
-	believed   int64 // of the prompt, cached there by the prefix table alone
+	grown      float64 // the part of its full share that one which has joined takes
+	hit        int64   // of the prompt, cached there as far as that is to be believed
+	believed   int64   // of the prompt, cached there by the prefix table alone
 	out        string
 }
 
