@@ -70,6 +70,10 @@ func (l *load) stop() {
 	l.cancel()
 }
 
+// length is how far an answer counts: long enough to be under way for seconds, and
+// short enough that a worker drains within them.
+const length = 12
+
 // questions are ranges of numbers that the model counts right when it is asked in
 // peace, so that a wrong answer under load is a stream's fault.
 func (h *house) questions(ctx context.Context) ([][2]int, error) {
@@ -79,14 +83,14 @@ func (h *house) questions(ctx context.Context) ([][2]int, error) {
 	var asking sync.WaitGroup
 	for a := 1; a < 300; a += 13 {
 		asking.Go(func() {
-			s := h.count(ctx, a, a+24, new(atomic.Int64))
+			s := h.count(ctx, a, a+length, new(atomic.Int64))
 			mu.Lock()
 			defer mu.Unlock()
 			if s.err != nil {
 				last = s.err
 				return
 			}
-			right = append(right, [2]int{a, a + 24})
+			right = append(right, [2]int{a, a + length})
 		})
 	}
 	asking.Wait()
