@@ -50,6 +50,8 @@ type level struct {
 	// so; nil if the level has none. x has a multiple of 32 columns.
 	halves   func(y []uint16, x []float32)
 	quantise func(q []int8, x []float32) (scale float32, sum int32)
+	codes    func(q []int8, x []float32) (scale float32)               // of a weight row: num.Int8Row
+	lanesOf  func(y [][16]uint32, x []uint32, stride int, flip uint32) // see lanesOf
 	greatest func(x []float32) float32
 	// exponents is y = exp(scale · x - most), and returns the sum.
 	exponents func(y, x []float32, scale, most float32) float32

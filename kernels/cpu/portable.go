@@ -18,6 +18,8 @@ func portable() *level {
 		add:        add,
 		operands:   operands,
 		quantise:   num.QuantiseRow,
+		codes:      num.Int8Row,
+		lanesOf:    lanesOf,
 		greatest:   greatest,
 		exponents:  exponents,
 		siluMul:    siluMul,

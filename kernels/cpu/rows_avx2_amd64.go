@@ -22,6 +22,8 @@ func levelAVX2() *level {
 		add:        addRowAVX2,
 		operands:   operandsRowAVX2,
 		quantise:   quantiseRowAVX2,
+		codes:      num.Int8Row,
+		lanesOf:    lanesOf,
 		greatest:   greatestOfAVX2,
 		exponents:  exponentsOfAVX2,
 		siluMul:    siluMulRowAVX2,

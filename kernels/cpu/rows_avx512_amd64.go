@@ -22,6 +22,8 @@ func levelAVX512() *level {
 		add:        addRowAVX512,
 		operands:   operandsRowAVX512,
 		quantise:   quantiseRowAVX512,
+		codes:      codesRowAVX512,
+		lanesOf:    lanesOfRowsAVX512,
 		greatest:   greatestOfAVX512,
 		exponents:  exponentsOfAVX512,
 		siluMul:    siluMulRowAVX512,

@@ -95,18 +95,14 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 	b.team.run(func(thread int) {
 		from, to := part(w.tiles, thread, b.team.threads)
 		first, last := 16*from, min(16*to, w.out)
-		if w.kind == kindInt8 {
-			bytes := w.blocks * blockBytes[kindInt8]
-			for i := range w.data[from*bytes : to*bytes] { // padding is the code of zero
-				w.data[from*bytes+i] = 0x80
-			}
-		}
 		e := error(nil)
 		switch {
 		case q != nil:
 			e = w.packInt4(q, src.Name, first, last)
 		case w.kind == kindInt4:
 			w.packSymInt4(src, first, last)
+		case w.kind == kindInt8:
+			w.packInt8(b.level, src, first, last)
 		case w.kind == kindBF16 && src.Type == kernels.BF16 && src.In%2 == 0:
 			w.packBF16(src.Data, first, last)
 		default:
@@ -151,8 +147,7 @@ func (b *Backend) room(w *weight) (err error) {
 
 // packRows packs outputs first to last of a source of any type.
 func (w *weight) packRows(src kernels.Source, first, last int) error {
-	row, codes := make([]float32, w.in), make([]byte, w.in)
-	signed, scales := make([]int8, w.in), make([]float32, max(w.groups, 1))
+	row, codes, scales := make([]float32, w.in), make([]byte, w.in), make([]float32, max(w.groups, 1))
 	for o := first; o < last; o++ {
 		switch {
 		case w.kind == kindMXFP4:
@@ -168,8 +163,6 @@ func (w *weight) packRows(src kernels.Source, first, last int) error {
 			num.Row(row, src, o)
 		}
 		switch w.kind {
-		case kindInt8:
-			w.rows[o] = num.Int8Row(signed, row)
 		case kindFP8:
 			if src.Type != kernels.F8E4M3 {
 				w.rows[o] = num.FP8Row(codes, row) * 256
@@ -180,7 +173,7 @@ func (w *weight) packRows(src kernels.Source, first, last int) error {
 				}
 			}
 		}
-		w.packRow(o, row, codes, signed)
+		w.packRow(o, row, codes)
 	}
 	return nil
 }
@@ -203,7 +196,7 @@ func (w *weight) scale(o, g int) int {
 }
 
 // packRow puts one output's row into its lane of its tile.
-func (w *weight) packRow(o int, row []float32, codes []byte, signed []int8) {
+func (w *weight) packRow(o int, row []float32, codes []byte) {
 	tile := w.data[o/16*w.blocks*blockBytes[w.kind]:]
 	lane := o % 16
 	switch w.kind {
@@ -222,10 +215,6 @@ func (w *weight) packRow(o int, row []float32, codes []byte, signed []int8) {
 	case kindFP8:
 		for k, c := range codes {
 			tile[16*k+lane] = c
-		}
-	case kindInt8:
-		for k, c := range signed {
-			tile[64*(k/4)+4*lane+k%4] = uint8(c) ^ 0x80
 		}
 	}
 }

@@ -72,7 +72,16 @@ func (b *binder) table(name string, out, in int) kernels.Weight {
 // vocabulary binds the matrix that scores all tokens, which may be the embedding
 // as well.
 func (b *binder) vocabulary(name string, out, in int) kernels.Weight {
-	return b.bind(wanted{format: headFormat(b.format, b.wideHead), out: out, in: in, pieces: []piece{whole(name, out, in)}})
+	return b.bind(wanted{format: b.headFormat(b.lookup(name)), out: out, in: in, pieces: []piece{whole(name, out, in)}})
+}
+
+// headFormat is the format of that matrix, which is stored as t.
+func (b *binder) headFormat(t *weights.Tensor) kernels.Format {
+	format := headFormat(b.format, b.wideHead)
+	if t != nil && !b.wideHead && slices.Contains(blockTypes, t.Type) {
+		return blockFormat(format)
+	}
+	return format
 }
 
 // headFormat is the format of that matrix. Every token reads all of it, and of a

@@ -153,9 +153,12 @@ func (m *Model) WideHead() { m.wideHead = true }
 func (m *Model) FineGroups() { m.fine = true }
 
 // HeadFormat is how the head is kept, which is the embedding as well where the
-// two are tied: int8 where the linears are quantised.
+// two are tied: int8 where the linears are quantised, or a GGUF file has it as
+// blocks.
 func (m *Model) HeadFormat(format kernels.Format) kernels.Format {
-	return headFormat(m.count(format).format, m.wideHead)
+	b := m.count(format)
+	g := newGraph(m.settings, b, m.groups, nil)
+	return b.headFormat(b.lookup(g.headName()))
 }
 
 // Stamp says what the weights of a format are made of: the files and their

@@ -110,15 +110,18 @@ func (g *graph) score(in kernels.Tensor) {
 	g.prog.Do(&kernels.Output{In: scores})
 }
 
-func (g *graph) head() kernels.Weight {
+func (g *graph) head() kernels.Weight { return g.vocabulary(g.headName(), g.Vocab, g.Hidden) }
+
+// headName is the name of the head's matrix.
+func (g *graph) headName() string {
 	// As in transformers, a head of its own beats the flag.
 	if name := g.ownHead(); name != "" {
-		return g.vocabulary(name, g.Vocab, g.Hidden)
+		return name
 	}
 	if g.Tied {
-		return g.embedding()
+		return g.root() + "embed_tokens.weight"
 	}
-	return g.vocabulary("lm_head.weight", g.Vocab, g.Hidden)
+	return "lm_head.weight"
 }
 
 // ownHead is the name of a head that is stored apart; empty if there is none.

@@ -31,6 +31,7 @@ func Files() map[string]string {
 		"kernels_avx512_amd64.s": Generate(true),
 		"kernels_amx_amd64.s":    amx(),
 		"kernels_bf16_amd64.s":   dot(),
+		"kernels_pack_amd64.s":   pack(),
 		"stubs_amd64.go":         stubs(),
 		"rows_avx2_amd64.go":     wrappers(false),
 		"rows_avx512_amd64.go":   wrappers(true),
