@@ -19,24 +19,42 @@ func Peak(name string, format kernels.Format, threads int) (float64, error) {
 	return together(threads, func() float64 { return peak(l, kindOf[format]) }), nil
 }
 
-// ReadRate is the bytes a second that so many threads read from memory at once,
-// each in a loop that does nothing else over a slice far beyond the caches.
-func ReadRate(threads int) float64 {
-	slices := make(chan []uint64, threads)
-	for range threads {
-		words := make([]uint64, 16<<20)
-		for i := range words {
-			words[i] = uint64(i)
+// Reader is a bare loop: threads that do nothing but read slices of memory far
+// beyond the caches.
+type Reader [][]uint64
+
+// NewReader makes a slice for each thread.
+func NewReader(threads int) Reader {
+	r := make(Reader, threads)
+	for i := range r {
+		r[i] = make([]uint64, 16<<20)
+		for k := range r[i] {
+			r[i][k] = uint64(k)
 		}
-		slices <- words
 	}
-	return together(threads, func() float64 {
-		words := <-slices
-		defer func() { slices <- words }()
-		start := time.Now()
-		kept.Add(sumWords(words))
-		return float64(8*len(words)) / time.Since(start).Seconds()
-	})
+	return r
+}
+
+// Rate is the bytes a second that the threads read, on average over the time
+// given. What it is compared with should take as long: a machine's memory has
+// good and bad moments.
+func (r Reader) Rate(least time.Duration) float64 {
+	rates := make(chan float64, len(r))
+	for _, words := range r {
+		go func() {
+			read, start := 0, time.Now()
+			for read == 0 || time.Since(start) < least {
+				kept.Add(sumWords(words))
+				read += 8 * len(words)
+			}
+			rates <- float64(read) / time.Since(start).Seconds()
+		}()
+	}
+	sum := 0.0
+	for range r {
+		sum += <-rates
+	}
+	return sum
 }
 
 // together adds up what threads reach at the same time, each the best of three

@@ -81,7 +81,7 @@ func run(c *config, shapes []string) error {
 		fmt.Println("llama.cpp is not built: ours alone. worker/bench/llama builds it.")
 		c.llama = ""
 	}
-	fmt.Printf("%d thread(s); a bare loop reads %.1f GB/s on them\n", c.threads, cpu.ReadRate(c.threads)/1e9)
+	fmt.Printf("%d thread(s); a bare loop reads %.1f GB/s on them\n", c.threads, cpu.NewReader(c.threads).Rate(bareLoop)/1e9)
 	for _, name := range shapes {
 		shape, err := bench.Find(name)
 		if err != nil {

@@ -136,6 +136,7 @@ func child(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer o.backend.Close()
+	loop := cpu.NewReader(1)
 	fmt.Fprintln(out, "ready")
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -143,7 +144,7 @@ func child(args []string, in io.Reader, out io.Writer) error {
 		rate := 0.0
 		switch what {
 		case "read":
-			rate = cpu.ReadRate(1)
+			rate = loop.Rate(bareLoop)
 		case "decode":
 			n, err := strconv.Atoi(count)
 			if err != nil {
