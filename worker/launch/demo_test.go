@@ -152,10 +152,15 @@ func goldenTokens(t *testing.T, args ...string) {
 // TestSameTokensOfTheModel holds on the real model that a request gives the
 // same tokens alone and in a batch of 64, with and without a cache hit.
 func TestSameTokensOfTheModel(t *testing.T) {
-	hs := demoServer(t, "--max-num-seqs", "64", "--max-num-batched-tokens", "96")
+	sameTokens(t, 64, "--max-num-seqs", "64", "--max-num-batched-tokens", "96")
+}
+
+func sameTokens(t *testing.T, n int, args ...string) {
+	t.Helper()
+	hs := demoServer(t, args...)
 	list := questions(t)
 	var picked []question
-	for i := 0; i < len(list) && len(picked) < 64; i += len(list) / 64 {
+	for i := 0; i < len(list) && len(picked) < n; i += len(list) / n {
 		picked = append(picked, list[i])
 	}
 	ask := func(i int) string {
