@@ -17,7 +17,10 @@ type Charge struct {
 	chunks     []uint64
 	believed   int64 // of the prompt, in the worker's cache by the prefix table alone
 	prefill    int64 // booked
-	pending    int64 // prefill tokens before it at the worker when it was sent
+	class      int   // of its prompt's length
+	work       int64 // of its prefill, in the worker's backlog
+	pending    int64 // work before it at the worker when it was sent
+	alone      bool  // it found nothing to be computed there
 	sent       int64 // when
 
 	Seq       uint64
@@ -77,13 +80,17 @@ func (l *Ledger) First(c *Charge, now int64) {
 	}
 	c.first = true
 	w := c.worker
-	w.prefill -= c.prefill
-	w.check()
 	if took := now - c.sent; took > 0 {
-		w.learnPrefill(c.pending+c.prefill, took)
+		if c.alone && c.hit*8 < c.prompt {
+			w.curve.learn(c.prompt, float64(took)/1e9)
+		}
+		if c.pending < c.work {
+			w.learnPrefill(c.pending+c.work, took)
+		}
 		w.ttft.add(float64(took) / 1e9)
 	}
-	c.prefill = 0
+	w.computed(c)
+	w.check()
 	w.progressAt = now
 }
 
@@ -139,7 +146,7 @@ func (l *Ledger) Release(c *Charge, how Outcome, now int64) bool {
 	w.inflight--
 	if c.generation == w.generation {
 		w.kv -= c.kv
-		w.prefill -= c.prefill
+		w.computed(c)
 		w.uncover(c)
 		w.check()
 		w.judge(l, how, now)
@@ -150,7 +157,7 @@ func (l *Ledger) Release(c *Charge, how Outcome, now int64) bool {
 			w.learnDecode(g, now-c.sent)
 		}
 	}
-	c.kv, c.prefill, c.chunks, c.covered = 0, 0, nil, 0
+	c.kv, c.prefill, c.work, c.chunks, c.covered = 0, 0, 0, nil, 0
 	return true
 }
 

@@ -14,9 +14,14 @@ type Ledger struct {
 
 // Group is the workers that one choice is made among: a pool's.
 type Group struct {
-	Policy  Policy
-	workers []*Worker
-	turn    int // equals take turns from here
+	Policy   Policy
+	workers  []*Worker
+	turn     int // equals take turns from here
+	curve    curve
+	mix      mix
+	perToken average // work of a prompt token
+	aged     float64 // what waiting has earned so far, in tokens, and when
+	agedAt   int64
 }
 
 // Begin says where equals begin to take turns. Doors that begin at different
@@ -46,6 +51,7 @@ func (l *Ledger) SetGroup(g *Group, p Policy, workers []*Worker) {
 	g.Policy, g.workers = p, workers
 	for i, w := range workers {
 		w.index = i
+		w.curve = &g.curve
 	}
 }
 
@@ -57,6 +63,7 @@ func (l *Ledger) SetWorker(w *Worker, generation uint64, ready bool, capacity in
 	if generation != w.generation {
 		w.generation = generation
 		w.kv, w.prefill, w.foreign, w.seq = 0, 0, 0, 0
+		w.backlog, w.work, w.prompts, w.twice = backlog{}, 0, 0, 0
 		w.shared, w.common, w.elsewhere, w.credit = nil, 0, Elsewhere{}, average{}
 		w.reported, w.report = false, Report{}
 		w.rate, w.decode, w.ttft, w.limit = average{}, average{}, average{}, 0

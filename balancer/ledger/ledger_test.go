@@ -110,7 +110,7 @@ func TestAccounts(t *testing.T) {
 			"": func(t *rapid.T) {
 				now += 7
 				for _, w := range ws {
-					kv, prefill, n := int64(0), int64(0), 0
+					kv, prefill, work, n := int64(0), int64(0), int64(0), 0
 					segments := map[uint64]int64{}
 					for _, c := range live {
 						if c.worker != w {
@@ -120,6 +120,7 @@ func TestAccounts(t *testing.T) {
 						if c.booked() {
 							kv += c.kv
 							prefill += c.prefill
+							work += c.work
 							if c.kv+c.covered < c.prompt+c.generated.Load() {
 								t.Fatalf("a request of %d + %d tokens has booked %d and %d in segments", c.prompt, c.generated.Load(), c.kv, c.covered)
 							}
@@ -134,6 +135,9 @@ func TestAccounts(t *testing.T) {
 					}
 					if len(segments) != len(w.shared) {
 						t.Fatalf("%d segments are held, and %d are live", len(w.shared), len(segments))
+					}
+					if got := w.backlog[classes-1].work; got != work || w.work != work {
+						t.Fatalf("%s: %d is to be computed; its requests say %d", w.ID, got, work)
 					}
 					v := l.View(w, now)
 					if v.KV != kv || v.Prefill != prefill || v.InFlight != n || v.Foreign < 0 {
@@ -219,6 +223,12 @@ func TestRoom(t *testing.T) {
 // BenchmarkPick is one choice among a thousand workers, and its release.
 func BenchmarkPick(b *testing.B) {
 	l, g, _ := fleet(1000, 1<<20)
+	for i, w := range g.workers {
+		l.Report(w, 1, Report{At: 4, Used: -1, HasPrefill: true, Progress: -1})
+		for k := range 3 {
+			l.Pick(g, &Ask{Prompt: int64(100 + i%7*900 + 300*k), Expect: 100, Prefer: w, Now: 5}, &Charge{})
+		}
+	}
 	a := &Ask{Prompt: 1000, Expect: 100, Now: 5, Hits: make([]int32, 1000)}
 	var c Charge
 	b.ReportAllocs()

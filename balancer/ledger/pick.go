@@ -95,6 +95,9 @@ const (
 // taken for it: what is left of noise would send requests astray.
 const alike = 0.3
 
+// fewSamples are too few to tell a worker's rate from its group's.
+const fewSamples = 4
+
 // priorRate stands in for a prefill rate until one has been learned.
 const priorRate = 4000
 
@@ -105,21 +108,21 @@ func (l *Ledger) Pick(g *Group, a *Ask, c *Charge) (Verdict, Reason) {
 	if c.live {
 		panic("BUG: a charge that is still booked was picked again")
 	}
-	n, verdict := l.survey(g, a)
+	n, low, verdict := l.survey(g, a)
 	if n == 0 {
 		return verdict, ""
 	}
-	best, reason := l.choose(g, a, n)
-	l.book(best, a, c)
+	best, reason := l.choose(g, a, n, low)
+	l.book(g, best, a, c)
 	g.turn = best.index + 1
 	return Picked, reason
 }
 
 // survey finds who can be asked, and leaves each one's fill and predicted time
-// to first token with it. It returns how many there are.
-func (l *Ledger) survey(g *Group, a *Ask) (n int, verdict Verdict) {
-	verdict = None
-	rate := g.meanRate()
+// to first token with it. It returns how many there are, and the least fill.
+func (l *Ledger) survey(g *Group, a *Ask) (n int, low float64, verdict Verdict) {
+	low, verdict = math.Inf(1), None
+	crowd := g.crowd(a.Prompt)
 	long, some := 0, 0
 	for i, w := range g.workers {
 		w.out = ""
@@ -137,17 +140,18 @@ func (l *Ledger) survey(g *Group, a *Ask) (n int, verdict Verdict) {
 			long++
 			continue
 		}
-		if w.out = w.weigh(a, rate, l.slowStart); w.out != "" && !a.Force {
+		if w.out = w.weigh(a, &crowd, l.slowStart); w.out != "" && !a.Force {
 			verdict = Full
 			continue
 		}
 		w.out = ""
+		low = min(low, w.fill)
 		n++
 	}
 	if some > 0 && long == some {
 		verdict = TooLong
 	}
-	return n, verdict
+	return n, low, verdict
 }
 
 // excluded says why a worker cannot be asked at all.
@@ -166,42 +170,45 @@ func (w *Worker) excluded(a *Ask) string {
 	return w.breaker.open(a.Now)
 }
 
-// weigh computes a worker's fill after taking the request and the predicted
-// time to first token. It returns "full" where there is no room.
-func (w *Worker) weigh(a *Ask, groupRate float64, slowStart int64) string {
+// weigh computes a worker's fill after taking the request, the predicted time
+// to first token, and what the request costs there. It returns "full" where
+// there is no room.
+func (w *Worker) weigh(a *Ask, g *crowd, slowStart int64) string {
 	trust := w.trust(a.Now)
 	foreign := float64(w.foreign) * trust
 	need := float64(a.Prompt + a.Expect)
 	rate := w.rate.v
-	if w.rate.n == 0 || math.Abs(rate/groupRate-1) < alike {
-		rate = groupRate
+	if w.rate.n < fewSamples || math.Abs(rate-g.rate) < alike*g.rate {
+		rate = g.rate
 	}
-	ahead := float64(w.prefill+w.elsewhere.Prefill) + float64(w.report.foreignPrefill)*trust
-	w.wait = (ahead + float64(a.Prompt-w.hit)) / rate
-	// A prefill shares its steps with what is being decoded there. Most of a step
-	// is the prefill's, so that this decides between near equals alone.
+	own := float64(w.curve.work(a.Prompt, w.hit))
+	ahead, behind := w.ahead(a, g)
+	w.wait = (ahead + float64(w.report.foreignPrefill)*g.perToken*trust + own) / rate
 	there := w.there()
-	w.wait *= 1 + float64(there)/256
 	full := false
 	if w.capacity > 0 {
 		cap := float64(w.capacity)
-		held := float64(w.kv+w.elsewhere.KV) + foreign
+		held := float64(w.kv+w.elsewhere.KV-min(w.twice, w.kv, w.elsewhere.KV)) + foreign
 		w.fill = (held + need) / cap
 		if w.fill > lowFill && w.hit > 0 {
-			w.fill = (held + need - float64(w.covered(a))) / cap
+			w.fill = (held + need - float64(w.live(a))) / cap
 		}
 		full = w.fill > 1 && (there > 0 || foreign > cap/2)
+		// A prefill shares its steps with what is being decoded there, which takes the
+		// longer the more KV it reads.
+		w.wait *= 1 + w.fill/2
 	} else {
 		w.fill = 0
 		full = w.limit > 0 && there >= w.limit && trust > 0
+		w.wait *= 1 + float64(there)/256
 	}
-	w.grown = 1
+	w.cost = w.wait + own/rate*behind // those behind it wait for it
 	if age := a.Now - w.joined; slowStart > 0 && age < slowStart {
 		// A worker that has just joined seems fuller and slower than it is, less
 		// and less: its caches are cold and its clocks not learned.
 		share := max(float64(age)/float64(slowStart), 0.1)
-		w.grown = share
 		w.wait /= share
+		w.cost /= share
 		w.fill = min(w.fill/share, max(w.fill, 1))
 	}
 	if full {
@@ -226,16 +233,10 @@ func (g *Group) meanRate() float64 {
 }
 
 // choose picks among the n workers that survey left in. Equals take turns.
-func (l *Ledger) choose(g *Group, a *Ask, n int) (*Worker, Reason) {
+func (l *Ledger) choose(g *Group, a *Ask, n int, low float64) (*Worker, Reason) {
 	for _, w := range a.Order {
 		if w.out == "" && slices.Contains(g.workers, w) {
 			return w, reasonOf(g, a, w, n, false)
-		}
-	}
-	low := math.Inf(1)
-	for _, w := range g.workers {
-		if w.out == "" && w.fill < low {
-			low = w.fill
 		}
 	}
 	var best *Worker
@@ -289,15 +290,14 @@ func reasonOf(g *Group, a *Ask, best *Worker, n int, tie bool) Reason {
 // compare orders two workers: below zero when a is the better choice.
 func compare(p Policy, a, b *Worker) int {
 	if p == LeastInflight {
-		return sign(float64(a.there()+1)/a.grown - float64(b.there()+1)/b.grown)
+		return sign(float64(a.there() - b.there()))
 	}
-	wa, wb := a.wait, b.wait
+	wa, wb := a.cost, b.cost
 	if p == Fastest {
-		wa += barrier(a.fill)
-		wb += barrier(b.fill)
+		wa, wb = a.wait+barrier(a.fill), b.wait+barrier(b.fill)
 	}
 	// Below a millisecond or a hundredth, two predictions are one.
-	if d := wa - wb; math.Abs(d) > max(1e-3, 0.01*min(wa, wb)) {
+	if d := wa - wb; math.Abs(d) > max(1e-3, 0.01*min(a.wait, b.wait)) {
 		return sign(d)
 	}
 	if d := a.there() - b.there(); d != 0 {
@@ -326,14 +326,17 @@ func sign(x float64) int {
 }
 
 // book enters a request at a worker.
-func (l *Ledger) book(w *Worker, a *Ask, c *Charge) {
+func (l *Ledger) book(g *Group, w *Worker, a *Ask, c *Charge) {
 	w.seq++
 	*c = Charge{
 		worker: w, generation: w.generation, live: true,
 		prompt: a.Prompt, expect: a.Expect, hit: w.hit,
 		believed: w.believed, prefill: a.Prompt - w.hit,
-		pending: w.prefill, sent: a.Now, Seq: w.seq, next: w.charges,
+		class: classOf(a.Prompt - w.hit), work: max(w.curve.work(a.Prompt, w.hit), 1),
+		sent: a.Now, Seq: w.seq, next: w.charges,
 	}
+	c.pending = w.before(c.class)
+	c.alone = w.work+w.elsewhere.Prefill+w.report.foreignPrefill == 0
 	w.cover(c, a)
 	c.kv = c.own()
 	if w.charges != nil {
@@ -342,6 +345,11 @@ func (l *Ledger) book(w *Worker, a *Ask, c *Charge) {
 	w.charges = c
 	w.kv += c.kv
 	w.prefill += c.prefill
+	w.queue(c.class, c.work, 1)
+	g.mix.add(c.class, float64(c.work))
+	if c.prefill >= 32 {
+		g.perToken.add(float64(c.work) / float64(c.prefill))
+	}
 	w.inflight++
 	if w.breaker.opens > 0 {
 		w.breaker.probing = true

@@ -72,6 +72,16 @@ func (w *Worker) covered(a *Ask) (tokens int64) {
 	return min(tokens, a.Prompt)
 }
 
+// live returns the tokens of a prompt that need no room of their own at the
+// worker. What another door's requests hold there is not known; what is cached
+// there is taken for it, since doors share their prefixes.
+func (w *Worker) live(a *Ask) int64 {
+	if w.elsewhere.InFlight > 0 {
+		return max(w.covered(a), w.hit)
+	}
+	return w.covered(a)
+}
+
 // own is what a charge books beside the chunks that others may share.
 func (c *Charge) own() int64 {
 	return max(c.prompt+max(c.expect, c.generated.Load())-c.covered, 0)

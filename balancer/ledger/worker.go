@@ -5,58 +5,70 @@ import (
 	"math"
 )
 
-// Worker is one worker's account. Its fields are guarded by Ledger.mu.
+// Worker is one worker's account. Its fields are guarded by Ledger.mu. Those
+// that a choice reads of every worker stand together.
 type Worker struct {
 	ID string // pool/name
 
 	generation uint64
-	ready      bool // the supervisor wants it used, and it has been reached
-	index      int  // its place in the group
+	ready      bool  // the supervisor wants it used, and it has been reached
+	reported   bool  // it has said something of itself
+	capacity   int64 // tokens of its KV cache; 0: unknown
+	maxLen     int64 // the longest context it serves; 0: unknown
+	kv         int64
+	prefill    int64
+	work       int64 // of the prompts to be prefilled, and how many
+	prompts    int64
+	inflight   int
+	elsewhere  Elsewhere
+	foreign    int64
+	twice      int64   // what several doors have booked that is there once
+	rate       average // prefill work a second
+	joined     int64   // when it became ready; slow start counts from here
+	breaker    breaker
 
-	capacity int64 // tokens of its KV cache; 0: unknown
-	maxLen   int64 // the longest context it serves; 0: unknown
-	kv       int64
-	prefill  int64
-	inflight int
-	seq      uint64
-	charges  *Charge
+	// Of the choice in progress.
+	fill, wait float64
+	grown      float64 // the part of its full share that one which has joined takes
+	cost       float64 // of the request there, to itself and to the others, in seconds
+	hit        int64   // of the prompt, cached there as far as that is to be believed
+	believed   int64   // of the prompt, cached there by the prefix table alone
+	out        string
 
-	shared map[uint64]shared // segments of live prompts, by their last digest
-	common int64             // tokens of all of them
+	report  Report
+	backlog backlog
+	curve   *curve // its group's
+	index   int    // its place in the group
+	seq     uint64
+	charges *Charge
+	shared  map[uint64]shared // segments of live prompts, by their last digest
+	common  int64             // tokens of all of them
 
-	elsewhere Elsewhere
-
-	report   Report
-	reported bool
-	foreign  int64
-
-	rate       average // prefill tokens a second
 	decode     average // tokens a second of one stream
 	ttft       average // seconds
 	credit     average // of what was believed cached, how much was
 	limit      int     // learned concurrency of a worker without capacity; 0: none yet
 	progressAt int64
-
-	breaker breaker
-	joined  int64 // when it became ready; slow start counts from here
-	served  int64
-	failed  int64
-	tokens  int64
-
-	// Of the choice in progress.
-	fill, wait float64
-	grown      float64 // the part of its full share that one which has joined takes
-	hit        int64   // of the prompt, cached there as far as that is to be believed
-	believed   int64   // of the prompt, cached there by the prefix table alone
-	out        string
+	served     int64
+	failed     int64
+	tokens     int64
 }
 
 // there is how many requests all doors have at the worker.
 func (w *Worker) there() int { return w.inflight + w.elsewhere.InFlight }
 
+// computed takes a charge's prefill out of the account.
+func (w *Worker) computed(c *Charge) {
+	w.prefill -= c.prefill
+	if c.work > 0 {
+		w.queue(c.class, -c.work, -1)
+	}
+	c.prefill, c.work = 0, 0
+}
+
 // check holds the invariants of the accounts.
 func (w *Worker) check() {
-	if w.kv < 0 || w.prefill < 0 || w.inflight < 0 || w.common < 0 {
+	if w.kv < 0 || w.prefill < 0 || w.inflight < 0 || w.common < 0 || w.work < 0 {
 		panic(fmt.Sprintf("BUG: the ledger of %s went below zero: kv %d, prefill %d, in flight %d", w.ID, w.kv, w.prefill, w.inflight))
 	}
 }
@@ -98,14 +110,14 @@ func (a *average) peak(x float64) {
 	}
 }
 
-// learnPrefill takes one sample of the prefill rate: tokens that the worker
-// had to compute before a first token, and the time it took. Short prompts
+// learnPrefill takes one sample of the prefill rate: the work that the worker
+// had to do before a first token, and the time it took. Short prompts
 // measure the step and the network and are left out.
-func (w *Worker) learnPrefill(tokens, took int64) {
-	if tokens < 64 || took <= 0 {
+func (w *Worker) learnPrefill(work, took int64) {
+	if work < 64 || took <= 0 {
 		return
 	}
-	w.rate.peak(float64(tokens) / (float64(took) / 1e9))
+	w.rate.peak(float64(work) / (float64(took) / 1e9))
 }
 
 // learnCredit compares what was believed to lie in the worker's cache with what
@@ -185,6 +197,11 @@ func (l *Ledger) Report(w *Worker, generation uint64, r Report) {
 			others = w.elsewhere.Resident
 		}
 		w.foreign = max(0, r.Used-own-others)
+		// What still waits there holds nothing; only without it the difference is what
+		// requests of several doors share.
+		if r.Waiting == 0 || r.Own >= 0 {
+			w.twice = min(max(0, own+others-r.Used), own, others)
+		}
 	}
 	if r.HasPrefill {
 		r.foreignPrefill = max(0, r.PrefillTokens-w.unfinished(r.At)-w.elsewhere.Prefill)

@@ -13,6 +13,7 @@ type blocks struct {
 	used     int // tokens that live jobs hold
 	known    map[uint64]*block
 	idle     *list.List // of digests, the most recently used in front
+	evicted  []uint64   // since the last scrape
 }
 
 // block is one block that can be hit.
@@ -93,6 +94,7 @@ func (b *blocks) release(j *Job) {
 func (b *blocks) evict() {
 	for b.idle.Len() > 0 && b.used+b.idle.Len()*blockTokens > b.capacity {
 		last := b.idle.Back()
+		b.evicted = append(b.evicted, last.Value.(uint64))
 		delete(b.known, last.Value.(uint64))
 		b.idle.Remove(last)
 	}

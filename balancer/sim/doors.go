@@ -15,7 +15,7 @@ type doors struct {
 	all   []*ours
 	every float64 // 0: they never speak
 	told  float64
-	next  int
+	begun bool
 }
 
 func newDoors(n int, every float64) *doors {
@@ -34,9 +34,7 @@ func (d *doors) Name() string { return fmt.Sprintf("by %d doors", len(d.all)) }
 // Place implements Policy.
 func (d *doors) Place(f *Fleet, j *Job, now float64) int {
 	d.tell(f, now)
-	d.next++
-	o := d.all[d.next%len(d.all)]
-	return o.Place(f, j, now)
+	return d.all[j.door].Place(f, j, now)
 }
 
 // tell exchanges the totals as they are now, where it is time.
@@ -46,10 +44,11 @@ func (d *doors) tell(f *Fleet, now float64) {
 	}
 	d.told = now
 	for i, o := range d.all {
-		if o.start(f, now); d.next == 0 {
+		if o.start(f, now); !d.begun {
 			o.l.Begin(&o.g, i*f.Workers()/len(d.all))
 		}
 	}
+	d.begun = true
 	for i, o := range d.all {
 		for _, j := range o.untold {
 			for k, other := range d.all {
@@ -76,6 +75,8 @@ func (d *doors) tell(f *Fleet, now float64) {
 		}
 	}
 }
+
+func (d *doors) turn(j *Job, now float64) float64 { return d.all[j.door].turn(j, now) }
 
 // First implements Policy.
 func (d *doors) First(f *Fleet, j *Job, now float64) { d.all[j.door].First(f, j, now) }

@@ -15,9 +15,10 @@ type Job struct {
 	shared int // of the prompt, in many others too
 
 	worker int
-	door   int // that sent it, of several
-	at     int // the worker that it was placed at
-	done   int // tokens computed
+	door   int     // that sends it, of several
+	turn   float64 // when it is sent, among those that its door holds
+	at     int     // the worker that it was placed at
+	done   int     // tokens computed
 	cached int
 	out    int
 	held   int // of its blocks, those that others may hit
@@ -205,6 +206,32 @@ func (e *engine) admit(j *Job, at int) bool {
 	e.waiting = slices.Delete(e.waiting, at, at+1)
 	e.running = append(e.running, j)
 	return true
+}
+
+// resident is what the worker holds of one door, each block counted once, and
+// of the others, each for itself.
+func (e *engine) resident(door int) (own, others int64) {
+	type key struct {
+		door   int
+		digest uint64
+	}
+	seen := map[key]bool{}
+	for _, j := range e.running {
+		tokens := j.tokens()
+		for _, d := range j.Blocks[:j.held] {
+			if k := (key{j.door, d}); seen[k] {
+				tokens -= blockTokens
+			} else {
+				seen[k] = true
+			}
+		}
+		if j.door == door {
+			own += int64(tokens)
+		} else {
+			others += int64(tokens)
+		}
+	}
+	return own, others
 }
 
 func (e *engine) idle() bool { return len(e.running) == 0 && len(e.waiting) == 0 }

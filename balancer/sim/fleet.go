@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -24,6 +25,8 @@ type Gauge struct {
 	Usage            float64
 	Running, Waiting int
 	WaitingTokens    int
+	PrefillTokens    int      // still to be computed, of all that have no first token
+	Evicted          []uint64 // prefix blocks, since the scrape before
 }
 
 // Scenario is one traffic on one fleet.
@@ -44,7 +47,7 @@ type Fleet struct {
 	now     float64
 	events  eventHeap
 	serial  int
-	held    []*Job
+	held    [][]*Job // by door, in the order in which they go
 	policy  Policy
 }
 
@@ -107,6 +110,9 @@ func Run(s *Scenario, p Policy, seed uint64) Outcome {
 	for i := range s.Jobs {
 		j := s.Jobs[i]
 		jobs[i] = &j
+		if d, ok := p.(*doors); ok {
+			j.door = i % len(d.all)
+		}
 		f.at(j.At, func() { f.arrive(jobs[i]) })
 	}
 	left := len(jobs)
@@ -136,23 +142,61 @@ func (f *Fleet) scrape() {
 		g := Gauge{Usage: float64(e.blocks.used) / float64(e.speed.Capacity), Running: len(e.running), Waiting: len(e.waiting)}
 		for _, j := range e.waiting {
 			g.WaitingTokens += j.Prompt
+			g.PrefillTokens += j.Prompt
 		}
+		for _, j := range e.running {
+			g.PrefillTokens += max(0, j.Prompt-j.done)
+		}
+		for _, d := range e.blocks.evicted {
+			if e.blocks.known[d] == nil {
+				g.Evicted = append(g.Evicted, d)
+			}
+		}
+		e.blocks.evicted = nil
 		f.Seen[i] = g
 	}
 	f.policy.Scraped(f, f.now)
+	f.pump() // what is new may be room
 }
 
+// arrive lets a job's door place it, unless others wait there already.
 func (f *Fleet) arrive(j *Job) {
+	for j.door >= len(f.held) {
+		f.held = append(f.held, nil)
+	}
+	if len(f.held[j.door]) == 0 && f.place(j) {
+		return
+	}
+	if o, ok := f.policy.(interface{ turn(*Job, float64) float64 }); ok {
+		j.turn = o.turn(j, f.now)
+	}
+	held := f.held[j.door]
+	at, _ := slices.BinarySearchFunc(held, j, func(a, b *Job) int { return cmp.Compare(a.turn, b.turn) })
+	f.held[j.door] = slices.Insert(held, at, j)
+}
+
+func (f *Fleet) place(j *Job) bool {
 	w := f.policy.Place(f, j, f.now)
 	if w < 0 {
-		f.held = append(f.held, j)
-		return
+		return false
 	}
 	j.worker, j.sent = w, f.now
 	e := f.engines[w]
 	e.add(j)
 	if !e.busy {
 		f.step(e)
+	}
+	return true
+}
+
+// pump lets those whom a door holds go, until one must stay.
+func (f *Fleet) pump() {
+	for i := range f.held {
+		n := 0
+		for n < len(f.held[i]) && f.place(f.held[i][n]) {
+			n++
+		}
+		f.held[i] = slices.Delete(f.held[i], 0, n)
 	}
 }
 
@@ -168,11 +212,7 @@ func (f *Fleet) step(e *engine) {
 			f.policy.Ended(f, j, f.now)
 		}
 		if len(finished)+len(begun) > 0 {
-			held := f.held
-			f.held = nil
-			for _, j := range held {
-				f.arrive(j)
-			}
+			f.pump()
 		}
 		e.busy = false
 		if !e.idle() {

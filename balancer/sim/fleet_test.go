@@ -60,18 +60,19 @@ func TestEngineKeepsItsLimits(t *testing.T) {
 }
 
 // TestDoors plays one fleet's traffic through four doors: with their totals
-// exchanged they are nearer to one door than to four that do not speak.
+// exchanged they come near to one door, and nearer than four that do not speak.
 func TestDoors(t *testing.T) {
-	for _, s := range Scenarios(Fitted, 5, 0.2) {
-		if s.Name != "long and short" && s.Name != "metrics 5 s old" {
+	const seed = 5
+	for _, s := range Scenarios(Fitted, seed, 0.2) {
+		if s.Name != "long and short" && s.Name != "metrics 5 s old" && s.Name != "shared prefixes" {
 			continue
 		}
-		one := Run(&s, newOurs(ledger.LeastKV), 5)
-		four := Run(&s, newDoors(4, tellEvery), 5)
-		apart := Run(&s, newDoors(4, 0), 5)
-		t.Logf("%s: p90 %.3f s by one door, %.3f s by four, %.3f s by four that do not speak", s.Name, one.P90, four.P90, apart.P90)
-		if four.P90 > (one.P90+apart.P90)/2 || four.Goodput < one.Goodput-0.015 || four.Goodput < apart.Goodput {
-			t.Errorf("%s: four doors that speak are nearer to four that do not than to one: %+v, %+v, %+v", s.Name, one, four, apart)
+		one := Run(&s, newOurs(ledger.LeastKV), seed)
+		four := Run(&s, newDoors(4, tellEvery), seed)
+		apart := Run(&s, newDoors(4, 0), seed)
+		t.Logf("%s: mean %.3f s by one door, %.3f s by four, %.3f s by four that do not speak", s.Name, one.Mean, four.Mean, apart.Mean)
+		if four.Mean-one.Mean > 0.2*max(one.Mean, apart.Mean-one.Mean) || four.Mean > apart.Mean || four.Goodput < one.Goodput-0.015 || four.Goodput < apart.Goodput {
+			t.Errorf("seed %d, %s: four doors that speak are not near enough to one: %+v, %+v, four that do not %+v", seed, s.Name, one, four, apart)
 		}
 	}
 }

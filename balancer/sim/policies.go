@@ -58,6 +58,7 @@ func (o *ours) start(f *Fleet, now float64) {
 	for i, w := range o.ws {
 		if !o.up[i] && f.Up(i) {
 			o.up[i] = true
+			o.table.Limit(i, f.engines[i].speed.Capacity/blockTokens)
 			o.l.SetWorker(w, 1, true, int64(f.engines[i].speed.Capacity), nanos(now))
 		}
 	}
@@ -70,6 +71,7 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 	_, expect := o.learned.Estimate(0, 0)
 	a := ledger.Ask{Prompt: int64(j.Prompt), Expect: expect, Now: nanos(now)}
 	if len(j.Blocks) > 0 {
+		a.Chunks, a.ChunkTokens = j.Blocks, blockTokens
 		a.Hits = make([]int32, len(o.ws))
 		o.table.Match(j.Blocks, a.Hits)
 		for i := range a.Hits {
@@ -80,7 +82,7 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 	if v, _ := o.l.Pick(&o.g, &a, c); v != ledger.Picked {
 		return -1
 	}
-	j.state, j.door = c, o.door
+	j.state = c
 	for i, w := range o.ws {
 		if w == c.Worker() {
 			o.table.Add(i, j.Blocks)
@@ -92,6 +94,11 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 		}
 	}
 	panic("BUG: a worker of another group was picked")
+}
+
+// turn is when a job goes among those that the door holds.
+func (o *ours) turn(j *Job, now float64) float64 {
+	return o.l.Turn(&o.g, int64(j.Prompt), nanos(now))
 }
 
 // First implements Policy.
@@ -125,9 +132,17 @@ func (o *ours) Scraped(f *Fleet, now float64) {
 			}
 		}
 		g := f.Seen[i]
-		o.l.Report(w, 1, ledger.Report{
+		rep := ledger.Report{
 			At: nanos(now), Used: int64(g.Usage * float64(f.engines[i].speed.Capacity)), Own: -1, Others: -1, Running: g.Running, Waiting: g.Waiting, Progress: -1,
-		})
+		}
+		if !f.engines[i].speed.InOrder {
+			// Our worker says what it has still to compute, what it holds of whom and what
+			// it has evicted.
+			rep.HasPrefill, rep.PrefillTokens = true, int64(g.PrefillTokens)
+			rep.Own, rep.Others = f.engines[i].resident(o.door)
+			o.table.Drop(i, g.Evicted)
+		}
+		o.l.Report(w, 1, rep)
 	}
 }
 

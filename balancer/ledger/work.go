@@ -1,0 +1,196 @@
+package ledger
+
+import "math/bits"
+
+// classes of prompts by length, two an octave, from 32 tokens on.
+const classes = 24
+
+// classOf is the class of a prompt.
+func classOf(tokens int64) int {
+	tokens = max(tokens, 32)
+	n := bits.Len64(uint64(tokens))
+	return min(2*(n-6)+int(tokens>>(n-2)&1), classes-1)
+}
+
+// backlog is what a worker has to compute before first tokens: the work of its
+// prompts and how many they are, summed up to each class of length.
+type backlog [classes]struct{ work, n int64 }
+
+// queue enters a prompt's work at the worker, or takes it out again.
+func (w *Worker) queue(class int, work, n int64) {
+	w.work += work
+	w.prompts += n
+	for i := class; i < classes; i++ {
+		w.backlog[i].work += work
+		w.backlog[i].n += n
+	}
+}
+
+// mix is which share of the recent work was in prompts of each class.
+type mix [classes]float64
+
+func (m *mix) add(class int, work float64) {
+	for i := range m {
+		m[i] *= 1 - 1.0/256
+	}
+	m[class] += work
+}
+
+// crowd is what a group's recent prompts say of those of which only the tokens
+// are known, since other doors sent them.
+type crowd struct {
+	rate     float64 // work a second, the workers' mean
+	perToken float64 // work
+	shorter  float64 // share of the work that is in prompts no longer than this one
+}
+
+func (g *Group) crowd(prompt int64) crowd {
+	c := crowd{rate: g.meanRate(), perToken: max(g.perToken.v, 1), shorter: 1}
+	below, all, class := 0.0, 0.0, classOf(prompt)
+	for i, work := range g.mix {
+		all += work
+		if i <= class {
+			below += work
+		}
+	}
+	if all > 0 {
+		c.shorter = below / all
+	}
+	return c
+}
+
+// ahead is the work that a worker does before the request's first token, and
+// behind how many prompts wait for the request in turn.
+//
+// Most engines compute prompts in the order in which they come. Ours, which
+// alone says how much it has still to prefill, takes the shortest first; a
+// longer one that has begun shares the steps with it token by token, and its
+// tokens cost what they do at its end.
+func (w *Worker) ahead(a *Ask, g *crowd) (ahead, behind float64) {
+	elsewhere := float64(w.elsewhere.Prefill) * g.perToken
+	if !w.report.HasPrefill {
+		return float64(w.work) + elsewhere, 0
+	}
+	if w.work == 0 && elsewhere == 0 {
+		return 0, 0
+	}
+	uncached := a.Prompt - w.hit
+	at := &w.backlog[classOf(uncached)]
+	ahead = float64(at.work) + elsewhere*g.shorter
+	if longer := float64(w.work-at.work) + elsewhere*(1-g.shorter); longer > 0 {
+		perToken := 2*float64(w.work)/float64(max(w.prefill, 1)) - 1
+		ahead += min(longer, float64(uncached)*max(perToken, 1))
+	}
+	return ahead, float64(w.prompts - at.n)
+}
+
+// before is the work that is sure to be done at a worker before that of a
+// prompt of a class.
+func (w *Worker) before(class int) int64 {
+	switch {
+	case !w.report.HasPrefill:
+		return w.work
+	case class == 0:
+		return 0
+	}
+	return w.backlog[class-1].work
+}
+
+// Turn says when a request goes among those that wait for room, the least
+// first: the shorter before the longer, less what each has waited. A worker of
+// ours weighs those that wait there alike: what is computed meanwhile counts a
+// sixteenth, so that no stream of short prompts holds a long one off for good.
+func (l *Ledger) Turn(g *Group, prompt, now int64) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// The clock only goes on, at whatever rate is believed meanwhile.
+	if now > g.agedAt {
+		g.aged += float64(now-g.agedAt) / 1e9 * g.meanRate() / 16
+		g.agedAt = now
+	}
+	return float64(prompt) + g.aged
+}
+
+// curve is how the work of a prompt grows with its length. The unit of work is
+// what one token takes at the beginning of a prompt; every token before it adds
+// bend to that, since attention looks at all of them. It is learned from the
+// times of prompts that found their worker idle.
+type curve struct {
+	bend float64
+	lows [classes]low
+	n    int
+}
+
+// low is the seconds that a token takes in prompts of one class, near the least
+// that was seen: whatever else the worker did meanwhile only adds to it.
+type low struct {
+	tokens, seconds float64
+	n               int
+}
+
+// work is what a prompt takes whose first tokens are cached.
+func (c *curve) work(tokens, cached int64) int64 {
+	n, h := float64(tokens), float64(cached)
+	w := n - h
+	if c != nil {
+		w += c.bend / 2 * (n*n - h*h)
+	}
+	return int64(w)
+}
+
+// mostBend bounds what is learned: the second half of such a prompt of 128
+// tokens would take twice as long as the first.
+const mostBend = 1.0 / 64
+
+// learn takes one prompt that was computed alone.
+func (c *curve) learn(tokens int64, seconds float64) {
+	if tokens < 128 || seconds <= 0 {
+		return
+	}
+	l := &c.lows[classOf(tokens)]
+	per, step := seconds/float64(tokens), 0.03
+	switch {
+	case l.n == 0:
+		step = 1
+	case per < l.seconds:
+		step = 0.3
+	}
+	l.n = min(l.n+1, 64)
+	l.seconds += (per - l.seconds) * step
+	l.tokens += (float64(tokens) - l.tokens) * max(step, 0.1)
+	if c.n++; c.n%8 == 0 {
+		c.fit()
+	}
+}
+
+// fit draws the line of seconds a token over tokens that comes nearest to what
+// was seen, by the squares of the relative errors.
+func (c *curve) fit() {
+	var s, x, xx, y, xy float64
+	for i := range c.lows {
+		l := &c.lows[i]
+		if l.n == 0 {
+			continue
+		}
+		weight := float64(min(l.n, 8)) / (l.seconds * l.seconds)
+		half := l.tokens / 2
+		s += weight
+		x += weight * half
+		xx += weight * half * half
+		y += weight * l.seconds
+		xy += weight * half * l.seconds
+	}
+	det := s*xx - x*x
+	if det <= 1e-9*s*xx {
+		return // all of one length
+	}
+	slope, base := (s*xy-x*y)/det, (xx*y-x*xy)/det
+	if slope <= 0 {
+		c.bend = 0
+		return
+	}
+	c.bend = mostBend
+	if base*mostBend > slope {
+		c.bend = slope / base
+	}
+}

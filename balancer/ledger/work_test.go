@@ -1,0 +1,92 @@
+package ledger
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestCurve learns from prompts alone how much more a long one takes, whatever
+// else slows some of them down.
+func TestCurve(t *testing.T) {
+	const seed = 7
+	rng := rand.New(rand.NewPCG(seed, 1))
+	f := func(name string, token, pair float64) {
+		t.Helper()
+		var c curve
+		for range 4000 {
+			n := 100 + rng.Int64N(6000)
+			took := token*float64(n) + pair*float64(n)*float64(n)/2
+			c.learn(n, took*(1+0.5*rng.ExpFloat64()))
+		}
+		exact := curve{bend: pair / token}
+		for _, n := range []int64{500, 2000, 6000} {
+			got, want := float64(c.work(n, 0))/float64(c.work(500, 0)), float64(exact.work(n, 0))/float64(exact.work(500, 0))
+			if math.Abs(got/want-1) > 0.25 {
+				t.Errorf("seed %d, %s: a prompt of %d tokens counts as %.2f of 500; want %.2f", seed, name, n, got, want)
+			}
+		}
+	}
+	f("a straight line", 1e-3, 0)
+	f("a small processor", 1.4e-3, 2.9e-6)
+	f("an accelerator", 6e-5, 1e-9)
+}
+
+// TestClasses orders prompts by length.
+func TestClasses(t *testing.T) {
+	last := 0
+	for n := int64(0); n < 1<<20; n += 1 + n/64 {
+		c := classOf(n)
+		if c < last || c >= classes || c > last+1 {
+			t.Fatalf("%d tokens are of class %d, fewer are of %d", n, c, last)
+		}
+		last = c
+	}
+	if last != classes-1 {
+		t.Errorf("the longest are of class %d of %d", last, classes)
+	}
+}
+
+// TestShortestFirst sends a short prompt past a long one, where the worker does
+// so too, and behind it where the worker computes them as they come.
+func TestShortestFirst(t *testing.T) {
+	f := func(name string, ours bool, want int) {
+		t.Helper()
+		l, g, ws := fleet(2, 1<<20)
+		for _, w := range ws {
+			l.Report(w, 1, Report{At: 1, Used: -1, HasPrefill: ours, Progress: -1})
+		}
+		book := func(prompt int64, at *Worker) *Worker {
+			var c Charge
+			if v, _ := l.Pick(g, &Ask{Prompt: prompt, Expect: 10, Prefer: at, Now: 2}, &c); v != Picked {
+				t.Fatal("not picked")
+			}
+			return c.Worker()
+		}
+		book(20_000, ws[0])
+		for range 6 {
+			book(500, ws[1])
+		}
+		if got := book(500, nil); got != ws[want] {
+			t.Errorf("%s: the short prompt went to %s", name, got.ID)
+		}
+		if got := book(20_000, nil); got != ws[1] {
+			t.Errorf("%s: the long prompt went to %s", name, got.ID)
+		}
+	}
+	f("the shortest first", true, 0)
+	f("as they come", false, 1)
+}
+
+// TestTurn puts the shorter of those that wait first, and lets none wait for
+// good.
+func TestTurn(t *testing.T) {
+	l, g, _ := fleet(1, 1000)
+	long := l.Turn(g, 8000, 1e9)
+	if short := l.Turn(g, 100, 2e9); short >= long {
+		t.Errorf("a short prompt a second later goes at %.0f, the long one at %.0f", short, long)
+	}
+	if late := l.Turn(g, 100, 100e9); late <= long {
+		t.Errorf("a short prompt that comes much later goes at %.0f, the long one at %.0f", late, long)
+	}
+}
