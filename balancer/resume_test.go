@@ -2,6 +2,7 @@ package balancer_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -238,6 +239,16 @@ func TestHangup(t *testing.T) {
 			// Nothing is written to the client for a minute, so that only its socket can tell.
 			r.until("the worker is told", func() bool { return w.Cancelled.Load() == 1 })
 			r.until("nothing is charged", func() bool { return r.door.State().Workers[0].Requests.InFlight == 0 })
+			r.until("it is counted", func() bool {
+				resp, err := http.Get(r.url + "/metrics")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				text, err := io.ReadAll(resp.Body)
+				return err == nil && strings.Contains(string(text), `roundhouse_hangups_total{phase="`) && strings.Contains(string(text), `code="499",model="sim",outcome="cancelled"`)
+			})
+			http.DefaultClient.CloseIdleConnections()
 		})
 	}
 	f("a silent prefill, streamed", true, sim.New(sim.Options{Own: true, Prefill: time.Minute}))

@@ -151,20 +151,15 @@ func (x *exchange) stream() (keep bool) {
 func (x *exchange) stopped() bool {
 	x.abandon()
 	x.status = 499
-	switch cause(x.why.Load()) {
-	case causeClient:
-		phase := "waiting"
-		if x.s.events > 0 {
-			phase = "streaming"
-		}
-		x.d.metrics.hangups.WithLabelValues(x.pool.name, phase).Inc()
-	case causeOperator:
-		x.s.refuse(cancelled())
-		x.outcome = "cancelled"
-	case causeStop:
-		x.s.refuse(&failure{status: 503, typ: "service_unavailable", code: "shutting_down", message: "the door is shutting down"})
-		x.outcome = "failed"
+	phase := "waiting"
+	if x.s.events > 0 {
+		phase = "streaming"
 	}
+	f, outcome := x.parted(phase)
+	if f != nil {
+		x.s.refuse(f)
+	}
+	x.outcome = outcome
 	return false
 }
 

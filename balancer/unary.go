@@ -24,11 +24,9 @@ func (x *exchange) unary(out replier) {
 		if x.over() {
 			x.abandon()
 			x.status = 499
-			f := cancelled()
-			if cause(x.why.Load()) == causeClient {
-				f = nil
-			}
+			f, outcome := x.parted("waiting")
 			out.end(x, f)
+			x.outcome = outcome
 			return
 		}
 		if f != nil {
@@ -147,8 +145,17 @@ func (x *exchange) abandon() {
 	x.outcome = "cancelled"
 }
 
-func cancelled() *failure {
-	return &failure{status: 499, typ: "api_error", code: "cancelled", message: "the request was cancelled by an operator"}
+// parted says what becomes of an exchange that is over, and what its client is
+// told: nothing, where it has left.
+func (x *exchange) parted(phase string) (f *failure, outcome string) {
+	switch cause(x.why.Load()) {
+	case causeClient:
+		x.d.metrics.hangups.WithLabelValues(x.pool.name, phase).Inc()
+		return nil, "cancelled"
+	case causeStop:
+		return &failure{status: 503, typ: "service_unavailable", code: "shutting_down", message: "the door is shutting down"}, "failed"
+	}
+	return &failure{status: 499, typ: "api_error", code: "cancelled", message: "the request was cancelled by an operator"}, "cancelled"
 }
 
 // headerText copies a field's value out of a buffer that is about to be used
