@@ -1,5 +1,5 @@
 // Package xpu computes on a GPU through OpenCL. Its kernels are OpenCL C, written
-// once; they run on Intel GPUs and, for tests, on any CPU through PoCL.
+// once; they run on Intel GPUs and, for tests, on any CPU through PoCL or Intel's own driver.
 //
 // # Memory
 //
@@ -21,7 +21,8 @@
 // Kernels are built by module when the first of them is asked for: from the driver's own
 // result of an earlier start, from SPIR-V (embedded after `make kernels`), or from source.
 // Package native compiles them ahead of time for GPUs that are not there, and checks what
-// comes out.
+// comes out. With the tag intel, NewEmulated runs what ships for a GPU, as it is, on a device
+// that has sub-groups and no matrix unit.
 //
 // # Order of sums
 //
