@@ -203,10 +203,12 @@ func (w *Worker) weigh(a *Ask, g *crowd, slowStart int64) string {
 		w.wait *= 1 + float64(there)/256
 	}
 	w.cost = w.wait + own/rate*behind // those behind it wait for it
+	w.grown = 1
 	if age := a.Now - w.joined; slowStart > 0 && age < slowStart {
 		// A worker that has just joined seems fuller and slower than it is, less
 		// and less: its caches are cold and its clocks not learned.
 		share := max(float64(age)/float64(slowStart), 0.1)
+		w.grown = share
 		w.wait /= share
 		w.cost /= share
 		w.fill = min(w.fill/share, max(w.fill, 1))
@@ -290,7 +292,7 @@ func reasonOf(g *Group, a *Ask, best *Worker, n int, tie bool) Reason {
 // compare orders two workers: below zero when a is the better choice.
 func compare(p Policy, a, b *Worker) int {
 	if p == LeastInflight {
-		return sign(float64(a.there() - b.there()))
+		return sign(float64(a.there()+1)/a.grown - float64(b.there()+1)/b.grown)
 	}
 	wa, wb := a.cost, b.cost
 	if p == Fastest {
