@@ -32,7 +32,8 @@ type options struct {
 	rotations int
 	steady    time.Duration
 	pace      time.Duration
-	surge     bool // a further worker is started before any is taken out
+	within    time.Duration // no rotation is begun later
+	surge     bool          // a further worker is started before any is taken out
 }
 
 func main() {
@@ -43,6 +44,7 @@ func main() {
 	flag.IntVar(&o.streams, "streams", 48, "")
 	flag.IntVar(&o.room, "room", 40, "streams that a worker has room for")
 	flag.DurationVar(&o.steady, "steady", time.Minute, "how long first tokens are timed in peace, half of it before the rotations and half of it after")
+	flag.DurationVar(&o.within, "within", 7*time.Minute, "no rotation is begun later than this, however many are left")
 	flag.DurationVar(&o.pace, "pace", 50*time.Millisecond, "the least time of a worker's step")
 	parallel := flag.Bool("parallel", false, "compare one worker with two")
 	short := flag.Bool("short", false, "one rotation, a few seconds of peace")
@@ -73,6 +75,9 @@ func rotate(ctx context.Context, o options) error {
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
 	fmt.Println(r)
 	fmt.Printf("\n%d first tokens in peace, %d in rotation; %v in all, %v a rotation\n", r.peaceful, r.turning, time.Since(began).Round(time.Second), r.took.Round(100*time.Millisecond))
+	if r.rotations < o.rotations {
+		fmt.Printf("only %d of %d rotations within %v: this machine is busy with something else\n", r.rotations, o.rotations, o.within)
+	}
 	fmt.Printf("goal: none lost, refused or mixed: %s\n", held(r.lost+r.refused+r.mixed == 0))
 	fmt.Printf("goal: p99 TTFT in rotation at most %.1f times that in peace: %s\n\n", goal, held(r.ratio() <= goal))
 	if n := r.lost + r.refused + r.mixed; n > 0 {
@@ -131,12 +136,16 @@ func measure(ctx context.Context, o options) (result, error) {
 	peace := load.cut()
 	began := time.Now()
 	for n := range o.rotations {
+		if o.within > 0 && time.Since(began) > o.within {
+			r.rotations = n
+			break
+		}
 		if out, err := h.roundhouse("rotate", "chat"); err != nil {
 			load.stop()
 			return r, fmt.Errorf("rotation %d: %w\n%s", n+1, err, out)
 		}
 	}
-	r.took = time.Since(began) / time.Duration(max(1, o.rotations))
+	r.took = time.Since(began) / time.Duration(max(1, r.rotations))
 	rotating := load.cut()
 	time.Sleep(o.steady / 2)
 	peace = append(peace, load.cut()...)
