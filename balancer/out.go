@@ -11,6 +11,7 @@ import (
 // the head of a chunk.
 type outBuf struct {
 	b    []byte
+	head [headRoom]byte // where the head of an answer that does not stream is built
 	like wire.Alike // the event before, while a stream's bytes are relayed
 }
 

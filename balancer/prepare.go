@@ -43,6 +43,9 @@ func (x *exchange) digest() {
 	if x.peek.Extra.Set() {
 		salt ^= xxhash.Sum64(x.peek.Extra.Of(x.body)) * 17
 	}
+	if n := x.peek.Prompt.To - x.peek.Prompt.From; cap(x.chunks) < n/ledger.ChunkBytes {
+		x.chunks = make([]uint64, 0, n/ledger.ChunkBytes)
+	}
 	x.chunks = ledger.Digests(x.chunks[:0], salt, x.peek.Prompt.Of(x.body))
 }
 

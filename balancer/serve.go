@@ -111,7 +111,7 @@ func (d *Door) servePlain(g *guard, v *view, h *wire.Head, kd kind, body []byte,
 			on = false
 		}
 	}()
-	a := asked{kind: kd, method: "POST", path: string(h.Path), query: string(h.Query), seen: h.Seen, close: d.parting(g)}
+	a := asked{kind: kd, method: "POST", path: pathOf(h.Path), query: string(h.Query), seen: h.Seen, close: d.parting(g)}
 	x := d.newExchange(v, g, &a)
 	x.body, x.lent, x.booked = body, lent, g.takeBooked()
 	k, f := v.admit(h.Seen.Authorization, h.Seen.Key)
@@ -175,8 +175,7 @@ func (o *direct) room() []byte {
 }
 
 func (o *direct) reply(x *exchange, r reply, whole []byte) {
-	var space [headRoom]byte
-	head := x.head(space[:0], r, len(whole)-headRoom, nil)
+	head := x.head(o.o.head[:0], r, len(whole)-headRoom, nil)
 	if from := headRoom - len(head); from >= 0 {
 		copy(whole[from:], head)
 		o.whole = whole[from:]

@@ -49,6 +49,18 @@ const (
 	responsePrefix = "/v1/responses/"
 )
 
+// pathOf is string(path) that makes no copy of the paths that nearly all
+// requests are for.
+func pathOf(path []byte) string {
+	switch string(path) {
+	case "/v1/chat/completions":
+		return "/v1/chat/completions"
+	case "/v1/completions":
+		return "/v1/completions"
+	}
+	return string(path)
+}
+
 // kindOf looks a path up, byte for byte: an encoded or dotted path is another
 // path, and not served.
 func kindOf(path string) kind {
