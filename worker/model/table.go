@@ -118,7 +118,7 @@ longrope: no architecture of the table has it. RoPE of type dynamic without alph
 
 Checkpoints that are quantised already: GPTQ (4 bits, groups of 32, 64 or a multiple of 128, with act-order but for experts), AWQ (4 bits,
 gemm, the same groups), fp8 (e4m3, scales by tensor, row or block), compressed-tensors (fp8; int4 symmetric by group), and MXFP4 for
-gpt-oss. Their codes are kept as they are, except that groups of 32 and 64 become int8, one scale a row, and that fp8 can be turned into
+gpt-oss. Their codes are kept as they are, except that on OpenCL groups of 32 and 64 become int8, one scale a row, and that fp8 can be turned into
 the formats below; activations are not rounded to fp8. The golden tests are ` + "`quantised.json`, `quantised_groups.json` and `quantised_experts.json`" + `.
 
 Weights can be kept as float32, bfloat16, float16, int8, sym_int4 (groups of 128) or fp8 (e4m3), quantised while they are read. Embeddings
