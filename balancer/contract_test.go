@@ -1,0 +1,102 @@
+package balancer
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/ledger"
+)
+
+// TestMetricNames holds the door's metrics to the names and labels that bind.
+func TestMetricNames(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := control.WorkerSet{Schema: 1, Pools: []control.Pool{{Name: "p", Workers: []control.Worker{{Name: "1", URL: "http://127.0.0.1:1", State: "ready", Kind: "vllm", KVTokens: 100}}}}}
+	d, err := New(Options{Listener: ln, Set: &set, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		go d.watcher.run()
+		d.stopAll()
+	}()
+	d.ledger.Report(d.current().workers[0].acct, d.current().workers[0].generation(), ledger.Report{At: d.now(), Used: 1, Own: -1, Others: -1, Running: -1, Waiting: -1, Progress: -1})
+	want := map[string]string{
+		"roundhouse_build_info": "[component version]", "roundhouse_requests_total": "[pool model route code outcome]",
+		"roundhouse_request_duration_seconds": "[pool model route]", "roundhouse_ttft_seconds": "[pool model route]",
+		"roundhouse_inter_token_seconds": "[pool model]", "roundhouse_overhead_seconds": "[pool]", "roundhouse_queue_seconds": "[pool priority]",
+		"roundhouse_queue_requests": "[pool priority]", "roundhouse_refused_total": "[pool reason]", "roundhouse_tokens_total": "[pool model route kind]",
+		"roundhouse_in_flight_requests": "[pool worker]", "roundhouse_worker_state": "[pool worker state]", "roundhouse_worker_kv_capacity_tokens": "[pool worker]",
+		"roundhouse_worker_kv_tokens": "[pool worker source]", "roundhouse_worker_report_age_seconds": "[pool worker]",
+		"roundhouse_decisions_total": "[pool policy reason]", "roundhouse_retries_total": "[pool reason]", "roundhouse_resumes_total": "[pool reason result]",
+		"roundhouse_hangups_total": "[pool phase]", "roundhouse_ejections_total": "[pool worker reason]",
+	}
+	descs := make(chan *prometheus.Desc, 100)
+	d.metrics.registry.Describe(descs)
+	newGauges(d).Describe(descs) // the registry's own saw no pool yet
+	close(descs)
+	seen := map[string]bool{}
+	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
+	for desc := range descs {
+		m := form.FindStringSubmatch(desc.String())
+		if m == nil {
+			t.Fatalf("a description is %s", desc)
+		}
+		labels := "[" + regexp.MustCompile(`,`).ReplaceAllString(m[2], " ") + "]"
+		if w, ok := want[m[1]]; !ok || w != labels {
+			t.Errorf("%s has labels %s; want %s", m[1], labels, w)
+		}
+		seen[m[1]] = true
+	}
+	for name := range want {
+		if !seen[name] {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}
+
+// TestIdleUpstreams: a connection that was idle nearly as long as a worker
+// keeps its own is not used again, and is closed.
+func TestIdleUpstreams(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	u, err := newUpstream("http://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.retire()
+	get := func(now int64) *upConn {
+		c, err := u.get(false, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	a := get(1)
+	a.put(1)
+	if b := get(2); b != a || !b.reused {
+		t.Error("a kept connection is not used again")
+	}
+	a.put(2)
+	if b := get(2 + int64(5*time.Second)); b == a || b.reused {
+		t.Error("a connection that its worker is about to close is used again")
+	} else {
+		b.put(int64(10 * time.Second))
+	}
+	u.sweep(int64(10*time.Second) + int64(idleFor))
+	if len(u.idle) != 0 {
+		t.Errorf("%d connections are kept beyond their time", len(u.idle))
+	}
+}
