@@ -3,6 +3,7 @@ package balancer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,8 @@ func priorityOf(name string) (int, bool) {
 
 // queue holds the requests of a pool that wait for room. Classes are strict;
 // within one, keys take turns by deficit round robin on tokens, so that a key
-// with long prompts gets no more than its share.
+// with long prompts gets no more than its share. Of one key's the shorter go
+// first, and the longer one has waited the shorter it counts.
 type queue struct {
 	mu      sync.Mutex
 	classes [priorities]class
@@ -56,6 +58,7 @@ type flow struct {
 // waiter is one request that waits.
 type waiter struct {
 	x       *exchange
+	turn    float64    // its place among its key's
 	granted chan grant // holds one
 	gone    bool
 }
@@ -75,14 +78,21 @@ func (q *queue) add(x *exchange, limit int) *waiter {
 	if int(q.n.Load()) >= limit {
 		return nil
 	}
-	w := &waiter{x: x, granted: make(chan grant, 1)}
+	w := &waiter{x: x, granted: make(chan grant, 1), turn: x.d.ledger.Turn(&x.pool.group, x.ask.Prompt, x.d.now())}
+	if x.s != nil && x.s.resumed {
+		w.turn = math.Inf(-1) // someone is in the middle of its answer
+	}
 	c := &q.classes[x.priority]
 	name, weight := "", 1.0
 	if x.key != nil {
 		name, weight = x.key.name, float64(max(1, x.key.cfg.Weight))
 	}
 	f := c.flow(name, weight)
-	f.waiters = append(f.waiters, w)
+	at := len(f.waiters)
+	for at > 0 && f.waiters[at-1].turn > w.turn {
+		at--
+	}
+	f.waiters = slices.Insert(f.waiters, at, w)
 	c.n++
 	q.n.Add(1)
 	return w

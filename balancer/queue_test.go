@@ -1,0 +1,57 @@
+package balancer_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/balancer/sim"
+	"roundhouse/configs"
+)
+
+// TestQueueOrder lets the shorter of one key's requests go first, whichever
+// came first.
+func TestQueueOrder(t *testing.T) {
+	w := sim.New(sim.Options{Own: true, Words: 5, Capacity: 1200})
+	w.Hang.Store(true)
+	r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) {
+		s.Door.Queue = configs.Queue{MaxRequests: 9, MaxWait: configs.Duration(time.Minute)}
+	})
+	ask := func(words int) string {
+		return fmt.Sprintf(`{"model":"sim","max_tokens":100,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("word ", words))
+	}
+	var wg sync.WaitGroup
+	ctx, leave := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(ask(800)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wg.Go(func() {
+		if resp, err := r.client.Do(req); err == nil {
+			resp.Body.Close()
+		}
+	})
+	r.until("the worker is full", func() bool { return w.Served.Load() > 0 })
+	for i, words := range []int{400, 300, 600} {
+		wg.Go(func() {
+			if resp, _ := r.post("/v1/chat/completions", ask(words), "x-request-id", fmt.Sprint(words)); resp.StatusCode != 200 {
+				t.Errorf("%d words: got %d", words, resp.StatusCode)
+			}
+		})
+		r.until("it waits", func() bool { return len(r.door.Queued()) == i+1 })
+	}
+	want := map[string]int{"300": 1, "400": 2, "600": 3}
+	for _, q := range r.door.Queued() {
+		if q.Position != want[q.ID] {
+			t.Errorf("the request of %s words stands at %d; want %d", q.ID, q.Position, want[q.ID])
+		}
+	}
+	w.Hang.Store(false)
+	leave()
+	wg.Wait()
+}
