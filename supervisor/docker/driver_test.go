@@ -195,3 +195,44 @@ func TestEngineRestarted(t *testing.T) {
 	}
 	<-d.Changed() // events flow again
 }
+
+// §J.126: a container of ours that somebody pauses is still there, holds what it held,
+// and can be stopped; one that somebody renames is found by its labels, and its
+// successor has the right name again.
+func TestPausedAndRenamed(t *testing.T) {
+	l, d := driverFor(t)
+	if err := d.Start(t.Context(), specFor("1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	i := only(t, d)
+	until(t, "it answers", func() bool { return healthy(i.URL) })
+	if err := l.client.ContainerPause(t.Context(), i.Container); err != nil {
+		t.Skipf("this machine pauses no container: %v", err)
+	}
+	if i := only(t, d); !i.Running || i.Released || i.Ended != "" {
+		t.Errorf("paused: %+v", i)
+	}
+	if err := d.Stop(t.Context(), "pool/1", 1, time.Second); err != nil {
+		t.Errorf("stop of what is paused: %v", err)
+	}
+	until(t, "it has ended", func() bool { return !only(t, d).Running })
+	if err := d.Start(t.Context(), specFor("1", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.client.ContainerRename(t.Context(), "roundhouse-pool-1", "rh-somewhere-else"); err != nil {
+		t.Fatal(err)
+	}
+	if i := only(t, d); i.ID != "pool/1" || i.Generation != 2 || !i.Running {
+		t.Errorf("renamed: %+v", i)
+	}
+	if err := d.Stop(t.Context(), "pool/1", 2, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Start(t.Context(), specFor("1", 3)); err != nil {
+		t.Fatal(err)
+	}
+	i = only(t, d)
+	if c, err := l.client.ContainerInspect(t.Context(), i.Container); err != nil || c.Name != "/roundhouse-pool-1" || i.Generation != 3 {
+		t.Errorf("its successor: %s %+v %v", c.Name, i, err)
+	}
+}
