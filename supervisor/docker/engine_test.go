@@ -32,6 +32,7 @@ type lab struct {
 	client *client.Client
 	daemon *exec.Cmd // nil: not ours to restart
 	dir    string
+	more   []string // flags of the tests' own engine
 }
 
 var shared *lab
@@ -100,6 +101,7 @@ func (l *lab) start(t *testing.T) {
 	l.certificates(t)
 	l.daemon = exec.Command("dockerd", "--data-root", l.dir+"/data", "--exec-root", l.dir+"/exec", "--pidfile", l.dir+"/pid", "-H", l.host.URL,
 		"-H", l.secure.URL, "--tlsverify", "--tlscacert", l.dir+"/ca.pem", "--tlscert", l.dir+"/server.pem", "--tlskey", l.dir+"/server-key.pem")
+	l.daemon.Args = append(l.daemon.Args, l.more...)
 	l.daemon.Stdout, l.daemon.Stderr = log, log
 	if err := l.daemon.Start(); err != nil {
 		t.Fatal(err)

@@ -213,3 +213,38 @@ func TestOutOfMemory(t *testing.T) {
 		t.Errorf("it ended with %q", i.Ended)
 	}
 }
+
+// §6.8 with live-restore: an engine that leaves its containers running restarts under
+// load. Nobody who asks notices, no worker is started anew, and it rotates afterwards.
+func TestEngineRestartedAndWorkersLive(t *testing.T) {
+	l := engineFor(t)
+	if l.daemon == nil {
+		t.Skip("the Docker engine that answers here is not the tests' to restart")
+	}
+	again := func(more ...string) {
+		l.stop()
+		l.more = more
+		l.start(t)
+	}
+	again("--live-restore")
+	t.Cleanup(func() { again() }) // once the house is down
+	h := houseFor(t, "live", poolOf("live", testImage, ""))
+	h.until("1 ready 1 ready")
+	stop := h.load()
+	l.stop()
+	until(t, "its absence is told", func() bool {
+		out, err := h.run("events", "--json")
+		return err == nil && strings.Contains(out, "docker does not answer")
+	})
+	l.start(t)
+	until(t, "its return is told", func() bool {
+		out, err := h.run("events", "--json")
+		return err == nil && strings.Contains(out, "docker answers again")
+	})
+	h.until("1 ready 1 ready")
+	if out, err := h.run("rotate", "live"); err != nil {
+		t.Error(err, out)
+	}
+	h.until("2 ready 2 ready")
+	t.Logf("%d answers, none lost", stop())
+}
