@@ -137,7 +137,8 @@ func (d *doctor) running(ctx context.Context) {
 	}
 	for _, w := range workers.Workers {
 		if w.State == "failed" || w.State == "quarantined" {
-			d.note("fail", "worker "+w.ID, "`roundhouse logs "+w.ID+"`; then `roundhouse start "+w.ID+"`", "%s: %s", w.State, printable(orDash(w.LastError)))
+			why, action := d.failure(ctx, w)
+			d.note("fail", "worker "+w.ID, action, "%s: %s", w.State, printable(why))
 		}
 	}
 	var version struct {
