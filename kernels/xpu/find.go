@@ -91,33 +91,67 @@ func gpusOf(all []cl.Device) []cl.Device {
 }
 
 // visible applies the two variables: a mask "1,0" or "0.1", a selector such as
-// "opencl:gpu:1" or "level_zero:0,2".
+// "opencl:gpu:1", "level_zero:0,2" or "*:gpu;!*:0".
 func visible(gpus []cl.Device, s Selection) []cl.Device {
-	for _, list := range []string{s.Mask, numbers(s.Selector)} {
-		if list == "" {
+	if s.Mask != "" {
+		gpus = these(gpus, numbered(s.Mask, len(gpus)))
+	}
+	if s.Selector == "" {
+		return gpus
+	}
+	var kept, out []int
+	named := false // what is only struck out leaves the rest
+	for _, part := range strings.Split(s.Selector, ";") {
+		if struck, not := strings.CutPrefix(strings.TrimSpace(part), "!"); not {
+			out = append(out, selected(struck, len(gpus))...)
 			continue
 		}
-		var kept []cl.Device
-		for _, part := range strings.Split(list, ",") {
-			card, _, _ := strings.Cut(strings.TrimSpace(part), ".")
-			if n, err := strconv.Atoi(card); err == nil && n >= 0 && n < len(gpus) {
-				kept = append(kept, gpus[n])
-			}
-		}
-		gpus = kept
+		named = true
+		kept = append(kept, selected(part, len(gpus))...)
 	}
-	return gpus
+	if !named {
+		kept = selected("*", len(gpus))
+	}
+	return these(gpus, slices.DeleteFunc(kept, func(n int) bool { return slices.Contains(out, n) }))
 }
 
-// numbers is the list of devices of a selector; empty where it names all.
-func numbers(selector string) string {
-	first, _, _ := strings.Cut(selector, ";")
-	parts := strings.Split(first, ":")
-	last := parts[len(parts)-1]
-	if strings.ContainsAny(last, "0123456789") {
-		return last
+// these are the devices of some numbers, in their order.
+func these(gpus []cl.Device, numbers []int) []cl.Device {
+	var out []cl.Device
+	for _, n := range numbers {
+		out = append(out, gpus[n])
 	}
-	return ""
+	return out
+}
+
+// numbered reads a list of the numbers of so many devices; a tile of a card ("0.1") is on the
+// card.
+func numbered(list string, many int) []int {
+	var out []int
+	for _, part := range strings.Split(list, ",") {
+		card, _, _ := strings.Cut(strings.TrimSpace(part), ".")
+		if n, err := strconv.Atoi(card); err == nil && n >= 0 && n < many {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// selected are those of so many GPUs that one "backend:devices" of a selector names.
+func selected(part string, many int) []int {
+	words := strings.Split(strings.ToLower(part), ":")
+	last := words[len(words)-1]
+	if strings.ContainsAny(last, "0123456789") {
+		return numbered(last, many)
+	}
+	if last == "cpu" || last == "fpga" || last == "acc" {
+		return nil
+	}
+	all := make([]int, many)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // nothing says why there is no GPU to use.
