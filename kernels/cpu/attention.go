@@ -31,11 +31,17 @@ func (pl *plan) attention(op *kernels.Attention) {
 		x.placed = append(x.placed, func() { a.cache.data = x.buffers[pages].memory })
 	}
 	pl.rowwise(kernels.Tokens, operand(op.K, op.V), []int{pages}, a.keep)
-	pl.stage(stage{reads: append(operand(op.Q), pages), writes: operand(op.Out), run: func(thread int) {
+	reads := append(operand(op.Q), pages)
+	pl.spread(a)
+	pl.stage(stage{reads: reads, writes: append(operand(op.Out), a.parts...), run: func(thread int) {
+		s := &x.scratch[thread]
 		// One item is one KV head of a few rows: all query heads that read it.
 		n := len(x.blocks) * op.KVHeads
+		if a.splits > 1 { // or one split of it
+			a.queue.take(n*a.splits, 1, func(i, _ int) { a.piece(s, x.blocks[i/a.splits/op.KVHeads], i/a.splits%op.KVHeads, i%a.splits) })
+			return
+		}
 		a.queue.take(n, max(1, min(16, n/(4*x.active))), func(first, last int) {
-			s := &x.scratch[thread]
 			for i := first; i < last; i++ {
 				block, head := x.blocks[i/op.KVHeads], i%op.KVHeads
 				for row := block.first; row < block.last; row += a.rows {
@@ -44,6 +50,11 @@ func (pl *plan) attention(op *kernels.Attention) {
 			}
 		})
 	}})
+	if a.parts != nil {
+		// It touches all that the stage before it does, so that the stages after
+		// it wait for that one where this one is left out.
+		pl.stage(stage{reads: append(reads, a.parts...), writes: append(operand(op.Out), a.parts...), without: func() bool { return a.splits <= 1 }, run: a.join})
+	}
 }
 
 // Rows of one sequence are attended together, so that keys and values are read
@@ -77,6 +88,9 @@ type attention struct {
 	rows  int // that are worked on at once
 	sinks []float32
 	queue *queue
+
+	parts  []int // the buffer of what splits come to, where they may be shared out
+	splits int   // of the longest row of this step, if they are shared out; else 1
 }
 
 // pagesOf finds the pages of an attention and names their buffer.
@@ -213,15 +227,9 @@ func (a *attention) reach(seq, row int) (first, end int) {
 // head head. Query i is head i%group of row from+i/group.
 func (a *attention) attend(s *scratch, seq, from, to, head int) {
 	group, n := a.group, to-from
-	queries := s.queries[:0]
-	low, high := math.MaxInt, 0
-	for i := range n {
-		queries = append(queries, a.x.row(a.Q, from+i)[a.QFirst+head*group*a.KeyDim:][:group*a.KeyDim]...)
-		clear(a.outOf(from+i, head))
-		s.first[i], s.end[i] = a.reach(seq, from+i)
-		low, high = min(low, s.first[i]), max(high, s.end[i])
-	}
+	queries, low, high := a.begin(s, seq, from, to, head)
 	for q := range n * group {
+		clear(a.outOf(from+q/group, head*group+q%group))
 		s.most[q], s.total[q] = float32(math.Inf(-1)), 0
 	}
 	for at := low; at < high; {
@@ -230,28 +238,45 @@ func (a *attention) attend(s *scratch, seq, from, to, head int) {
 		a.splitOf(s, n, seq, head, at, end)
 		for q := range n * group {
 			if i := q / group; max(s.first[i], at) < min(s.end[i], end) {
-				y := a.outOf(from+i, head)[q%group*a.ValueDim:][:a.ValueDim]
+				y := a.outOf(from+i, head*group+q%group)
 				s.most[q], s.total[q] = merge(y, s.part[q*a.ValueDim:], s.most[q], s.total[q], s.peak[q], s.sums[q])
 			}
 		}
 		at = end
 	}
 	for q := range n * group {
-		y := a.outOf(from+q/group, head)[q%group*a.ValueDim:][:a.ValueDim]
-		total := s.total[q]
-		if a.sinks != nil {
-			clear(s.part[:a.ValueDim])
-			_, total = merge(y, s.part, s.most[q], total, a.sinks[head*group+q%group], 1)
-		}
-		for d := range y {
-			y[d] /= total
-		}
+		a.end(s, from+q/group, head*group+q%group, s.most[q], s.total[q])
 	}
 }
 
-// outOf is where a row's results of one KV head go.
+// begin collects the queries of some rows, and what tokens the rows see: each
+// of them, and all together.
+func (a *attention) begin(s *scratch, seq, from, to, head int) (queries []float32, low, high int) {
+	queries, low = s.queries[:0], math.MaxInt
+	for i := range to - from {
+		queries = append(queries, a.x.row(a.Q, from+i)[a.QFirst+head*a.group*a.KeyDim:][:a.group*a.KeyDim]...)
+		s.first[i], s.end[i] = a.reach(seq, from+i)
+		low, high = min(low, s.first[i]), max(high, s.end[i])
+	}
+	return queries, low, high
+}
+
+// end divides a row's weighted values of one query head by the sum of its
+// exponents.
+func (a *attention) end(s *scratch, row, head int, most, total float32) {
+	y := a.outOf(row, head)
+	if a.sinks != nil {
+		clear(s.part[:a.ValueDim])
+		_, total = merge(y, s.part, most, total, a.sinks[head], 1)
+	}
+	for d := range y {
+		y[d] /= total
+	}
+}
+
+// outOf is where a row's results of one query head go.
 func (a *attention) outOf(row, head int) []float32 {
-	return a.x.row(a.Out, row)[head*a.group*a.ValueDim:][:a.group*a.ValueDim]
+	return a.x.row(a.Out, row)[head*a.ValueDim:][:a.ValueDim]
 }
 
 // merge adds a split (its greatest score m, its sum of exponents, its weighted

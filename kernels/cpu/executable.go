@@ -35,7 +35,8 @@ type executable struct {
 	job     func(thread int)
 	scratch []scratch
 	tiles   stock
-	queues  []*queue // of stages whose work is shared out as it is done
+	spreads []*attention // whose splits may be shared out
+	queues  []*queue     // of stages whose work is shared out as it is done
 	choices []kernels.Choice
 	logits  [][]float32
 	outputs [][]float32
@@ -122,6 +123,11 @@ func (x *executable) Run(step *kernels.Step, out *kernels.Result) error {
 	x.active = x.threads
 	if x.small() {
 		x.active = 1
+	}
+	for _, a := range x.spreads {
+		a.decide()
+	}
+	if x.active == 1 {
 		x.work(0)
 	} else {
 		x.b.team.run(x.job)
@@ -225,6 +231,10 @@ func (x *executable) work(thread int) {
 	met := false // before this stage
 	for i := 0; i < len(x.stages); {
 		s := &x.stages[i]
+		if s.without != nil && s.without() {
+			i++
+			continue
+		}
 		if s.barrier && !met && x.active > 1 {
 			end := x.single(i)
 			if x.b.team.last() {

@@ -179,18 +179,18 @@ func (pl *plan) linear(op *kernels.Linear) {
 			shares(tiles, thread, x.active, x.b.nodes, run)
 			return
 		}
-		x.tiles.take(number, handful(x.counts[rows], all/x.active, bytes), thread, x.active, func(first, last int) { within(tiles, first, last, run) })
+		x.tiles.take(number, handful(x.counts[rows], bytes), thread, x.active, func(first, last int) { within(tiles, first, last, run) })
 	}})
 }
 
-// handful is how many tiles of so many bytes a thread takes at a time, of a
-// stretch of so many: of one row some microseconds of reading, of several what
-// the kernels' shapes go into.
-func handful(rows, stretch, bytes int) int {
+// handful is the fewest tiles of so many bytes that a thread takes at a time: of
+// one row some microseconds of reading, of several what the kernels' shapes go
+// into.
+func handful(rows, bytes int) int {
 	if rows == 1 {
 		return max(1, 64<<10/bytes)
 	}
-	return min(32, max(4, stretch/8&^3))
+	return 4
 }
 
 // product is rows of packed activations times tiles of a matrix.
@@ -245,7 +245,7 @@ func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, strid
 		width = shapes[i].tiles
 		p.fill(t, at, r)
 		run := shapes[i].run
-		if p.next(t, at, r, most, &shapes[i]); r == 0 && shapes[i].first != nil && t.next == 0 {
+		if p.next(t, at, r, &shapes[i]); r == 0 && shapes[i].first != nil && t.next == 0 {
 			run = shapes[i].first
 		}
 		if p.w.groups > 0 {
@@ -265,10 +265,10 @@ func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, strid
 
 // next has the rows from r on ask for their part of the tiles that come after
 // these, so that memory is read while all rows are worked on, not with the first
-// alone. most is the number of tiles that are left.
-func (p *product) next(t *tile, at, r, most int, m *multiply) {
+// alone. They are this thread's too, but for the end of its stretch.
+func (p *product) next(t *tile, at, r int, m *multiply) {
 	t.next, t.nextStep = 0, 0
-	if most < 2*m.tiles || p.rows == m.rows {
+	if at+2*m.tiles > p.w.tiles || p.rows == m.rows {
 		return
 	}
 	panel := m.tiles * p.w.blocks * blockBytes[p.w.kind]

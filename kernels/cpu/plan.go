@@ -16,7 +16,8 @@ type stage struct {
 	writes  []int
 	rowwise bool // thread i has its share of the rows, in every such stage the same
 	rows    kernels.Rows
-	barrier bool // before it
+	barrier bool        // before it
+	without func() bool // in this step it has nothing to do; nil: it always has
 }
 
 // buffer is memory of a step: a value, or what operations keep beside.
