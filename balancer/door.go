@@ -98,7 +98,7 @@ func New(o Options) (*Door, error) {
 	d := &Door{
 		id: o.ID, opts: o, log: o.Log, epoch: time.Now().Add(-time.Second), ledger: ledger.New(), watcher: w,
 		step: step, hungAfter: hungAfter, shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
-		peers:   peers{heard: map[string]*heard{}, ways: map[string]*way{}},
+		peers:   peers{heard: map[string]*heard{}, ways: map[string]*way{}, changed: make(chan struct{}, 1)},
 		errands: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: idleFor, DisableCompression: true}},
 	}
 	d.ctx, d.end = context.WithCancel(context.Background())

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"roundhouse/balancer/control"
@@ -22,10 +23,12 @@ import (
 // How doors exchange their totals.
 const (
 	tellEvery  = 100 * time.Millisecond
-	lookEvery  = time.Second      // for doors that have come or gone
-	tellWithin = time.Second      // one door may take so long to listen
-	silentFor  = 2 * time.Second  // a door that says nothing for so long is not counted any more
-	lingerFor  = 15 * time.Second // idle clients have so long to come to the next door by themselves
+	tellSoon   = 5 * time.Millisecond   // after a choice, at the earliest
+	tellEach   = 100 * time.Microsecond // and this for each worker and each door to be told: a twentieth of a core
+	lookEvery  = time.Second            // for doors that have come or gone
+	tellWithin = time.Second            // one door may take so long to listen
+	silentFor  = 2 * time.Second        // a door that says nothing for so long is not counted any more
+	lingerFor  = 15 * time.Second       // idle clients have so long to come to the next door by themselves
 )
 
 // peers is the other doors: what they say, and the ways to them. Doors of one
@@ -37,6 +40,27 @@ type peers struct {
 	ways   map[string]*way   // by address
 	serial uint64
 	looked time.Time
+
+	listened atomic.Bool   // some door is to be told
+	changed  chan struct{} // holds one: a choice was made since the last tell
+}
+
+// change says that a choice was made, which other doors want to know of soon.
+func (p *peers) change() {
+	if !p.listened.Load() {
+		return
+	}
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// gap is how long after one tell the next may come.
+func (p *peers) gap(workers int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return min(max(tellSoon, time.Duration(workers*len(p.ways))*tellEach), tellEvery)
 }
 
 // heard is what one door has said last.
@@ -93,21 +117,31 @@ func (w *way) ask(ctx context.Context, method, path string, body, into any) erro
 	return json.NewDecoder(io.LimitReader(resp.Body, 256<<20)).Decode(into)
 }
 
-// tellPeers tells the other doors until the door ends.
+// tellPeers tells the other doors until the door ends: at a steady pace, and
+// soon after a choice.
 func (d *Door) tellPeers() {
 	defer d.wg.Done()
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
+	soon := time.NewTimer(time.Hour)
+	defer soon.Stop()
+	var told time.Time
+	changed := d.peers.changed // nil while soon is set
 	for {
 		select {
 		case <-d.ctx.Done():
 			return
+		case <-changed:
+			soon.Reset(time.Until(told.Add(d.peers.gap(len(d.current().workers)))))
+			changed = nil
+			continue
+		case <-soon.C:
 		case <-tick.C:
+			d.findPeers(time.Now(), false)
+			d.countElsewhere(time.Now())
 		}
-		now := time.Now()
-		d.findPeers(now, false)
+		changed, told = d.peers.changed, time.Now()
 		d.tellAll(false)
-		d.countElsewhere(now)
 	}
 }
 
@@ -153,6 +187,7 @@ func (d *Door) findPeers(now time.Time, atOnce bool) {
 			p.ways[key] = make()
 		}
 	}
+	p.listened.Store(len(p.ways) > 0)
 }
 
 // hostsOf resolves a peer's address: a name may stand for many doors.

@@ -269,6 +269,7 @@ func (x *exchange) placed(reason ledger.Reason) {
 	x.reason = reason
 	x.sentAt = x.ask.Now
 	x.d.metrics.decision(x.pool, reason)
+	x.d.peers.change()
 	x.d.explain(x)
 }
 

@@ -6,8 +6,9 @@ import (
 	"roundhouse/balancer/ledger"
 )
 
-// tellEvery is how often doors tell each other their totals, in seconds.
-const tellEvery = 0.1
+// tellEvery is how often doors tell each other their totals while they change,
+// in seconds.
+const tellEvery = 0.005
 
 // doors is several doors of one fleet. Each gets every n-th request and has
 // accounts of its own; what the others have it knows by what they said last.
