@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"roundhouse/supervisor/journal"
 )
 
@@ -101,6 +103,14 @@ func TestKilledSupervisorIsSucceeded(t *testing.T) {
 	if err := exec.Command("kill", "-9", strings.Fields(string(pid))[0]).Run(); err != nil {
 		t.Fatal(err)
 	}
+	b.until("it is gone", func() bool { // till then it may take a connection with it
+		lock, err := os.Open(doors[0])
+		if err != nil {
+			return true
+		}
+		defer lock.Close()
+		return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
+	})
 	if err := b.count(3); err != nil && !strings.Contains(err.Error(), "503") {
 		t.Errorf("while the door is replaced: %v", err)
 	}

@@ -600,7 +600,7 @@ func (w *world) settled() error {
 	s := w.sups[0]
 	for _, p := range w.d.Pools {
 		if r := s.in.Rotations[p.Name]; r.State == Running {
-			return fmt.Errorf("rotation %d of %s still runs: %+v; its workers: %+v; what is known of the pool: %+v", r.ID, p.Name, r, s.in.Workers, s.in.Pools)
+			return fmt.Errorf("rotation %d of %s still runs", r.ID, p.Name) // asked for often; what else is known is said at the end
 		}
 		if x, there := s.in.Workers[p.Name+"/"+Relief]; there && x.Phase != Ready {
 			return fmt.Errorf("%s's relief is %s: %s", p.Name, x.Phase, x.Reason)
@@ -657,7 +657,10 @@ func simulate(seed uint64, steps int) (count [kinds]int, err error) {
 			return count, nil
 		}
 	}
-	return count, w.settled()
+	if err := w.settled(); err != nil {
+		return count, fmt.Errorf("%w: %+v", err, w.sups[0].in)
+	}
+	return count, nil
 }
 
 // TestSimulation lives through ten thousand seeds, with every kind of trouble at

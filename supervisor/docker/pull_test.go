@@ -93,6 +93,13 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
+// damage has blobs come broken from now on, or whole.
+func (r *registry) damage(yes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = yes
+}
+
 func (r *registry) asked() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,14 +136,14 @@ func TestPull(t *testing.T) {
 	if err := run("never"); err == nil || !strings.Contains(err.Error(), name) || r.asked() > 0 {
 		t.Errorf("never: %v, asked %d times", err, r.asked())
 	}
-	r.broken = true
+	r.damage(true)
 	if err := run("missing"); err == nil || !strings.Contains(err.Error(), name) || errors.Is(err, driver.ErrAway) {
 		t.Errorf("a broken image: %v", err)
 	}
 	if list, err := d.List(t.Context()); err != nil || len(list) > 0 {
 		t.Errorf("left %v %v", list, err)
 	}
-	r.broken = false
+	r.damage(false)
 	before := r.asked()
 	for range 2 {
 		if err := run("missing"); err != nil {
