@@ -170,6 +170,8 @@ func TestOddAnswers(t *testing.T) {
 	f("[DONE] twice", ok+sse, endEvents+"data: [DONE]\n\n", true, 200, func(s said) bool { return whole(s) && strings.Count(s.raw, "[DONE]") == 1 })
 	f("events that end in CR LF", ok+sse, strings.ReplaceAll(oneEvent+endEvents, "\n", "\r\n"), true, 200, nil)
 	f("no end", ok+sse, oneEvent, true, 200, broken)
+	last := strings.TrimSuffix(endEvents, "data: [DONE]\n\n")
+	f("cut behind its last token", ok+sse+"Transfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n", len(oneEvent+last), oneEvent+last), true, 200, func(s said) bool { return whole(s) && s.text == "hi." })
 	f("an error in the stream", ok+sse, oneEvent+"data: {\"error\":{\"message\":\"CUDA\",\"code\":500}}\n\n", true, 200, broken)
 	f("a page", ok+"Content-Type: text/html\r\nContent-Length: 6\r\n", "<html>", true, 200, nil)
 	f("less than it says", ok+"Content-Length: 100\r\n", "{}", false, 502, nil)

@@ -284,7 +284,7 @@ func (s *stream) relay(a *wire.Answer) error {
 			return s.broken
 		}
 		if err == io.EOF {
-			if s.done || s.ended {
+			if s.done || s.ended && (r.whole || r.openEnded()) {
 				return s.finishUpstream(&r)
 			}
 			return errCut
@@ -302,6 +302,9 @@ type reader struct {
 	left  int64
 	whole bool
 }
+
+// openEnded reports whether the end of the connection is how the body ends.
+func (r *reader) openEnded() bool { return !r.a.Chunked && r.a.Length < 0 }
 
 // decode consumes what the connection has read; io.EOF says that the body is
 // over.
