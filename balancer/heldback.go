@@ -11,6 +11,12 @@ import (
 // beginning of a stop string, and tokens that end in half a character. A stream
 // that goes on must go on behind the last token whose text the client has, or
 // what was held back would be lost.
+//
+// Where the worker parts reasoning from the answer, the marker between them is
+// in the tokens and not in the text, and its parser looks for it in tokens whose
+// text may still be held back: near the beginning and near the marker it cannot
+// be told which text is which token's. Behind that, in the reasoning or in the
+// answer, every token adds its own text again, and a stream may go on there.
 type heldBack struct {
 	on     bool    // there are stop strings
 	hold   int     // characters that a worker holds back for them
@@ -21,7 +27,14 @@ type heldBack struct {
 	got    int     // characters that it has said
 	text   []rune  // what the client has
 	again  []rune  // of that, what the worker will say again
+	parts  bool    // the worker parts reasoning from the answer
+	turn   int     // where the answer begins in the text; below 0: not yet
+	margin int     // so many characters behind the beginning and the turn nothing is sure
 }
+
+// aroundMarkers is more characters than what a parser of reasoning takes out
+// beside its markers.
+const aroundMarkers = 32
 
 // watchStops finds out how much a worker holds back for this request.
 func (s *stream) watchStops() {
@@ -49,9 +62,8 @@ func (s *stream) watchStops() {
 		s.back.hold = 0
 	}
 	s.back.on = s.back.hold > 0
-	if s.back.on && s.splits {
-		s.plain = false // the reasoning's marker is no text, so that nothing can be counted
-	}
+	s.back.parts = s.back.on && s.splits && s.x.kind == kindChat
+	s.back.turn, s.back.margin = -1, s.back.hold+utf8.RuneCountInString(*s.x.pool.end.Load())+aroundMarkers
 }
 
 // hasText reports whether an event carries a piece of the answer.
@@ -82,14 +94,21 @@ func (s *stream) follow(data []byte, ids int) {
 		Choices []struct {
 			Text  string `json:"text"`
 			Delta struct {
-				Content string `json:"content"`
+				Content   string `json:"content"`
+				Reasoning string `json:"reasoning_content"`
+				Newer     string `json:"reasoning"`
 			} `json:"delta"`
 		} `json:"choices"`
 	}
 	if json.Unmarshal(data, &e) != nil || len(e.Choices) == 0 {
 		return
 	}
-	b.say(e.Choices[0].Text+e.Choices[0].Delta.Content, len(s.tokens))
+	d := &e.Choices[0].Delta
+	thought := d.Reasoning + d.Newer
+	if d.Content != "" && b.turn < 0 {
+		b.turn = len(b.text) + utf8.RuneCountInString(thought)
+	}
+	b.say(e.Choices[0].Text+thought+d.Content, len(s.tokens))
 }
 
 // say enters text that a worker has said by so many tokens, and returns what of
@@ -116,12 +135,18 @@ func (b *heldBack) say(text string, tokens int) (fresh string, ok bool) {
 	return string(said[n:]), true
 }
 
-// cut returns how many tokens a stream goes on behind.
-func (b *heldBack) cut(tokens int) int {
+// sound reports whether a stream may go on behind so many characters.
+func (b *heldBack) sound(at int) bool {
+	return !b.parts || at >= max(b.turn, 0)+b.margin
+}
+
+// cut returns how many tokens a stream goes on behind; ok is false where it
+// cannot be told.
+func (b *heldBack) cut(tokens int) (m int, ok bool) {
 	if !b.on {
 		tokens -= min(b.silent, tokens)
 		b.silent = 0
-		return tokens
+		return tokens, true
 	}
 	m, at := b.first, b.start
 	for i := min(tokens, len(b.marks)); i > b.first; i-- {
@@ -130,8 +155,11 @@ func (b *heldBack) cut(tokens int) int {
 			break
 		}
 	}
+	if !b.sound(at) {
+		return 0, false
+	}
 	b.marks = b.marks[:min(m, len(b.marks))]
 	b.first, b.start, b.got, b.silent = m, at, 0, 0
 	b.again = append([]rune(nil), b.text[at:]...)
-	return m
+	return m, true
 }

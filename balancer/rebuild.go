@@ -16,6 +16,8 @@ type alternative struct {
 	chat bool // its events must be turned into those of a chat
 	end  string
 	over bool // the reasoning is over
+
+	pending string // what may be the beginning of the end marker
 }
 
 // carried are the parameters of a chat request that a completion takes as they
@@ -52,7 +54,11 @@ func (s *stream) rebuild() bool {
 		}
 	}
 	now["model"] = x.model
-	s.tokens = s.tokens[:s.back.cut(len(s.tokens))]
+	behind, ok := s.back.cut(len(s.tokens))
+	if !ok {
+		return false
+	}
+	s.tokens = s.tokens[:behind]
 	ids := make([]int32, 0, len(s.prompt)+len(s.tokens))
 	now["prompt"] = append(append(ids, s.prompt...), s.tokens...)
 	left := int64(0)
@@ -156,7 +162,10 @@ func (s *stream) translate(o *outBuf, at int) bool {
 	}
 	out := chatChunk{ID: s.id, Object: "chat.completion.chunk", Created: s.created, Model: c.Model, Choices: []chatChoice{}, Usage: usage}
 	for _, ch := range c.Choices {
-		choice := chatChoice{FinishReason: ch.FinishReason, StopReason: ch.StopReason, Delta: s.alt.split(ch.Text)}
+		choice := chatChoice{FinishReason: ch.FinishReason, StopReason: ch.StopReason, Delta: s.alt.split(ch.Text, ch.FinishReason != nil)}
+		if s.alt.over && s.back.turn < 0 {
+			s.back.turn = len(s.back.text)
+		}
 		if choice.Delta == (chatDelta{}) && ch.FinishReason == nil {
 			continue
 		}
@@ -179,8 +188,10 @@ func setText(o *outBuf, at int, text string) {
 	o.b = append(o.b[:at], setField(ev, `"text"`, quote(text))...)
 }
 
-// split parts reasoning from the answer at the pool's end marker.
-func (a *alternative) split(text string) chatDelta {
+// split parts reasoning from the answer at the pool's end marker, which may
+// come in pieces where the worker holds text back for stop strings.
+func (a *alternative) split(text string, last bool) chatDelta {
+	text, a.pending = a.pending+text, ""
 	if text == "" {
 		return chatDelta{}
 	}
@@ -189,6 +200,12 @@ func (a *alternative) split(text string) chatDelta {
 	}
 	before, after, found := strings.Cut(text, a.end)
 	a.over = found
+	for n := min(len(a.end)-1, len(before)); n > 0 && !found && !last; n-- {
+		if strings.HasSuffix(before, a.end[:n]) {
+			before, a.pending = before[:len(before)-n], a.end[:n]
+			break
+		}
+	}
 	var d chatDelta
 	if before != "" {
 		d.Reasoning = &before

@@ -25,7 +25,7 @@ func (s *stream) keepText() bool {
 	if !s.x.v.set.Door.Resume.Enabled || s.x.peek.N > 1 || s.x.kind == kindGen || s.x.peek.PromptList {
 		return false
 	}
-	return !s.x.own && (!s.plainText() || len(s.tokens) == 0)
+	return !s.x.own && (!s.plainText() || len(s.tokens) == 0 || s.back.parts)
 }
 
 // plainText reports whether a stream of a foreign worker can go on from token
@@ -67,11 +67,12 @@ func (s *stream) prepareResume() bool {
 		x.ask.Prompt, x.ask.Expect = x.sizes()
 		return true
 	}
-	if len(s.text) == 0 && s.events > 1 {
-		return false
+	if len(s.text) == 0 && s.events > 1 && !s.back.parts {
+		return false // its text was not kept
 	}
 	s.skip = &replay{s: s, want: s.text}
-	s.tokens = s.tokens[:0]
+	s.tokens, s.alt = s.tokens[:0], nil
+	s.plain = s.plain && !s.back.on // of what is swallowed now, nobody counts the characters
 	s.resumed = true
 	return true
 }

@@ -200,7 +200,7 @@ func TestKilling(t *testing.T) {
 			for range 3 {
 				_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""))
 				if s := hear(t, got); s.text != words(0, 60) || !s.done || s.failed || len(s.ids) != 1 {
-					t.Errorf("got text %q done %v failed %v", s.text, s.done, s.failed)
+					t.Errorf("got text %q done %v failed %v, at the end %q", s.text, s.done, s.failed, s.raw[max(0, len(s.raw)-500):])
 				}
 			}
 		})
@@ -255,4 +255,45 @@ func TestHangup(t *testing.T) {
 	f("between tokens", true, sim.New(sim.Options{Own: true, Pace: time.Minute}))
 	f("without a stream", false, sim.New(sim.Options{Own: true, Pace: time.Minute}))
 	f("a worker that hangs", false, func() *sim.Worker { w := sim.New(sim.Options{Own: true}); w.Hang.Store(true); return w }())
+}
+
+// TestReasoningWithStops cuts a stream of a pool that parts reasoning from the
+// answer, while its worker holds text back for a stop string: in the reasoning
+// and in the answer it goes on from token ids, and near the marker between them
+// it is given again. Behind a cut the client gets what it would have got without
+// one; only the fault of the worker's own parser at the marker may be missing.
+func TestReasoningWithStops(t *testing.T) {
+	const all = 200
+	ask := func(t *testing.T, die int64, stop string) (s said, bodies string) {
+		a, b := sim.New(sim.Options{Words: all, Reason: all / 2}), sim.New(sim.Options{Words: all, Reason: all / 2})
+		a.DieOnce = new(atomic.Int64) // whichever worker serves first dies
+		a.DieOnce.Store(die)
+		b.DieOnce = a.DieOnce
+		r := newRig(t, []*sim.Worker{a, b}, nil)
+		_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, fmt.Sprintf(`,"stop":%q,"max_tokens":%d`, stop, all)))
+		return hear(t, got), strings.Join(append(a.Bodies(), b.Bodies()...), "\n")
+	}
+	for _, stop := range []string{"XY", "STOP", "a long stop string"} {
+		uncut, _ := ask(t, 0, stop)
+		f := func(name string, die int64, byIDs, clean bool) {
+			t.Run(name+", "+stop, func(t *testing.T) {
+				s, bodies := ask(t, die, stop)
+				reasoning, text := uncut.reasoning, uncut.text
+				if clean {
+					reasoning, text = words(0, all/2), words(all/2, all)
+				}
+				if s.reasoning != reasoning || s.text != text || !s.done || s.failed || len(s.ids) != 1 {
+					t.Errorf("got reasoning %q, text %q, done %v, failed %v, ids %v; want %q, %q", s.reasoning, s.text, s.done, s.failed, s.ids, reasoning, text)
+				}
+				if got := strings.Contains(bodies, `"prompt":[1,2,3,1000,`); got != byIDs || strings.Count(bodies, "\n") != 1 {
+					t.Errorf("it went on by token ids: %v; want %v:\n%s", got, byIDs, bodies)
+				}
+			})
+		}
+		f("at the beginning", 6, false, false)
+		f("in the reasoning", 60, true, true)
+		f("at its end", 99, true, true)
+		f("at the marker", 102, false, false)
+		f("in the answer", 160, true, false)
+	}
 }

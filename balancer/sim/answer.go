@@ -191,8 +191,8 @@ func (a *answer) release(i int) string {
 	} else if a.w.Halves && i%5 == 4 && i > a.from {
 		text = a.word(i-1) + text // behind a prompt that ends in the half, it would be lost
 	}
-	if a.w.Reason > 0 && i == a.w.Reason && !a.chat {
-		text = "</think>" + text
+	if a.w.Reason > 0 && i == a.w.Reason {
+		text = marker + text
 	}
 	if a.w.Own || a.b.Stop == "" {
 		return text
@@ -226,9 +226,27 @@ func (a *answer) choice(i int, text string, ids bool) string {
 	if !a.chat {
 		return fmt.Sprintf(`{"index":0,"text":%q,"logprobs":null,"finish_reason":%s,"stop_reason":null%s}`, text, finish, extra)
 	}
-	field := "content"
-	if i < a.w.Reason {
-		field = "reasoning_content"
+	return fmt.Sprintf(`{"index":0,"delta":{%s},"logprobs":null,"finish_reason":%s%s}`, a.delta(i, text), finish, extra)
+}
+
+// marker ends the reasoning.
+const marker = "</think>"
+
+// delta parts reasoning from the answer as vLLM's parser does: by the token that
+// is the marker. Where the marker's text is held back for a stop string when its
+// token comes, the parser takes one character too much, and the marker's text
+// comes later as part of the answer.
+func (a *answer) delta(i int, text string) string {
+	if i != a.w.Reason || a.w.Reason == 0 {
+		field := "content"
+		if i < a.w.Reason {
+			field = "reasoning_content"
+		}
+		return fmt.Sprintf("%q:%q", field, text)
 	}
-	return fmt.Sprintf(`{"index":0,"delta":{%q:%q},"logprobs":null,"finish_reason":%s%s}`, field, text, finish, extra)
+	thought, said, found := strings.Cut(text, marker)
+	if !found {
+		thought, said = text[:max(0, len(text)-1)], ""
+	}
+	return fmt.Sprintf(`"reasoning_content":%q,"content":%q`, thought, said)
 }
