@@ -226,3 +226,26 @@ func TestSlowClients(t *testing.T) {
 	f("half a body", "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{", "[408]")
 	f("nothing", "", "[]")
 }
+
+// TestHalfRequests ends a request before it is whole: it is never forwarded.
+func TestHalfRequests(t *testing.T) {
+	w := sim.New(sim.Options{Own: true, Words: 1})
+	r := newRig(t, []*sim.Worker{w}, nil)
+	const head = "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n"
+	for name, payload := range map[string]string{
+		"no last chunk":    head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(okBody), okBody),
+		"half a last line": head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n", len(okBody), okBody),
+		"half a body":      head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(okBody)+1, okBody),
+		"half a head":      head + "Content-Le",
+	} {
+		c := dialRaw(t, r.url)
+		io.WriteString(c, payload)
+		c.Conn.(*net.TCPConn).CloseWrite()
+		if resp, err := http.ReadResponse(c.in, nil); err == nil && (resp.StatusCode != 400 || !resp.Close) {
+			t.Errorf("%s: got %d, and the connection goes on: %v", name, resp.StatusCode, !resp.Close)
+		}
+	}
+	if w.Served.Load() != 0 {
+		t.Error("it reached a worker")
+	}
+}

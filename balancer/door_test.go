@@ -81,6 +81,9 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	if hastened > 0 {
 		door.Hasten(hastened, hungAfter)
 	}
+	if writeWithin > 0 {
+		door.WriteWithin(writeWithin)
+	}
 	r.door, r.addr, r.url = door, ln.Addr().String(), "http://"+ln.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -110,6 +113,10 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 // hastened is how often the doors of newRig look around, 0: as always, and
 // hungAfter how long a worker may make no progress then.
 var hastened, hungAfter time.Duration
+
+// writeWithin is how long the doors of newRig wait for a client to read; 0: as
+// always.
+var writeWithin time.Duration
 
 // doorLog is where the doors of newRig log; nil: nowhere.
 var doorLog *slog.Logger

@@ -10,6 +10,9 @@ import (
 // a worker for hung sooner. Call it before Run.
 func (d *Door) Hasten(step, hungAfter time.Duration) { d.step, d.hungAfter = step, hungAfter }
 
+// WriteWithin bounds one write to a client. Call it before Run.
+func (d *Door) WriteWithin(span time.Duration) { d.writeWithin = span }
+
 // Decision explains the choice made for a request.
 func (d *Door) Decision(id string) (control.Decision, bool) { return d.why.find(id) }
 

@@ -237,7 +237,7 @@ func (g *guard) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// oneWrite is what a client must take within writeWithin: one that is slow and
+// oneWrite is what a client must take within the time of one write: one that is slow and
 // takes a long answer is not cut off while it takes some.
 const oneWrite = 256 << 10
 
@@ -245,7 +245,7 @@ const oneWrite = 256 << 10
 func (g *guard) send(p []byte) error {
 	for {
 		n := min(len(p), oneWrite)
-		g.writeIn(g.d.now(), writeWithin)
+		g.writeIn(g.d.now(), g.d.writeWithin)
 		if _, err := g.sock.Write(p[:n]); err != nil || n == len(p) {
 			return err
 		}

@@ -171,8 +171,18 @@ func TestHungWorker(t *testing.T) {
 }
 
 // TestBackpressure has a client stop reading: the worker is held up instead of
-// the door's memory filling, and told to stop when the client goes.
+// the door's memory filling, and told to stop when the client goes, or has not
+// read for too long.
 func TestBackpressure(t *testing.T) {
+	t.Run("it goes", func(t *testing.T) { testBackpressure(t, true) })
+	t.Run("it never reads on", func(t *testing.T) {
+		writeWithin = 2 * time.Second
+		defer func() { writeWithin = 0 }()
+		testBackpressure(t, false)
+	})
+}
+
+func testBackpressure(t *testing.T, leaves bool) {
 	var sent atomic.Int64
 	gone := make(chan struct{})
 	big := strings.Replace(oneEvent, "hi", strings.Repeat("much ", 2000), 1)
@@ -204,7 +214,9 @@ func TestBackpressure(t *testing.T) {
 	if sent.Load() > 64<<20 {
 		t.Errorf("%d MiB were taken of the worker for a client that does not read", sent.Load()>>20)
 	}
-	c.Close()
+	if leaves {
+		c.Close()
+	}
 	<-gone
 	r.until("nothing is charged", func() bool { return r.door.State().Workers[0].Requests.InFlight == 0 })
 }
