@@ -25,6 +25,9 @@ func (d *Driver) confirm(ctx context.Context, ended map[string]bool) error {
 	breaks := d.breaks.Load()
 	d.mu.Lock()
 	before, news := d.heard, false
+	if d.failed {
+		before = breaks // whoever asked knows that it was away
+	}
 	for id := range ended {
 		news = news || !d.ended[id]
 	}

@@ -57,6 +57,7 @@ type Driver struct {
 	memories  map[string]memory      // by container
 	ended     map[string]bool        // containers that are known to have ended by themselves
 	heard     int64                  // breaks, when containers were last listed
+	failed    bool                   // they could not be, the last time
 
 	breaks atomic.Int64 // of the stream of events
 	host   Host

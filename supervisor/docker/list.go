@@ -16,6 +16,14 @@ import (
 // List returns the newest container of every worker, and the containers that
 // are taken over for workers that have none of their own yet.
 func (d *Driver) List(ctx context.Context) ([]driver.Instance, error) {
+	out, err := d.list(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = err != nil
+	return out, err
+}
+
+func (d *Driver) list(ctx context.Context) ([]driver.Instance, error) {
 	if err := d.agree(ctx); err != nil {
 		return nil, err
 	}
