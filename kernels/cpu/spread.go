@@ -34,8 +34,8 @@ func (a *attention) partSize() int { return a.ValueDim + 2 }
 func (a *attention) decide() {
 	a.splits = 1
 	x := a.x
-	if x.active == 1 || len(x.blocks)*a.KVHeads >= 4*x.active {
-		return
+	if n := len(x.blocks) * a.KVHeads; x.active == 1 || n >= 4*x.active || n%x.active == 0 {
+		return // each thread has as much to do as it is
 	}
 	longest := 1
 	for i := range x.step.Seqs {
