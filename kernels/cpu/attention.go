@@ -340,20 +340,27 @@ func (a *attention) splitOf(s *scratch, n, seq, head, at, end int) {
 // for all query heads of the group.
 func (a *attention) score(s *scratch, q []float32, seq, head, first, end int) {
 	c, l := a.cache, a.x.level
-	for t := first; t < end; {
+	all := a.KeyDim * c.stride
+	for t, wide := first, -1; t < end; {
 		page := a.page(seq, t, head)
 		slot := t % c.spec.BlockTokens
 		base := slot &^ 15
+		fresh := t/c.spec.BlockTokens != wide // a page's keys are widened once
+		wide = t / c.spec.BlockTokens
 		keys := unsafe.Pointer(&page[base*c.elem])
 		switch c.spec.Type {
 		case kernels.BF16:
 			l.scoresBF16(s.lanes, q, a.KeyDim, keys, c.stride)
 		case kernels.F8E4M3:
-			s.widen(l.widenFP8, page[base:], a.KeyDim, 16, c.stride)
-			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[0]), 16)
+			if fresh {
+				l.widenFP8(s.wide[:all], page)
+			}
+			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[base]), c.stride)
 		case kernels.Int8:
-			s.widen(l.widenInt8, page[base:], a.KeyDim, 16, c.stride)
-			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[0]), 16)
+			if fresh {
+				l.widenInt8(s.wide[:all], page)
+			}
+			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[base]), c.stride)
 			scaleLanes(s.lanes[:16*(len(q)/a.KeyDim)], (*lanes)(c.keyScales(page)[base:]))
 		default:
 			l.scoresF32(s.lanes, q, a.KeyDim, keys, c.stride)
@@ -379,9 +386,9 @@ func (a *attention) weigh(s *scratch, from, to, seq, head, at, first, end int) {
 			values = page[c.keyBytes+slot*a.ValueDim*c.elem:]
 			switch c.spec.Type {
 			case kernels.F8E4M3:
-				s.widen(l.widenFP8, values, n, a.ValueDim, a.ValueDim)
+				l.widenFP8(s.wide[:n*a.ValueDim], values)
 			case kernels.Int8:
-				s.widen(l.widenInt8, values, n, a.ValueDim, a.ValueDim)
+				l.widenInt8(s.wide[:n*a.ValueDim], values)
 			}
 		}
 		for q := from; q < to; q++ {

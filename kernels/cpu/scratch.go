@@ -42,7 +42,8 @@ func (s *scratch) setAside(x *executable) error {
 			value, key = max(value, op.ValueDim), max(key, op.KeyDim)
 			group = max(group, op.Heads/op.KVHeads)
 			if op.KV != nil {
-				page = max(page, op.KV.Spec().BlockTokens*op.ValueDim)
+				spec := op.KV.Spec()
+				page = max(page, spec.BlockTokens*op.ValueDim, (spec.BlockTokens+15)&^15*op.KeyDim)
 			}
 		case *kernels.Sample:
 			vocab = max(vocab, x.p.Width(op.Logits))
@@ -53,7 +54,7 @@ func (s *scratch) setAside(x *executable) error {
 	s.most, s.total = make([]float32, group), make([]float32, group)
 	s.peak, s.sums = make([]float32, group), make([]float32, group)
 	s.part = make([]float32, group*value)
-	s.wide = make([]float32, max(16*key, page))
+	s.wide = make([]float32, page)
 	s.picks = make([]kernels.Candidate, 0, vocab)
 	s.alignPart()
 	return nil
@@ -63,11 +64,4 @@ func (s *scratch) setAside(x *executable) error {
 func (s *scratch) alignPart() {
 	part := make([]byte, 8<<10+63)
 	s.tile.part = unsafe.Pointer(&part[-uintptr(unsafe.Pointer(&part[0]))&63])
-}
-
-// widen reads rows of numbers of a byte, n of each, into wide.
-func (s *scratch) widen(widen func(y []float32, x []byte), b []byte, rows, n, stride int) {
-	for r := range rows {
-		widen(s.wide[r*n:][:n], b[r*stride:][:n])
-	}
 }
