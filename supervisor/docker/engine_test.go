@@ -128,7 +128,13 @@ func (l *lab) close() {
 		return
 	}
 	l.stop()
-	_ = unix.Unmount(l.dir+"/exec/netns/default", unix.MNT_DETACH) // dockerd leaves it behind
+	// dockerd leaves its network's namespace mounted, and all of it where it was killed.
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], l.dir+"/") {
+			_ = unix.Unmount(fields[1], unix.MNT_DETACH)
+		}
+	}
 	os.RemoveAll(l.dir)
 }
 
