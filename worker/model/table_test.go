@@ -68,7 +68,7 @@ func TestSequencesPass(t *testing.T) {
 
 // TestFixturesBelong: every golden file is some architecture's.
 func TestFixturesBelong(t *testing.T) {
-	used := map[string]bool{quantisedFixture + ".json": true, quantisedExperts + ".json": true, quantisedGroups + ".json": true}
+	used := map[string]bool{quantisedFixture + ".json": true, quantisedExperts + ".json": true, quantisedGroups + ".json": true, "lora.json": true}
 	for _, a := range architectures() {
 		used[a.fixture+".json"], used[a.embeds+".json"], used["gguf_"+a.gguf+".json"] = true, true, true
 	}
