@@ -22,6 +22,7 @@ const (
 	moveWithin  = 2 * time.Second        // one message and its answer
 	gatherFor   = 100 * time.Millisecond // until the clients that wait are found
 	moveEvery   = 20 * time.Millisecond
+	settleTries = 20 // a millisecond each
 )
 
 // moveProtocol is what the two doors upgrade the private socket to.
@@ -206,7 +207,7 @@ func (m *mover) round() error {
 	clients := m.parked
 	m.parked = nil
 	m.mu.Unlock()
-	err := m.moveUpstreams(m.own(len(clients)))
+	err := m.moveUpstreams(m.settled(len(clients)))
 	for len(clients) > 0 {
 		n := 0
 		if err == nil {
@@ -226,19 +227,33 @@ func (m *mover) round() error {
 	return err
 }
 
+// settled is own when the requests that are just beginning or ending have done
+// so, for otherwise too few connections would go with the clients.
+func (m *mover) settled(moving int) (keep int) {
+	for range settleTries {
+		m.mu.Lock()
+		parked := moving + len(m.parked)
+		m.mu.Unlock()
+		if keep = m.own(parked); keep == 0 || moving == 0 {
+			return keep
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return keep
+}
+
 // own is how many connections to workers this door may still ask for: its
-// clients that are not parked, less the requests that have one.
+// clients that are not parked, less the requests that have one, or had one and
+// are about to end.
 func (m *mover) own(parked int) int {
 	d := m.d
 	n := d.connected() - parked
 	d.liveMu.Lock()
 	defer d.liveMu.Unlock()
 	for _, x := range d.live {
-		x.mu.Lock()
-		if x.up != nil {
+		if at := x.state.Load(); at == phaseSent || at == phaseStreaming {
 			n--
 		}
-		x.mu.Unlock()
 	}
 	return max(n, 0)
 }

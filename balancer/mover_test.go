@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,6 +121,49 @@ func TestIdleConnectionsMove(t *testing.T) {
 	}
 }
 
+// TestIdleConnectionsStay hands a door over to one that has room for few: who
+// cannot move is served once more where it is, and told to come again.
+func TestIdleConnectionsStay(t *testing.T) {
+	w := newCounted(t)
+	set := control.WorkerSet{Schema: 1, Holder: "test", Epoch: 1, Version: 1, Pools: []control.Pool{{Name: "p", Models: []string{"sim"},
+		Workers: []control.Worker{{Name: "1", URL: w.URL, Kind: "vllm", State: "ready", Generation: 1}}}}}
+	ds := newDoors(t)
+	ds.start("door-1")
+	ds.must("door-1", "PUT", "/worker-set", set, nil)
+	ds.reach("door-1")
+	clients := make([]*raw, 8)
+	for i := range clients {
+		clients[i] = dialRaw(t, ds.url)
+		clients[i].ask(t, true, false)
+	}
+	set.Door.Limits.Connections = 3
+	ds.start("door-2")
+	ds.must("door-2", "PUT", "/worker-set", set, nil)
+	ds.reach("door-2")
+	ds.must("door-1", "POST", "/shutdown", nil, nil)
+	(&rig{t: t}).until("the old door gives up moving", func() bool {
+		text, err := os.ReadFile(filepath.Join(ds.dir, "door-1.log"))
+		return err == nil && strings.Contains(string(text), "takes no more idle connections")
+	})
+	stayed := 0
+	for _, c := range clients {
+		status, closes := c.once(t)
+		if status != 200 {
+			t.Errorf("a client got %d", status)
+		}
+		if closes {
+			stayed++
+		}
+	}
+	if stayed != len(clients)-3 {
+		t.Errorf("%d of %d clients stayed; want all but 3", stayed, len(clients))
+	}
+	if err := ds.running["door-1"].Wait(); err != nil {
+		t.Error(err)
+	}
+	delete(ds.running, "door-1")
+}
+
 // raw is a client's connection under the test's eyes.
 type raw struct {
 	net.Conn
@@ -132,6 +177,22 @@ func dialRaw(t *testing.T, url string) *raw {
 	}
 	t.Cleanup(func() { c.Close() })
 	return &raw{c, bufio.NewReader(c)}
+}
+
+// once sends one plain request and returns its status, and whether the
+// connection ends with it.
+func (c *raw) once(t *testing.T) (status int, closes bool) {
+	t.Helper()
+	body := fmt.Sprintf(chatBody, false, "")
+	fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	resp, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		t.Errorf("a client got %v", err)
+		return 0, true
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, resp.Close
 }
 
 // ask sends one request, which fasthttp reads where it is not plain, and reports
