@@ -23,7 +23,7 @@ func newDoors(n int, every float64) *doors {
 	d := &doors{every: every}
 	for i := range n {
 		o := newOurs(ledger.LeastKV)
-		o.door, o.tells = i, every > 0
+		o.door, o.several, o.tells = i, n > 1, every > 0
 		d.all = append(d.all, o)
 	}
 	return d

@@ -33,7 +33,8 @@ type ours struct {
 	policy  ledger.Policy
 	up      []bool
 	door    int  // which of several
-	tells   bool // other doors want to hear what workers cache
+	several bool // there are other doors
+	tells   bool // they want to hear what workers cache
 	untold  []*Job
 }
 
@@ -139,7 +140,9 @@ func (o *ours) Scraped(f *Fleet, now float64) {
 			// Our worker says what it has still to compute, what it holds of whom and what
 			// it has evicted.
 			rep.HasPrefill, rep.PrefillTokens = true, int64(g.PrefillTokens)
-			rep.Own, rep.Others = f.engines[i].resident(o.door)
+			if rep.Own, rep.Others = rep.Used, 0; o.several {
+				rep.Own, rep.Others = f.engines[i].resident(o.door)
+			}
 			o.table.Drop(i, g.Evicted)
 		}
 		o.l.Report(w, 1, rep)
