@@ -12,7 +12,7 @@ import (
 type outBuf struct {
 	b    []byte
 	head [headRoom]byte // where the head of an answer that does not stream is built
-	like wire.Alike // the event before, while a stream's bytes are relayed
+	like wire.Alike     // the event before, while a stream's bytes are relayed
 }
 
 // chunkHead is the room for a chunk's size line.

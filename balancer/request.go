@@ -39,7 +39,7 @@ func (x *exchange) write(w *worker, c *upConn) error {
 	b := x.requestHead((*hb)[:0], w, c, path, length)
 	if length <= 32<<10 {
 		*hb = appendSpliced(b, body, cuts)
-		return c.sock.writeFirst(hb)
+		return c.sock.writeFirst(hb, c.rested)
 	}
 	defer heads.Put(hb)
 	_, err := c.sock.push(b, true)

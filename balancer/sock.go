@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/rawio"
+	"roundhouse/balancer/wire"
 )
 
 // bufSize is what one read takes from a socket at most.
@@ -33,6 +34,7 @@ type sock struct {
 
 	write func(fd uintptr) bool
 	ask   *[]byte // of heads; what the next read is to write first
+	look  bool    // and before that, whether the other end has ended
 	out   []byte  // what is still to be written
 	more  bool    // and is not the end
 	fault error
@@ -58,6 +60,11 @@ func (s *sock) init(c net.Conn) {
 // tryRead is called by the poller whenever the socket may hold bytes.
 func (s *sock) tryRead(fd uintptr) bool {
 	if s.ask != nil {
+		if s.look {
+			if s.err = s.ended(fd); s.err != nil {
+				return true
+			}
+		}
 		// The poller was told before this write that the socket is to be watched, so
 		// that an answer to it is never overlooked, and need not be looked for yet.
 		if s.err = s.writeAsk(fd); s.err != nil {
@@ -85,6 +92,22 @@ func (s *sock) tryRead(fd uintptr) bool {
 	}
 	s.n = n
 	return true
+}
+
+// ended reports why nothing can be asked of the other end any more, nil while
+// something can.
+func (s *sock) ended(fd uintptr) error {
+	buf := buffers.Get().(*[bufSize]byte)
+	defer buffers.Put(buf)
+	switch n, err := rawio.Read(fd, buf[:]); {
+	case err == syscall.EAGAIN:
+		return nil
+	case err != 0:
+		return err
+	case n == 0:
+		return io.EOF
+	}
+	return wire.ErrAnswer // to nothing that was asked
 }
 
 // writeAsk writes what the other end is asked.
@@ -138,14 +161,14 @@ func (s *sock) Read(p []byte) (int, error) {
 
 // writeFirst has the next read write what lent holds, which is given back to
 // heads then. It is for bytes that the other end answers: what it has sent
-// before is looked at only after that.
-func (s *sock) writeFirst(lent *[]byte) error {
+// before is looked at only after that, unless look says otherwise.
+func (s *sock) writeFirst(lent *[]byte, look bool) error {
 	if s.raw == nil {
 		_, err := s.Conn.Write(*lent)
 		heads.Put(lent)
 		return err
 	}
-	s.ask = lent
+	s.ask, s.look = lent, look
 	return nil
 }
 

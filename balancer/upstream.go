@@ -20,6 +20,11 @@ import (
 // connection that is just ending.
 const idleFor = 4 * time.Second
 
+// restedAfter is how long a connection is idle before it is looked at whether
+// the worker has ended it. One that ends it while a request is on its way
+// resets it mostly, which is noticed at once.
+const restedAfter = time.Millisecond
+
 // dialWithin bounds the making of a connection.
 const dialWithin = 5 * time.Second
 
@@ -65,6 +70,7 @@ type upConn struct {
 	up     *upstream
 	since  int64 // when it was put back, by the door's clock
 	reused bool
+	rested bool // it was idle for long enough that the worker may have ended it
 
 	rest *[bufSize]byte // bytes read and not consumed: [from:to]
 	from int
@@ -84,7 +90,7 @@ func (u *upstream) get(fresh bool, now int64) (*upConn, error) {
 		u.idle = u.idle[:n-1]
 		u.mu.Unlock()
 		if now-c.since < int64(idleFor) {
-			c.reused = true
+			c.reused, c.rested = true, now-c.since > int64(restedAfter)
 			return c, nil
 		}
 		c.close()
