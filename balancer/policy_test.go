@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -346,7 +345,13 @@ func TestSets(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- d.Run(ctx, context.Background()) }()
-		(&rig{t: t}).until("the private socket is there", func() bool { _, err := os.Stat(socket); return err == nil })
+		(&rig{t: t}).until("the private socket is there", func() bool {
+			c, err := net.Dial("unix", socket)
+			if err == nil {
+				c.Close()
+			}
+			return err == nil
+		})
 		check(d)
 		cancel()
 		if err := <-done; err != nil {
