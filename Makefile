@@ -23,7 +23,7 @@ build: ## bin/roundhouse and bin/roundhouse-worker
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 test: test-prepare ## install what the tests need, then run all of them
-	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-docker test-pocl test-intel
+	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-docker test-pocl
 
 test-prepare:
 	@test/prepare
