@@ -155,9 +155,14 @@ func (x *exchange) askPolicy() {
 	}
 	workers := *x.pool.workers.Load()
 	candidates := make([]*pb.Candidate, 0, len(workers))
+	predicted := x.d.ledger.Predicted(nil, &x.pool.group, &x.ask)
 	for i, w := range workers {
 		if v := x.d.ledger.View(w.acct, x.ask.Now); v.Ready && v.Ejected == "" {
-			candidates = append(candidates, x.candidate(i, v))
+			c := x.candidate(i, v)
+			if v.Rate > 0 && i < len(predicted) {
+				c.PredictedTtftSeconds = predicted[i]
+			}
+			candidates = append(candidates, c)
 		}
 	}
 	req := &pb.Request{Id: x.id, Pool: x.pool.name, Model: x.model, Session: x.session, Priority: priorityNames[x.priority],
@@ -186,9 +191,6 @@ func (x *exchange) candidate(i int, v ledger.View) *pb.Candidate {
 	}
 	if x.ask.Hits != nil && i < len(x.ask.Hits) {
 		c.PrefixTokens = int64(x.ask.Hits[i])
-	}
-	if v.Rate > 0 {
-		c.PredictedTtftSeconds = float64(v.Prefill+x.ask.Prompt-c.PrefixTokens) / v.Rate
 	}
 	if v.ReportAge >= 0 {
 		c.ReportAgeSeconds = float64(v.ReportAge) / 1e9

@@ -118,6 +118,22 @@ func (l *Ledger) Pick(g *Group, a *Ask, c *Charge) (Verdict, Reason) {
 	return Picked, reason
 }
 
+// Predicted appends the time to first token that each worker of the group would
+// have for the request, in seconds; 0 where it cannot be asked.
+func (l *Ledger) Predicted(dst []float64, g *Group, a *Ask) []float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.survey(g, a)
+	for _, w := range g.workers {
+		wait := 0.0
+		if w.out == "" || w.out == full {
+			wait = w.wait
+		}
+		dst = append(dst, wait)
+	}
+	return dst
+}
+
 // survey finds who can be asked, and leaves each one's fill and predicted time
 // to first token with it. It returns how many there are, and the least fill.
 func (l *Ledger) survey(g *Group, a *Ask) (n int, low float64, verdict Verdict) {
@@ -170,9 +186,12 @@ func (w *Worker) excluded(a *Ask) string {
 	return w.breaker.open(a.Now)
 }
 
+// full says that a worker has no room for the request.
+const full = "full"
+
 // weigh computes a worker's fill after taking the request, the predicted time
-// to first token, and what the request costs there. It returns "full" where
-// there is no room.
+// to first token, and what the request costs there. It returns full where there
+// is no room.
 func (w *Worker) weigh(a *Ask, g *crowd, slowStart int64) string {
 	trust := w.trust(a.Now)
 	foreign := float64(w.foreign) * trust
@@ -185,7 +204,7 @@ func (w *Worker) weigh(a *Ask, g *crowd, slowStart int64) string {
 	ahead, behind := w.ahead(a, g)
 	w.wait = (ahead + float64(w.report.foreignPrefill)*g.perToken*trust + own) / rate
 	there := w.there()
-	full := false
+	noRoom := false
 	if w.capacity > 0 {
 		cap := float64(w.capacity)
 		held := float64(w.kv+w.elsewhere.KV-min(w.twice, w.kv, w.elsewhere.KV)) + foreign
@@ -193,13 +212,13 @@ func (w *Worker) weigh(a *Ask, g *crowd, slowStart int64) string {
 		if w.fill > lowFill && w.hit > 0 {
 			w.fill = (held + need - float64(w.live(a))) / cap
 		}
-		full = w.fill > 1 && (there > 0 || foreign > cap/2)
+		noRoom = w.fill > 1 && (there > 0 || foreign > cap/2)
 		// A prefill shares its steps with what is being decoded there, which takes the
 		// longer the more KV it reads.
 		w.wait *= 1 + w.fill/2
 	} else {
 		w.fill = 0
-		full = w.limit > 0 && there >= w.limit && trust > 0
+		noRoom = w.limit > 0 && there >= w.limit && trust > 0
 		w.wait *= 1 + float64(there)/256
 	}
 	w.cost = w.wait + own/rate*behind // those behind it wait for it
@@ -213,8 +232,8 @@ func (w *Worker) weigh(a *Ask, g *crowd, slowStart int64) string {
 		w.cost /= share
 		w.fill = min(w.fill/share, max(w.fill, 1))
 	}
-	if full {
-		return "full"
+	if noRoom {
+		return full
 	}
 	return ""
 }

@@ -90,3 +90,29 @@ func TestTurn(t *testing.T) {
 		t.Errorf("a short prompt that comes much later goes at %.0f, the long one at %.0f", late, long)
 	}
 }
+
+// TestPredicted tells plugins the times that the choice itself goes by, and none
+// of a worker that cannot be asked.
+func TestPredicted(t *testing.T) {
+	l, g, ws := fleet(3, 1<<20)
+	var first Charge
+	if v, _ := l.Pick(g, &Ask{Prompt: 4000, Expect: 100, Now: 2, Prefer: ws[1]}, &first); v != Picked {
+		t.Fatal(v)
+	}
+	l.SetWorker(ws[2], ws[2].generation, false, 1<<20, 2)
+	a := Ask{Prompt: 1000, Expect: 100, Now: 3}
+	got := l.Predicted(nil, g, &a)
+	var c Charge
+	if v, _ := l.Pick(g, &a, &c); v != Picked {
+		t.Fatal(v)
+	}
+	if len(got) != 3 || got[0] <= 0 || got[1] <= got[0] || got[2] != 0 {
+		t.Fatalf("predicted %v; want the second later than the first and nothing of the third", got)
+	}
+	for _, w := range l.Weighed(nil, g, ws[0], 2, 3) {
+		at := map[string]int{ws[0].ID: 0, ws[1].ID: 1}[w.ID]
+		if w.Wait != got[at] {
+			t.Errorf("%s: predicted %v, chosen by %v", w.ID, got[at], w.Wait)
+		}
+	}
+}
