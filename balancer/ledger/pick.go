@@ -141,28 +141,29 @@ func (l *Ledger) survey(g *Group, a *Ask) (n int, low float64, verdict Verdict) 
 	crowd := g.crowd(a.Prompt)
 	long, some := 0, 0
 	for i, w := range g.workers {
-		w.out = ""
 		w.hit, w.believed = 0, 0
 		if a.Hits != nil {
 			w.believed = min(int64(a.Hits[i]), a.Prompt)
 			w.hit = w.cached(w.believed)
 		}
-		if w.out = w.excluded(a); w.out != "" {
-			continue
-		}
-		some++
-		if w.maxLen > 0 && a.Prompt >= w.maxLen {
-			w.out = "context too short"
+		out := w.excluded(a)
+		switch {
+		case out != "":
+		case w.maxLen > 0 && a.Prompt >= w.maxLen:
+			out = "context too short"
+			some++
 			long++
-			continue
+		default:
+			some++
+			if out = w.weigh(a, &crowd, l.slowStart); out != "" && !a.Force {
+				verdict = Full
+				break
+			}
+			out = ""
+			low = min(low, w.fill)
+			n++
 		}
-		if w.out = w.weigh(a, &crowd, l.slowStart); w.out != "" && !a.Force {
-			verdict = Full
-			continue
-		}
-		w.out = ""
-		low = min(low, w.fill)
-		n++
+		w.out = out
 	}
 	if some > 0 && long == some {
 		verdict = TooLong
@@ -196,13 +197,13 @@ func (w *Worker) weigh(a *Ask, g *crowd, slowStart int64) string {
 	trust := w.trust(a.Now)
 	foreign := float64(w.foreign) * trust
 	need := float64(a.Prompt + a.Expect)
-	rate := w.rate.v
-	if w.rate.n < fewSamples || math.Abs(rate-g.rate) < alike*g.rate {
-		rate = g.rate
+	second := g.second
+	if w.rate.n >= fewSamples && math.Abs(w.rate.v-g.rate) >= alike*g.rate {
+		second = 1 / w.rate.v
 	}
 	own := float64(w.curve.work(a.Prompt, w.hit))
 	ahead, behind := w.ahead(a, g)
-	w.wait = (ahead + float64(w.report.foreignPrefill)*g.perToken*trust + own) / rate
+	w.wait = (ahead + float64(w.report.foreignPrefill)*g.perToken*trust + own) * second
 	there := w.there()
 	noRoom := false
 	if w.capacity > 0 {
@@ -221,7 +222,7 @@ func (w *Worker) weigh(a *Ask, g *crowd, slowStart int64) string {
 		noRoom = w.limit > 0 && there >= w.limit && trust > 0
 		w.wait *= 1 + float64(there)/256
 	}
-	w.cost = w.wait + own/rate*behind // those behind it wait for it
+	w.cost = w.wait + own*second*behind // those behind it wait for it
 	w.grown = 1
 	if age := a.Now - w.joined; slowStart > 0 && age < slowStart {
 		// A worker that has just joined seems fuller and slower than it is, less
@@ -318,8 +319,8 @@ func compare(p Policy, a, b *Worker) int {
 		wa, wb = a.wait+barrier(a.fill), b.wait+barrier(b.fill)
 	}
 	// Below a millisecond or a hundredth, two predictions are one.
-	if d := wa - wb; math.Abs(d) > max(1e-3, 0.01*min(a.wait, b.wait)) {
-		return sign(d)
+	if d := math.Abs(wa - wb); d > 1e-3 && (d > 0.01*a.wait || d > 0.01*b.wait) {
+		return sign(wa - wb)
 	}
 	if d := a.there() - b.there(); d != 0 {
 		return sign(float64(d))

@@ -40,12 +40,14 @@ func (m *mix) add(class int, work float64) {
 // are known, since other doors sent them.
 type crowd struct {
 	rate     float64 // work a second, the workers' mean
+	second   float64 // that one unit of work takes
 	perToken float64 // work
 	shorter  float64 // share of the work that is in prompts no longer than this one
 }
 
 func (g *Group) crowd(prompt int64) crowd {
 	c := crowd{rate: g.meanRate(), perToken: max(g.perToken.v, 1), shorter: 1}
+	c.second = 1 / c.rate
 	below, all, class := 0.0, 0.0, classOf(prompt)
 	for i, work := range g.mix {
 		all += work
@@ -79,7 +81,13 @@ func (w *Worker) ahead(a *Ask, g *crowd) (ahead, behind float64) {
 	ahead = float64(at.work) + elsewhere*g.shorter
 	if longer := float64(w.work-at.work) + elsewhere*(1-g.shorter); longer > 0 {
 		perToken := 2*float64(w.work)/float64(max(w.prefill, 1)) - 1
-		ahead += min(longer, float64(uncached)*max(perToken, 1))
+		if perToken < 1 {
+			perToken = 1
+		}
+		if meanwhile := float64(uncached) * perToken; meanwhile < longer {
+			longer = meanwhile
+		}
+		ahead += longer
 	}
 	return ahead, float64(w.prompts - at.n)
 }

@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// Worker is one worker's account. Its fields are guarded by Ledger.mu. Those
-// that a choice reads of every worker stand together.
+// Worker is one worker's account. Its fields are guarded by Ledger.mu. What a
+// choice reads of every worker stands first, side by side: among a thousand
+// workers a choice is as fast as that comes from memory.
 type Worker struct {
 	ID string // pool/name
 
@@ -26,6 +27,8 @@ type Worker struct {
 	rate       average // prefill work a second
 	joined     int64   // when it became ready; slow start counts from here
 	breaker    breaker
+	curve      *curve // its group's
+	index      int    // its place in the group
 
 	// Of the choice in progress.
 	fill, wait float64
@@ -37,8 +40,6 @@ type Worker struct {
 
 	report  Report
 	backlog backlog
-	curve   *curve // its group's
-	index   int    // its place in the group
 	seq     uint64
 	charges *Charge
 	shared  map[uint64]shared // segments of live prompts, by their last digest
@@ -150,21 +151,22 @@ func (w *Worker) learnDecode(tokens, took int64) {
 
 // Report is what a worker says of itself, translated by its reader.
 type Report struct {
-	At       int64 // when it was made, or when its scrape began, by this door's clock
+	At             int64 // when it was made, or when its scrape began, by this door's clock
+	foreignPrefill int64 // of PrefillTokens, what no door has sent
+	HasPrefill     bool
+	Draining       bool
+
 	Capacity int64 // 0: not said
 	MaxLen   int64 // 0: not said
 	Used     int64 // -1: not said
 	// Own is what of Used belongs to this door's requests; -1 where the worker
 	// cannot tell, and the door's own count of what was sent before At stands in.
-	Own            int64
-	Others         int64 // of Used, what belongs to other doors' requests; -1: as those doors say
-	Running        int   // -1: not said
-	Waiting        int   // -1: not said
-	PrefillTokens  int64
-	Progress       int64 // tokens computed and generated since the start; -1: not said
-	HasPrefill     bool
-	Draining       bool
-	foreignPrefill int64
+	Own           int64
+	Others        int64 // of Used, what belongs to other doors' requests; -1: as those doors say
+	Running       int   // -1: not said
+	Waiting       int   // -1: not said
+	PrefillTokens int64
+	Progress      int64 // tokens computed and generated since the start; -1: not said
 }
 
 // Report enters what a worker says. Absurd figures are dropped one by one.
