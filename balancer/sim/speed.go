@@ -15,7 +15,7 @@ type Speed struct {
 
 // Fitted is our own worker on a model of Qwen3-0.6B's shape in int4 and two
 // cores, as `go run ./balancer/sim/fit` found it.
-var Fitted = Speed{Base: 0.029, PerPrefill: 0.0014, PerPair: 2.9e-6, PerDecode: 0.0021, PerContext: 1e-5, Budget: 256, Capacity: 37_440, Longest: 4000}
+var Fitted = Speed{Base: 0.00677, PerPrefill: 0.00099, PerPair: 1.43e-06, PerDecode: 0.00105, PerContext: 5.82e-06, Budget: 256, Capacity: 37_440, Longest: 4000}
 
 // Accelerator is a mid-size model on one accelerator under an engine that
 // computes prompts as they come: about 16 000 prompt tokens a second and 60
