@@ -97,7 +97,8 @@ func (x *exchange) sizes() (prompt, expect int64) {
 }
 
 // closeEnded ends a stream whose worker died between the last token and the
-// end mark: the answer is whole, and the door writes what is missing.
+// end mark: the answer is whole, and the door writes what is missing. It reports
+// whether the connection can carry another request.
 func (s *stream) closeEnded() bool {
 	x := s.x
 	var tail []byte
@@ -111,8 +112,7 @@ func (s *stream) closeEnded() bool {
 	if len(tail) > 0 && s.write(tail) != nil {
 		return false
 	}
-	s.terminate()
-	return false
+	return s.terminate()
 }
 
 // replay swallows an answer that is given again, while it equals what the

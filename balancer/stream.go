@@ -141,8 +141,8 @@ func (x *exchange) stream() (keep bool) {
 		if err == nil {
 			return x.s.complete()
 		}
-		if !x.broke(err) {
-			return false
+		if again, keep := x.broke(err); !again {
+			return keep
 		}
 	}
 }
@@ -188,17 +188,18 @@ func (x *exchange) plain(a *wire.Answer) (again, keep bool) {
 }
 
 // broke decides what follows when a worker's part of a stream has ended
-// badly. It reports whether the stream goes on elsewhere.
-func (x *exchange) broke(err error) bool {
+// badly. It reports whether the stream goes on elsewhere, and where it does not,
+// whether the connection can carry another request.
+func (x *exchange) broke(err error) (again, keep bool) {
 	s := x.s
 	if err == errFiltered {
-		return s.fail(filterFailed)
+		return false, s.fail(filterFailed)
 	}
 	if err == errWriting && !x.over() {
 		x.cancel(causeClient)
 	}
 	if x.over() {
-		return x.stopped()
+		return false, x.stopped()
 	}
 	w := x.worker.Load()
 	why := reasonOf(err, cause(x.why.Load()))
@@ -220,21 +221,21 @@ func (x *exchange) broke(err error) bool {
 	s.partial, s.broken = nil, nil
 	if errors.Is(err, errDiffers) {
 		x.d.metrics.resumes.WithLabelValues(x.pool.name, x.resumeFor, "failed").Inc()
-		return s.fail(workerFailed(x.pool.name))
+		return false, s.fail(workerFailed(x.pool.name))
 	}
 	if s.events == 0 && !s.ended {
-		return true // nothing was relayed: it begins anew
+		return true, false // nothing was relayed: it begins anew
 	}
 	if s.ended {
-		return s.closeEnded()
+		return false, s.closeEnded()
 	}
 	if ok := s.prepareResume(); !ok {
 		x.d.metrics.resumes.WithLabelValues(x.pool.name, why, "impossible").Inc()
-		return s.fail(workerFailed(x.pool.name))
+		return false, s.fail(workerFailed(x.pool.name))
 	}
 	x.resume++
 	x.resumeFor = why
-	return true
+	return true, false
 }
 
 func reasonOf(err error, why cause) string {
