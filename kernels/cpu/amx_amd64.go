@@ -11,12 +11,7 @@ func levelAMX() *level {
 	for kind, shapes := range matrixAMX() {
 		l.matrix[kind] = append(shapes, l.matrix[kind]...)
 	}
-	l.halves = func(y []uint16, x []float32) {
-		if len(x) > 0 {
-			_ = y[len(x)-1]
-			halvesAMX(&y[0], &x[0], len(x))
-		}
-	}
+	l.halves = halvesBy(halvesAMX)
 	return l
 }
 

@@ -15,13 +15,18 @@ func levelBF16() *level {
 	l := levelAVX512()
 	l.name = "avx512_bf16"
 	l.matrix[kindBF16] = append(matrixDot(), l.matrix[kindBF16]...)
-	l.halves = func(y []uint16, x []float32) {
+	l.halves = halvesBy(pairsDot)
+	return l
+}
+
+// halvesBy is level.halves by assembly.
+func halvesBy(pack func(y *uint16, x *float32, n int)) func(y []uint16, x []float32) {
+	return func(y []uint16, x []float32) {
 		if len(x) > 0 {
 			_ = y[len(x)-1]
-			pairsDot(&y[0], &x[0], len(x))
+			pack(&y[0], &x[0], len(x))
 		}
 	}
-	return l
 }
 
 // sameDots says whether this machine's VDPBF16PS rounds after each product, the

@@ -17,15 +17,7 @@ func emulated(t *testing.T, target Target) *Backend {
 		t.Skipf("%s has no sub-groups of a chosen size; Intel's OpenCL driver of the CPU has", d.Name)
 	}
 	b, err := NewEmulated(Options{Device: d, Library: lib}, target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
+	return closed(t, b, err)
 }
 
 // fromSPIRV holds a backend to the SPIR-V of this build.

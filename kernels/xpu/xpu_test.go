@@ -31,6 +31,12 @@ func open(t testing.TB, tuning Tuning) *Backend {
 	t.Helper()
 	lib, d := device(t)
 	b, err := New(Options{Device: d, Library: lib, Tuning: tuning})
+	return closed(t, b, err)
+}
+
+// closed closes what New or NewEmulated made when the test ends.
+func closed(t testing.TB, b *Backend, err error) *Backend {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

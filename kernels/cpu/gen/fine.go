@@ -6,34 +6,16 @@ package main
 // 0 and 2, then 1 and 3, which is the order in which they are added.
 func (g *gen) int4Fine(s shape) {
 	name := g.openInteger("Int4Fine", s, true, true)
-	units := s.tiles * g.units()
-	mask, w, t := g.constant("nibble"), g.reg(), g.reg()
-	nibbles, ones := g.reg(), -1
-	if !g.wide {
-		ones = g.constant("ones16")
-	}
-	total, low, high := g.grid(s), g.grid(s), g.grid(s)
+	f := g.fourBits(s)
 	g.line("%sblock:", name)
 	const rows = 4
 	for half, label := range []string{"first", "second"} {
-		g.clear(low, high)
+		g.clear(f.low, f.high)
 		g.line("%s%sinner:", name, label)
-		for r := range rows {
-			for u := range units {
-				g.op("VMOVUPS %s, %s", g.at(u, r, 64), g.v(w))
-				g.ahead(s, u, 64*r)
-				g.bits("VPAND", g.v(mask), g.v(w), g.v(nibbles))
-				g.op("VPSRLD $4, %s, %s", g.v(w), g.v(w))
-				g.bits("VPAND", g.v(mask), g.v(w), g.v(w))
-				for i := range s.rows {
-					g.dot(nibbles, i, 4*r, low[i][u], t, ones)
-					g.dot(w, i, 64+4*r, high[i][u], t, ones)
-				}
-			}
-		}
+		f.multiply(g, s, rows)
 		g.inner(name+label, s, 64*rows, 4*rows, 32)
-		g.scalePart(s, half, low, total, w, t)
-		g.scalePart(s, 2+half, high, total, w, t)
+		g.scalePart(s, half, f.low, f.total, f.w, f.t)
+		g.scalePart(s, 2+half, f.high, f.total, f.w, f.t)
 	}
 	g.op("ADDQ $128, R10")
 	g.op("ADDQ $64, BX")
@@ -42,7 +24,7 @@ func (g *gen) int4Fine(s shape) {
 	g.op("ADDQ $64, DX")
 	g.op("DECQ CX")
 	g.op("JNZ %sblock", name)
-	g.store(total)
+	g.store(f.total)
 }
 
 // scalePart adds the sums of one part of 32 columns to the total.

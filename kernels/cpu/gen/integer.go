@@ -127,6 +127,39 @@ func (g *gen) next(name string, total [][]int, skip int, scales, zeros bool) {
 	g.store(total)
 }
 
+// fourBits is the registers of a kernel of four-bit weights.
+type fourBits struct {
+	mask, w, t, codes, ones int
+	total, low, high        [][]int // results, and the sums of both halves of a group
+}
+
+func (g *gen) fourBits(s shape) *fourBits {
+	f := &fourBits{mask: g.constant("nibble"), w: g.reg(), t: g.reg(), codes: g.reg(), ones: -1}
+	if !g.wide {
+		f.ones = g.constant("ones16")
+	}
+	f.total, f.low, f.high = g.grid(s), g.grid(s), g.grid(s)
+	return f
+}
+
+// multiply adds the products of rows of dwords to the sums: their low nibbles are
+// of the group's first half, their high ones of its second.
+func (f *fourBits) multiply(g *gen, s shape, rows int) {
+	for r := range rows {
+		for u := range s.tiles * g.units() {
+			g.op("VMOVUPS %s, %s", g.at(u, r, 64), g.v(f.w))
+			g.ahead(s, u, 64*r)
+			g.bits("VPAND", g.v(f.mask), g.v(f.w), g.v(f.codes))
+			g.op("VPSRLD $4, %s, %s", g.v(f.w), g.v(f.w))
+			g.bits("VPAND", g.v(f.mask), g.v(f.w), g.v(f.w))
+			for i := range s.rows {
+				g.dot(f.codes, i, 4*r, f.low[i][u], f.t, f.ones)
+				g.dot(f.w, i, 64+4*r, f.high[i][u], f.t, f.ones)
+			}
+		}
+	}
+}
+
 // int4 writes the kernel of four-bit weights, with zero points or with 8.
 func (g *gen) int4(s shape, zeros bool) {
 	kind := "Int4"
@@ -135,29 +168,13 @@ func (g *gen) int4(s shape, zeros bool) {
 	}
 	name := g.openInteger(kind, s, true, zeros)
 	units := s.tiles * g.units()
-	mask, w, t := g.constant("nibble"), g.reg(), g.reg()
-	nibbles, ones := g.reg(), -1
-	if !g.wide {
-		ones = g.constant("ones16")
-	}
-	total, low, high := g.grid(s), g.grid(s), g.grid(s)
+	f := g.fourBits(s)
+	w, t, total, low, high := f.w, f.t, f.total, f.low, f.high
 	g.line("%sblock:", name)
 	g.clear(low, high)
 	const rows = 4
 	g.line("%sinner:", name)
-	for r := range rows {
-		for u := range units {
-			g.op("VMOVUPS %s, %s", g.at(u, r, 64), g.v(w))
-			g.ahead(s, u, 64*r)
-			g.bits("VPAND", g.v(mask), g.v(w), g.v(nibbles))
-			g.op("VPSRLD $4, %s, %s", g.v(w), g.v(w))
-			g.bits("VPAND", g.v(mask), g.v(w), g.v(w))
-			for i := range s.rows {
-				g.dot(nibbles, i, 4*r, low[i][u], t, ones)
-				g.dot(w, i, 64+4*r, high[i][u], t, ones)
-			}
-		}
-	}
+	f.multiply(g, s, rows)
 	g.inner(name, s, 64*rows, 4*rows, 64)
 	for u := range units {
 		tile, part := u/g.units(), u%g.units()
