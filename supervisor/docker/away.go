@@ -56,13 +56,9 @@ func (d *Driver) reach(ctx context.Context) error {
 		return err
 	}
 	defer e.Close()
-	c, ok := e.(*client.Client)
-	if !ok {
-		panic("BUG: connect makes no client")
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err = c.Ping(ctx)
+	_, err = e.Ping(ctx)
 	return err
 }
 

@@ -45,7 +45,7 @@ type Host struct {
 }
 
 // connect makes a client. It does not need the engine to be there yet.
-func connect(host Host) (engine, error) {
+func connect(host Host) (*client.Client, error) {
 	options := []client.Opt{client.WithAPIVersionNegotiation()}
 	u, err := url.Parse(host.URL)
 	switch {

@@ -83,7 +83,7 @@ func (l *lab) answers() bool {
 	if err != nil {
 		return false
 	}
-	l.client = e.(*client.Client)
+	l.client = e
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_, err = l.client.Ping(ctx)
