@@ -128,6 +128,19 @@ func logTo() *slog.Logger {
 	return slog.New(slog.NewTextHandler(io.Discard, nil))
 }
 
+// reset has the door take its set anew, with its workers changed.
+func (r *rig) reset(change func(workers []control.Worker)) {
+	r.t.Helper()
+	set := r.set
+	set.Version = 2
+	set.Pools = []control.Pool{set.Pools[0]}
+	set.Pools[0].Workers = append([]control.Worker(nil), set.Pools[0].Workers...)
+	change(set.Pools[0].Workers)
+	if _, err := r.door.Apply(set); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // until waits for something that must come true.
 func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()

@@ -158,11 +158,7 @@ func (x *exchange) askPolicy() {
 	predicted := x.d.ledger.Predicted(nil, &x.pool.group, &x.ask)
 	for i, w := range workers {
 		if v := x.d.ledger.View(w.acct, x.ask.Now); v.Ready && v.Ejected == "" {
-			c := x.candidate(i, v)
-			if v.Rate > 0 && i < len(predicted) {
-				c.PredictedTtftSeconds = predicted[i]
-			}
-			candidates = append(candidates, c)
+			candidates = append(candidates, x.candidate(i, v, predicted))
 		}
 	}
 	req := &pb.Request{Id: x.id, Pool: x.pool.name, Model: x.model, Session: x.session, Priority: priorityNames[x.priority],
@@ -184,13 +180,16 @@ func (x *exchange) askPolicy() {
 }
 
 // candidate is one worker's account as a policy plugin reads it.
-func (x *exchange) candidate(i int, v ledger.View) *pb.Candidate {
+func (x *exchange) candidate(i int, v ledger.View, predicted []float64) *pb.Candidate {
 	c := &pb.Candidate{
 		Worker: v.ID, CapacityTokens: v.Capacity, ChargedTokens: v.KV, ForeignTokens: v.Foreign, PrefillTokens: v.Prefill,
 		InFlight: int32(v.InFlight), TokensPerSecond: v.Decode, ReportAgeSeconds: -1,
 	}
 	if x.ask.Hits != nil && i < len(x.ask.Hits) {
 		c.PrefixTokens = int64(x.ask.Hits[i])
+	}
+	if v.Rate > 0 && i < len(predicted) { // else nothing was learned yet
+		c.PredictedTtftSeconds = predicted[i]
 	}
 	if v.ReportAge >= 0 {
 		c.ReportAgeSeconds = float64(v.ReportAge) / 1e9

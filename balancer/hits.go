@@ -85,11 +85,11 @@ func (h *hits) count(queries, found float64, block int64, pending int64) (m meas
 	asked, hit, own := queries-h.queries, found-h.hits, float64(h.prompt)
 	m = measured{believed: h.believed, requests: h.requests, atMost: true}
 	for _, unit := range [...]float64{1, float64(max(block, 1))} {
+		m.cached = int64(hit * unit)
 		if math.Abs(asked*unit-own) <= measureMargin*own {
-			m.cached, m.atMost = int64(hit*unit), false
+			m.atMost = false
 			break
 		}
-		m.cached = int64(hit * unit)
 	}
 	h.begin(queries, found, pending)
 	return m, true

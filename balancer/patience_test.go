@@ -140,13 +140,7 @@ func TestHungWorker(t *testing.T) {
 				answer <- got
 			}()
 			r.until("the stream is at the worker", func() bool { return a.Live.Load() == 1 })
-			set := r.set
-			set.Version, set.Pools = 2, []control.Pool{set.Pools[0]}
-			set.Pools[0].Workers = append([]control.Worker(nil), set.Pools[0].Workers...)
-			set.Pools[0].Workers[1].State = "ready"
-			if _, err := r.door.Apply(set); err != nil {
-				t.Fatal(err)
-			}
+			r.reset(func(workers []control.Worker) { workers[1].State = "ready" })
 			if s := hear(t, <-answer); s.text != words(0, 5) || !s.done || s.failed || len(s.ids) != 1 {
 				t.Errorf("got %+v", s)
 			}

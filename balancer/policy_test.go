@@ -176,13 +176,18 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// splitPool makes two pools, the second named q, of one with two workers.
+func splitPool(s *control.WorkerSet) {
+	p := s.Pools[0]
+	q := p
+	p.Workers, q.Workers, q.Name = p.Workers[:1], p.Workers[1:], "q"
+	s.Pools = []control.Pool{p, q}
+}
+
 func TestRoutes(t *testing.T) {
 	a, b := sim.New(sim.Options{Own: true, Words: 1, Model: "m-a", Salt: "a"}), sim.New(sim.Options{Own: true, Words: 1, Model: "m-b", Salt: "b"})
 	r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) {
-		p := s.Pools[0]
-		q := p
-		p.Workers, q.Workers, q.Name = p.Workers[:1], p.Workers[1:], "q"
-		s.Pools = []control.Pool{p, q}
+		splitPool(s)
 		targets := []configs.Target{{Model: "m-a", Weight: 30}, {Model: "m-b", Weight: 10}}
 		s.Routes = []configs.Route{
 			{Name: "mix", Aliases: []string{"blend"}, Targets: targets},
@@ -447,16 +452,11 @@ func TestHeldResponses(t *testing.T) {
 			resp.Body.Close()
 		}
 	}
-	set := r.set
-	set.Version = 2
-	set.Pools = []control.Pool{set.Pools[0]}
-	set.Pools[0].Workers = append([]control.Worker(nil), set.Pools[0].Workers...)
-	for i := range set.Pools[0].Workers {
-		set.Pools[0].Workers[i].Generation = 2
-	}
-	if _, err := r.door.Apply(set); err != nil {
-		t.Fatal(err)
-	}
+	r.reset(func(workers []control.Worker) {
+		for i := range workers {
+			workers[i].Generation = 2
+		}
+	})
 	if resp, got := r.post("/v1/responses", `{"model":"sim","input":"x","previous_response_id":"resp_`+name+`1"}`); resp.StatusCode != 404 {
 		t.Fatalf("after the turn: got %d %s", resp.StatusCode, got)
 	}

@@ -153,16 +153,11 @@ func TestForcedDrain(t *testing.T) {
 		answer <- got
 	}()
 	r.until("the stream runs", func() bool { return a.Live.Load() == 1 })
-	set := r.set
-	set.Version = 2
-	set.Pools = []control.Pool{set.Pools[0]}
-	set.Pools[0].Workers = append([]control.Worker(nil), set.Pools[0].Workers...)
 	now := time.Now()
-	set.Pools[0].Workers[0].State, set.Pools[0].Workers[0].Deadline = "draining", &now
-	set.Pools[0].Workers[1].State = "ready"
-	if _, err := r.door.Apply(set); err != nil {
-		t.Fatal(err)
-	}
+	r.reset(func(workers []control.Worker) {
+		workers[0].State, workers[0].Deadline = "draining", &now
+		workers[1].State = "ready"
+	})
 	if s := hear(t, <-answer); s.text != words(0, 200) || !s.done || s.failed {
 		t.Fatalf("got %+v", s)
 	}

@@ -17,10 +17,7 @@ import (
 func TestSticky(t *testing.T) {
 	a, b := sim.New(sim.Options{Own: true, Words: 1, Model: "m-a", Salt: "a"}), sim.New(sim.Options{Own: true, Words: 1, Model: "m-b", Salt: "b"})
 	r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) {
-		p := s.Pools[0]
-		q := p
-		p.Workers, q.Workers, q.Name = p.Workers[:1], p.Workers[1:], "q"
-		s.Pools = []control.Pool{p, q}
+		splitPool(s)
 		for _, by := range []string{"session", "user", "prefix", "none"} {
 			s.Routes = append(s.Routes, configs.Route{Name: by, Sticky: by, Targets: []configs.Target{{Model: "m-a", Weight: 1}, {Model: "m-b", Weight: 1}}})
 		}
