@@ -51,7 +51,7 @@ func (d *Driver) confirm(ctx context.Context, ended map[string]bool) error {
 
 // reach asks the engine for a sign of life on a connection of its own.
 func (d *Driver) reach(ctx context.Context) error {
-	e, err := connect(d.host)
+	e, err := Connect(d.host)
 	if err != nil {
 		return err
 	}

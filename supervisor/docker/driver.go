@@ -17,20 +17,8 @@ import (
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
-	"github.com/docker/docker/pkg/stdcopy"
 
-	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
-)
-
-// The labels.
-const (
-	labelInstance   = "roundhouse.instance"
-	labelPool       = "roundhouse.pool"
-	labelWorker     = "roundhouse.worker"
-	labelHash       = "roundhouse.config_hash"
-	labelGeneration = "roundhouse.generation"
-	labelURL        = "roundhouse.url"
 )
 
 // Time limits of calls that are not waiting by nature.
@@ -42,12 +30,11 @@ const (
 // Driver runs workers as containers.
 type Driver struct {
 	engine   engine
-	instance string // the value of labelInstance
+	instance string // the value of LabelInstance
 	inside   bool   // the door stands in a container on the workers' network
 	changed  chan struct{}
 
-	version sync.Mutex // held while the version of the API is settled
-	agreed  bool
+	version Version // of the API
 
 	cancel context.CancelFunc
 	group  sync.WaitGroup
@@ -70,7 +57,7 @@ var _ driver.Driver = (*Driver)(nil)
 // New returns a driver for the containers of one instance. inside says that
 // the door stands in a container itself and reaches workers by their names.
 func New(host Host, instance string, inside bool) (*Driver, error) {
-	e, err := connect(host)
+	e, err := Connect(host)
 	if err != nil {
 		return nil, err
 	}
@@ -146,33 +133,13 @@ func wait(ctx context.Context, t time.Duration) {
 	}
 }
 
-// agree settles the version of the API with the engine, once, before anything else is
-// asked of it: the client would do so by itself, and races where two calls are its first.
+// agree settles the version of the API with the engine before anything else is asked.
 func (d *Driver) agree(ctx context.Context) error {
-	d.version.Lock()
-	defer d.version.Unlock()
-	if d.agreed {
+	c, ok := d.engine.(*client.Client)
+	if !ok {
 		return nil
 	}
-	if c, ok := d.engine.(*client.Client); ok {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		ping, err := c.Ping(ctx)
-		if err != nil {
-			return err
-		}
-		c.NegotiateAPIVersionPing(ping)
-	}
-	d.agreed = true
-	return nil
-}
-
-// Name is what a worker's container is called.
-func Name(spec driver.Spec) string {
-	if _, err := strconv.Atoi(spec.Name); err == nil || spec.Name == core.Relief {
-		return "roundhouse-" + spec.Pool + "-" + spec.Name
-	}
-	return spec.Name
+	return d.version.Settle(ctx, c)
 }
 
 // Prepare pulls the image if it must.
@@ -265,7 +232,7 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 	}
 	for _, c := range list {
 		if c.State == container.StateRunning {
-			return fmt.Errorf("the container %s of generation %s still runs", name(c.Names), c.Labels[labelGeneration])
+			return fmt.Errorf("the container %s of generation %s still runs", name(c.Names), c.Labels[LabelGeneration])
 		}
 		if err := d.remove(ctx, c.ID); err != nil {
 			return fmt.Errorf("cannot remove the container %s: %w", name(c.Names), err)
@@ -281,7 +248,7 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 	if err != nil {
 		return err
 	}
-	if old.Config != nil && old.Config.Labels[labelInstance] != "" {
+	if old.Config != nil && old.Config.Labels[LabelInstance] != "" {
 		return nil
 	}
 	kept := spec.Takeover + "-before-roundhouse"
@@ -310,9 +277,9 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 
 // ours lists the containers of this instance, of one worker or of all.
 func (d *Driver) ours(ctx context.Context, id string) ([]container.Summary, error) {
-	f := filters.NewArgs(filters.Arg("label", labelInstance+"="+d.instance))
+	f := filters.NewArgs(filters.Arg("label", LabelInstance+"="+d.instance))
 	if id != "" {
-		f.Add("label", labelWorker+"="+id)
+		f.Add("label", LabelWorker+"="+id)
 	}
 	return d.engine.ContainerList(ctx, container.ListOptions{All: true, Filters: f})
 }
@@ -338,7 +305,7 @@ func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace t
 	}
 	seconds := int(grace.Seconds())
 	for _, c := range list {
-		if c.Labels[labelGeneration] == strconv.FormatUint(generation, 10) {
+		if c.Labels[LabelGeneration] == strconv.FormatUint(generation, 10) {
 			err := d.engine.ContainerStop(ctx, c.ID, container.StopOptions{Timeout: &seconds})
 			if cerrdefs.IsNotFound(err) {
 				return nil
@@ -408,11 +375,5 @@ func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions)
 	if err != nil {
 		return nil, err
 	}
-	out, in := io.Pipe()
-	go func() { // ends with the stream, which ctx or the reader's Close ends
-		_, err := stdcopy.StdCopy(in, in, raw)
-		raw.Close()
-		in.CloseWithError(err)
-	}()
-	return out, nil
+	return Output(raw), nil
 }

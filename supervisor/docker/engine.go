@@ -44,8 +44,8 @@ type Host struct {
 	TLSVerify bool   // DOCKER_TLS_VERIFY
 }
 
-// connect makes a client. It does not need the engine to be there yet.
-func connect(host Host) (*client.Client, error) {
+// Connect makes a client. It does not need the engine to be there yet.
+func Connect(host Host) (*client.Client, error) {
 	options := []client.Opt{client.WithAPIVersionNegotiation()}
 	u, err := url.Parse(host.URL)
 	switch {

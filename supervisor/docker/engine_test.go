@@ -79,7 +79,7 @@ func engineFor(t *testing.T) *lab {
 }
 
 func (l *lab) answers() bool {
-	e, err := connect(l.host)
+	e, err := Connect(l.host)
 	if err != nil {
 		return false
 	}

@@ -178,7 +178,7 @@ func TestEngineRestartedInRotation(t *testing.T) {
 	}
 	n := 0
 	for _, c := range list {
-		if c.Labels[labelPool] == "amid" {
+		if c.Labels[LabelPool] == "amid" {
 			n++
 		}
 	}

@@ -205,7 +205,7 @@ func port(t *testing.T) int {
 // removeOurs removes the containers of a pool.
 func (l *lab) removeOurs(t *testing.T, pool string) {
 	t.Helper()
-	list, err := l.client.ContainerList(context.Background(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelPool+"="+pool))})
+	list, err := l.client.ContainerList(context.Background(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", LabelPool+"="+pool))})
 	if err != nil {
 		t.Error(err)
 	}

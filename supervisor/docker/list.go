@@ -68,13 +68,13 @@ func (d *Driver) instanceOf(ctx context.Context, c container.Summary) (driver.In
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	generation, err := strconv.ParseUint(c.Labels[labelGeneration], 10, 64)
+	generation, err := strconv.ParseUint(c.Labels[LabelGeneration], 10, 64)
 	if err != nil {
-		return driver.Instance{}, fmt.Errorf("the container %s: label %s: %w", name(c.Names), labelGeneration, err)
+		return driver.Instance{}, fmt.Errorf("the container %s: label %s: %w", name(c.Names), LabelGeneration, err)
 	}
 	i := driver.Instance{
-		ID: c.Labels[labelWorker], Generation: generation, Hash: c.Labels[labelHash], Container: short(c.ID), Image: c.Image,
-		URL: c.Labels[labelURL],
+		ID: c.Labels[LabelWorker], Generation: generation, Hash: c.Labels[LabelHash], Container: short(c.ID), Image: c.Image,
+		URL: c.Labels[LabelURL],
 	}
 	describe(&i, full)
 	if full.HostConfig != nil {
@@ -144,7 +144,7 @@ func (d *Driver) foreign(ctx context.Context, have map[string]driver.Instance) e
 		if err != nil {
 			return err
 		}
-		if c.Config != nil && c.Config.Labels[labelInstance] != "" {
+		if c.Config != nil && c.Config.Labels[LabelInstance] != "" {
 			continue
 		}
 		i := driver.Instance{ID: spec.ID(), Generation: 1, Hash: spec.Hash, Container: short(c.ID), Foreign: true}

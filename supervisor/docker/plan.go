@@ -7,14 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"syscall"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/go-connections/nat"
-	"github.com/docker/go-units"
 
 	"roundhouse/supervisor/driver"
 	"roundhouse/worker/device"
@@ -27,25 +25,19 @@ type plan struct {
 	network *network.NetworkingConfig
 }
 
-// defaultPort is where vLLM listens when nothing says otherwise.
-const defaultPort = 8000
+// DefaultPort is where vLLM listens when nothing says otherwise.
+const DefaultPort = 8000
 
 // plan turns a Spec into a container.
 func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 	c := spec.Container
-	labels := map[string]string{}
-	for k, v := range c.Labels {
-		labels[k] = v
-	}
-	labels[labelInstance], labels[labelPool], labels[labelWorker] = d.instance, spec.Pool, spec.ID()
-	labels[labelHash], labels[labelGeneration] = spec.Hash, strconv.FormatUint(spec.Generation, 10)
 	grace := int(spec.Grace.Seconds())
 	p := plan{
-		config: &container.Config{Image: c.Image, Entrypoint: c.Entrypoint, Env: environment(spec), User: c.User, Labels: labels, StopTimeout: &grace},
+		config: &container.Config{Image: c.Image, Entrypoint: c.Entrypoint, Env: Environment(spec), User: c.User, Labels: Labels(spec, d.instance), StopTimeout: &grace},
 		host: &container.HostConfig{
 			Binds: c.Volumes, ShmSize: int64(c.ShmSize), IpcMode: container.IpcMode(c.IPC), NetworkMode: container.NetworkMode(c.NetworkMode),
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // who restarts is one, and that is us
-			LogConfig:     container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "64m", "max-file": "4"}},
+			LogConfig:     container.LogConfig{Type: LogDriver, Config: LogOptions()},
 		},
 	}
 	if c.Init {
@@ -54,10 +46,7 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 	if p.host.NetworkMode.IsHost() { // an image's own check asks the port that it expects, which may be a neighbour's
 		p.config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	}
-	for name, limit := range c.Ulimits {
-		p.host.Ulimits = append(p.host.Ulimits, &units.Ulimit{Name: name, Soft: limit, Hard: limit})
-	}
-	sort.Slice(p.host.Ulimits, func(i, j int) bool { return p.host.Ulimits[i].Name < p.host.Ulimits[j].Name })
+	p.host.Ulimits = Ulimits(spec)
 	p.host.CpusetCpus, p.host.CpusetMems = spec.Place.CPUs, device.FormatList(spec.Place.NUMA)
 	if err := devices(p.host, d.nodes, spec.Place.GPUs); err != nil {
 		return plan{}, err
@@ -68,7 +57,7 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 	}
 	p.config.Cmd = c.Command
 	if c.Command == nil {
-		p.config.Cmd = arguments(spec, p.host.NetworkMode.IsHost(), port)
+		p.config.Cmd = Arguments(spec, p.host.NetworkMode.IsHost(), port)
 	}
 	return p, nil
 }
@@ -87,11 +76,11 @@ func (d *Driver) connect(ctx context.Context, p *plan, spec driver.Spec) (int, e
 			port = l.Addr().(*net.TCPAddr).Port
 			l.Close()
 		}
-		p.config.Labels[labelURL] = "http://127.0.0.1:" + strconv.Itoa(port)
+		p.config.Labels[LabelURL] = "http://127.0.0.1:" + strconv.Itoa(port)
 		return port, nil
 	}
 	if port == 0 {
-		port = defaultPort
+		port = DefaultPort
 	}
 	if nets := spec.Container.Networks; len(nets) > 0 {
 		p.host.NetworkMode = container.NetworkMode(nets[0])
@@ -100,7 +89,7 @@ func (d *Driver) connect(ctx context.Context, p *plan, spec driver.Spec) (int, e
 			p.network.EndpointsConfig[n] = &network.EndpointSettings{}
 		}
 		if d.inside {
-			p.config.Labels[labelURL] = "http://" + Name(spec) + ":" + strconv.Itoa(port)
+			p.config.Labels[LabelURL] = "http://" + Name(spec) + ":" + strconv.Itoa(port)
 			return port, nil
 		}
 	}
@@ -112,47 +101,6 @@ func (d *Driver) connect(ctx context.Context, p *plan, spec driver.Spec) (int, e
 	p.config.ExposedPorts = nat.PortSet{inner: {}}
 	p.host.PortBindings = nat.PortMap{inner: {published}}
 	return port, nil
-}
-
-// environment joins the container's and the engine's, in a fixed order.
-func environment(spec driver.Spec) []string {
-	all := map[string]string{}
-	for k, v := range spec.Container.Environment {
-		all[k] = v
-	}
-	for k, v := range spec.Engine.Environment {
-		all[k] = v
-	}
-	out := make([]string, 0, len(all))
-	for k, v := range all {
-		out = append(out, k+"="+v)
-	}
-	sort.Strings(out)
-	return out
-}
-
-// arguments are the flags of `vllm serve`. On the host's own network the
-// engine listens on the loopback: the door alone is for the others.
-func arguments(spec driver.Spec, onHost bool, port int) []string {
-	e := spec.Engine
-	address := "0.0.0.0"
-	if onHost {
-		address = "127.0.0.1"
-	}
-	args := []string{"--host", address, "--port", strconv.Itoa(port)}
-	if e.Model != "" {
-		args = append([]string{"--model", e.Model}, args...)
-	}
-	if len(e.ServedModelName) > 0 {
-		args = append(append(args, "--served-model-name"), e.ServedModelName...)
-	}
-	if e.Quantization != "" {
-		args = append(args, "--quantization", e.Quantization)
-	}
-	if e.MaxModelLen > 0 {
-		args = append(args, "--max-model-len", strconv.Itoa(e.MaxModelLen))
-	}
-	return append(args, e.Args...)
 }
 
 // devices gives a container its GPUs and no other: an Intel one's render node
