@@ -14,9 +14,8 @@ import (
 // of heads and bodies, the same exchange, and the same bounds.
 func (d *Door) serve(g *guard) {
 	for !d.fasthttpOnly {
-		v := d.current()
 		var h wire.Head
-		k := g.next(v, &h)
+		v, k := g.next(&h)
 		if k == kindNone {
 			break
 		}
@@ -32,33 +31,35 @@ func (d *Door) serve(g *guard) {
 }
 
 // next waits for the head of a request and reports what it is for, kindNone
-// where the request is not plain: then nothing was consumed.
-func (g *guard) next(v *view, h *wire.Head) kind {
+// where the request is not plain: then nothing was consumed. The view is the one
+// in force once the head is there, however long the connection was idle before.
+func (g *guard) next(h *wire.Head) (*view, kind) {
 	if g.err != nil || g.inBody || len(g.head) > 0 || g.ok > g.from {
-		return kindNone
+		return nil, kindNone
 	}
 	if g.from == g.to {
 		g.releaseHeld()
 		buf, n, err := g.await()
 		if err != nil {
 			g.readError(err)
-			return kindNone
+			return nil, kindNone
 		}
 		g.held, g.from, g.ok, g.to = buf, 0, 0, n
 	}
+	v := g.d.current()
 	b := g.held[g.from:g.to]
 	end := wire.HeadEnd(b)
 	if end == 0 || end > g.limits.headers || b[0] != 'P' || v.ext != nil || len(v.set.Door.CORS.Origins) > 0 {
-		return kindNone
+		return nil, kindNone
 	}
 	var err *wire.HeadError
 	if *h, err = wire.CheckHead(b[:end]); err != nil {
-		return kindNone
+		return nil, kindNone
 	}
 	s := &h.Seen
 	if h.Chunked || h.Continue || h.HTTP10 || s.Again || s.Upgrade != nil || h.Length == 0 || h.Length > g.limits.body ||
 		s.Connection != nil && string(s.Connection) != "keep-alive" || string(h.Method) != "POST" {
-		return kindNone
+		return nil, kindNone
 	}
 	switch k := surface[string(h.Path)]; k {
 	case kindChat, kindText, kindGen, kindJSON:
@@ -66,10 +67,10 @@ func (g *guard) next(v *view, h *wire.Head) kind {
 			g.booked = h.Length
 			g.from += end
 			g.ok, g.served = g.from, true
-			return k
+			return v, k
 		}
 	}
-	return kindNone
+	return nil, kindNone
 }
 
 // body reads the body behind a plain head: where it lies if all of it has come,
