@@ -14,7 +14,8 @@ import (
 var drivers = []string{"process", "docker", "swarm", "static"}
 
 var (
-	pciAddress = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	// As Linux prints it: a domain has four digits, or more where it needs them.
+	pciAddress = regexp.MustCompile(`^([0-9a-f]{4}|[1-9a-f][0-9a-f]{4,7}):[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
 	nvidiaUUID = regexp.MustCompile(`^(GPU|MIG)-[0-9A-Za-z/-]+$`)
 )
 
@@ -48,6 +49,14 @@ func (d *decoder) checkDriver(path string, p *Pool) {
 				d.failf(sub(path, name), "%s is for the docker and swarm drivers; this pool's driver is %s%s", name, p.Driver, environmentHint(name, p.Driver))
 			}
 		}
+	}
+	for _, name := range swarmNames {
+		if d.written(sub(path, name)) && p.Driver != "swarm" && !plugin {
+			d.failf(sub(path, name), "%s is for the swarm driver; this pool's driver is %s", name, p.Driver)
+		}
+	}
+	if p.Driver == "swarm" {
+		d.checkSwarm(path, p)
 	}
 	if containers {
 		if p.Container.Image == "" {
@@ -113,6 +122,10 @@ func (d *decoder) checkWorker(poolPath string, p *Pool, w *Worker) {
 	}
 	if w.Takeover != "" && p.Driver != "docker" {
 		d.failf(sub(path, "takeover"), "takeover is for the docker driver")
+	}
+	if p.Driver == "swarm" && len(w.GPUs) > 0 {
+		d.failf(sub(path, "gpus"), `gpus: a Swarm service cannot be given a device; have its nodes announce theirs, and reserve them by generic_resources = { "NVIDIA-GPU" = 1 }`)
+		return
 	}
 	for _, gpu := range w.GPUs {
 		if !pciAddress.MatchString(gpu) && !nvidiaUUID.MatchString(gpu) {

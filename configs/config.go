@@ -211,6 +211,11 @@ type Container struct {
 	Init        bool              `json:"init"`
 	User        string            `json:"user"`
 	Labels      map[string]string `json:"labels"`
+
+	// Where a Swarm may run a worker, and what it sets aside there. Left out of the
+	// JSON where they are empty: workers are known by a hash of it.
+	Constraints      []string         `json:"constraints,omitempty"`       // "node.labels.gpu == b60"
+	GenericResources map[string]int64 `json:"generic_resources,omitempty"` // { "NVIDIA-GPU" = 1 }
 }
 
 // Route is a name that clients ask for, and what serves it.

@@ -13,6 +13,9 @@ var containerNames = []string{
 	"ulimits", "network_mode", "networks", "ipc", "init", "user", "labels",
 }
 
+// swarmNames are those that the swarm driver alone uses.
+var swarmNames = []string{"constraints", "generic_resources"}
+
 func (d *decoder) pool(b *body, c *Pool) {
 	b.text("driver", &c.Driver)
 	b.text("policy", &c.Policy)
@@ -60,6 +63,8 @@ func (d *decoder) container(b *body, c *Container) {
 	b.truth("init", &c.Init)
 	b.text("user", &c.User)
 	b.texts("labels", &c.Labels)
+	b.list("constraints", &c.Constraints)
+	b.numbers("generic_resources", &c.GenericResources)
 }
 
 // workers reads `workers = N` or the worker blocks, and spells the count out.

@@ -177,7 +177,9 @@ func TestPools(t *testing.T) {
 	f("workers = 0", "workers is 0")
 	f("workers = 5000", "from 1 to 4096")
 	f("gpus_per_worker = 2", "our own engine takes one")
-	f(`worker "a" { gpus = ["2"] }`, `"2" is neither a PCI address`)
+	for _, gpu := range []string{"2", "18:00.0", "000:18:00.0", "00010000:18:00.0", "123456789:18:00.0", "0000:18:20.0", "0000:18:00.8"} {
+		f(fmt.Sprintf("worker \"a\" { gpus = [%q] }", gpu), fmt.Sprintf("%q is neither a PCI address", gpu))
+	}
 	f("devices = \"cpu\"\nworker \"a\" { gpus = [\"0000:18:00.0\"] }", "give one of them")
 	f(`worker "a/b" {}`, `worker "a/b": a name is`)
 	f("worker \"a\" { port = 8000 }", "port 8000 is the door's and worker a/a's")

@@ -166,6 +166,19 @@ pool "embed" {
   }
 }
 
+# The same as services of a Docker Swarm, wherever a node fits.
+pool "fleet" {
+  driver            = "swarm"
+  image             = "vllm/vllm-openai:TAG"
+  constraints       = ["node.labels.gpu == h100"]
+  generic_resources = { "NVIDIA-GPU" = 1 } # of a kind that nodes announce; for each worker
+  networks          = ["roundhouse"]       # overlay; left out: a port of the worker's node
+
+  engine {
+    model = "/models/Qwen3-8B"
+  }
+}
+
 # Servers that somebody else runs. Models are learned from their /v1/models.
 pool "elsewhere" {
   driver = "static"

@@ -270,7 +270,7 @@ func (p *plan) noteService(s *service) {
 // changes nothing of a server.
 var needless = []string{"depends_on", "restart", "expose", "logging", "stop_signal", "tty", "stdin_open", "attach", "annotations", "platform", "pull_policy"}
 
-var byAddress = regexp.MustCompile(`pci-([0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])-`)
+var byAddress = regexp.MustCompile(`pci-([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\.[0-7])-`)
 
 // gpus are the devices that a service names in a way that lasts: by PCI address or
 // by UUID. What it counts or numbers becomes how many each worker takes.
