@@ -133,6 +133,17 @@ pool "c" {
 	}
 }
 
+// A GPU is named as Linux names it: behind a VMD or in some virtual machines its
+// domain has more than four digits.
+func TestGPUNames(t *testing.T) {
+	for _, gpu := range []string{"0000:18:00.0", "10000:E1:00.0", "ffffffff:e1:1f.7", "GPU-8ffd5a36-b1a4-4d7a-a7c8-9ed17c1f2d3a"} {
+		cfg := parse(t, fmt.Sprintf("pool \"a\" {\n  worker \"w\" { gpus = [%q] }\n}", gpu))
+		if got := cfg.Pools[0].Workers[0].GPUs; len(got) != 1 || !strings.EqualFold(got[0], gpu) {
+			t.Errorf("%s is read as %v", gpu, got)
+		}
+	}
+}
+
 func TestStateDir(t *testing.T) {
 	f := func(env map[string]string, root bool, want string) {
 		t.Helper()

@@ -87,7 +87,7 @@ pool "qwen-2" {
 
   worker "intel" {
     # If it runs already: takeover = its container's name (docker ps).
-    gpus = ["0000:18:00.0"]
+    gpus = ["10000:18:00.0"]
     port = 8009
   }
 }
