@@ -227,14 +227,9 @@ func (p *Policy) network(v any) error {
 	return oneOf(slices.Concat(p.NetworkModes, p.Networks))(v)
 }
 
-// binds holds bind mounts to those that the configuration names, to the
-// letter, and to the names that GPUs have by their PCI address.
+// binds holds bind mounts to those that the configuration names, to the letter.
 func (p *Policy) binds(v any) error {
 	return eachText(v, func(bind string) error {
-		from, to, _ := strings.Cut(bind, ":/")
-		if gpuByPath.MatchString(from) && "/"+to == from {
-			return nil
-		}
 		if !slices.Contains(p.Volumes, bind) {
 			return fmt.Errorf("%q is no volume of the configuration", bind)
 		}
@@ -267,8 +262,6 @@ func (p *Policy) mounts(v any) error {
 	}
 	return nil
 }
-
-var gpuByPath = regexp.MustCompile(`^/dev/dri/by-path/pci-[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]-(card|render)$`)
 
 var gpuNode = regexp.MustCompile(`^/dev/dri/((card|renderD)[0-9]+|by-path/pci-[0-9a-f:.]+-(card|render))$`)
 
