@@ -44,6 +44,7 @@ func (w *Worker) eject(l *Ledger, reason string, now int64) {
 	b.opens++
 	b.probing = false
 	b.reason = "ejected: " + reason
+	w.post()
 	if l.OnEject != nil {
 		l.OnEject(w, reason)
 	}
@@ -66,6 +67,7 @@ func (l *Ledger) Recover(w *Worker, now int64) {
 	defer l.mu.Unlock()
 	if w.breaker.until > now {
 		w.breaker.until = now
+		w.post()
 	}
 }
 

@@ -66,6 +66,7 @@ func (l *Ledger) Grow(c *Charge, n int64) {
 	if over := c.own() - c.kv; over > 0 {
 		c.kv += over
 		c.worker.kv += over
+		c.worker.post()
 	}
 }
 
@@ -91,6 +92,7 @@ func (l *Ledger) First(c *Charge, now int64) {
 	}
 	w.computed(c)
 	w.check()
+	w.post()
 	w.progressAt = now
 }
 
@@ -110,6 +112,7 @@ func (l *Ledger) Settle(c *Charge, prompt, cached int64) {
 		c.worker.learnCredit(c.believed, cached)
 		c.hit = cached
 	}
+	c.worker.post()
 }
 
 // Outcome is how a request ended at its worker, as far as the worker is to
@@ -157,6 +160,7 @@ func (l *Ledger) Release(c *Charge, how Outcome, now int64) bool {
 			w.learnDecode(g, now-c.sent)
 		}
 	}
+	w.post()
 	c.kv, c.prefill, c.work, c.chunks, c.covered = 0, 0, 0, nil, 0
 	return true
 }

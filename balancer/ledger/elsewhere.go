@@ -28,6 +28,7 @@ func (l *Ledger) SetElsewhere(w *Worker, generation uint64, e Elsewhere) {
 	defer l.mu.Unlock()
 	if generation == w.generation {
 		w.elsewhere = e
+		w.post()
 	}
 }
 
@@ -70,4 +71,5 @@ func (l *Ledger) SetRates(w *Worker, r Rates) {
 	if w.limit == 0 && r.Limit > 0 {
 		w.limit = r.Limit
 	}
+	w.post()
 }

@@ -34,4 +34,5 @@ func (l *Ledger) Counted(w *Worker, generation uint64, believed, cached, request
 	for range min(requests, mostCounted) {
 		w.learnCredit(believed/requests, max(cached, 0)/requests)
 	}
+	w.post()
 }

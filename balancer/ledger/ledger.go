@@ -14,9 +14,18 @@ type Ledger struct {
 
 // Group is the workers that one choice is made among: a pool's.
 type Group struct {
-	Policy   Policy
-	workers  []*Worker
-	turn     int // equals take turns from here
+	Policy  Policy
+	workers []*Worker
+	turn    int // equals take turns from here
+
+	// What choices read and leave of each worker, by its index.
+	rows   []row
+	queues []queued // the workers' row of each class after that of the class before
+	terms  []terms
+	rates  []float64 // learned prefill rates, 0: none; their mean, and whether it holds
+	mean   float64
+	rated  bool
+
 	curve    curve
 	mix      mix
 	perToken average // work of a prompt token
@@ -48,11 +57,8 @@ func (l *Ledger) Configure(b Breaker, slowStart int64) {
 func (l *Ledger) SetGroup(g *Group, p Policy, workers []*Worker) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g.Policy, g.workers = p, workers
-	for i, w := range workers {
-		w.index = i
-		w.curve = &g.curve
-	}
+	g.Policy = p
+	g.seat(workers)
 }
 
 // SetWorker says what the supervisor wants of a worker and which generation
@@ -64,6 +70,9 @@ func (l *Ledger) SetWorker(w *Worker, generation uint64, ready bool, capacity in
 		w.generation = generation
 		w.kv, w.prefill, w.foreign, w.seq = 0, 0, 0, 0
 		w.backlog, w.work, w.prompts, w.twice = backlog{}, 0, 0, 0
+		for class := range w.backlog {
+			w.postQueue(class)
+		}
 		w.shared, w.common, w.elsewhere, w.credit = nil, 0, Elsewhere{}, average{}
 		w.reported, w.report = false, Report{}
 		w.rate, w.decode, w.ttft, w.limit = average{}, average{}, average{}, 0
@@ -79,6 +88,7 @@ func (l *Ledger) SetWorker(w *Worker, generation uint64, ready bool, capacity in
 		w.joined = now
 	}
 	w.ready = ready
+	w.post()
 }
 
 // View is one worker's account at one instant.
@@ -131,13 +141,17 @@ func (l *Ledger) Weighed(dst []Weighed, g *Group, chosen *Worker, limit int, now
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for k := range min(limit, len(g.workers)) {
-		w := g.workers[(chosen.index+k)%len(g.workers)]
+		at := (chosen.index + k) % len(g.workers)
+		w, t := g.workers[at], &g.terms[at]
 		s := Weighed{
 			ID: w.ID, Capacity: w.capacity, KV: w.kv, Prefill: w.prefill, Foreign: w.foreignNow(now), ReportAge: -1,
-			Fill: w.fill, Wait: w.wait, Hit: w.hit, Out: w.out,
+			Fill: t.fill, Wait: t.wait, Hit: int64(t.hit), Out: outNames[t.out],
 		}
 		if w.reported {
 			s.ReportAge = now - w.report.At
+		}
+		if t.out == broken {
+			s.Out = w.why
 		}
 		dst = append(dst, s)
 	}

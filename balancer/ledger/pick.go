@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Policy is how a worker is chosen.
 type Policy byte
@@ -91,16 +88,6 @@ const (
 	nearFill = 0.2
 )
 
-// alike is how near a worker's learned rate must be to its group's mean to be
-// taken for it: what is left of noise would send requests astray.
-const alike = 0.3
-
-// fewSamples are too few to tell a worker's rate from its group's.
-const fewSamples = 4
-
-// priorRate stands in for a prefill rate until one has been learned.
-const priorRate = 4000
-
 // Pick chooses a worker of the group and books the request there, in one step.
 func (l *Ledger) Pick(g *Group, a *Ask, c *Charge) (Verdict, Reason) {
 	l.mu.Lock()
@@ -108,11 +95,11 @@ func (l *Ledger) Pick(g *Group, a *Ask, c *Charge) (Verdict, Reason) {
 	if c.live {
 		panic("BUG: a charge that is still booked was picked again")
 	}
-	n, low, verdict := l.survey(g, a)
-	if n == 0 {
+	s, verdict := l.survey(g, a)
+	if verdict != Picked {
 		return verdict, ""
 	}
-	best, reason := l.choose(g, a, n, low)
+	best, reason := g.choose(a, &s)
 	l.book(g, best, a, c)
 	g.turn = best.index + 1
 	return Picked, reason
@@ -124,176 +111,93 @@ func (l *Ledger) Predicted(dst []float64, g *Group, a *Ask) []float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.survey(g, a)
-	for _, w := range g.workers {
+	for i := range g.terms {
 		wait := 0.0
-		if w.out == "" || w.out == full {
-			wait = w.wait
+		if t := &g.terms[i]; t.out == in || t.out == full {
+			wait = t.wait
 		}
 		dst = append(dst, wait)
 	}
 	return dst
 }
 
-// survey finds who can be asked, and leaves each one's fill and predicted time
-// to first token with it. It returns how many there are, and the least fill.
-func (l *Ledger) survey(g *Group, a *Ask) (n int, low float64, verdict Verdict) {
-	low, verdict = math.Inf(1), None
-	crowd := g.crowd(a.Prompt)
-	long, some := 0, 0
-	for i, w := range g.workers {
-		w.hit, w.believed = 0, 0
-		if a.Hits != nil {
-			w.believed = min(int64(a.Hits[i]), a.Prompt)
-			w.hit = w.cached(w.believed)
-		}
-		out := w.excluded(a)
-		switch {
-		case out != "":
-		case w.maxLen > 0 && a.Prompt >= w.maxLen:
-			out = "context too short"
-			some++
-			long++
-		default:
-			some++
-			if out = w.weigh(a, &crowd, l.slowStart); out != "" && !a.Force {
-				verdict = Full
-				break
-			}
-			out = ""
-			low = min(low, w.fill)
-			n++
-		}
-		w.out = out
+// survey finds who can be asked, and leaves the terms of each with the group.
+func (l *Ledger) survey(g *Group, a *Ask) (tally, Verdict) {
+	crowd := g.crowd(a, l.slowStart)
+	s := g.weigh(a, &crowd)
+	switch {
+	case s.n > 0:
+		return s, Picked
+	case s.some > 0 && s.long == s.some:
+		return s, TooLong
+	case s.full:
+		return s, Full
 	}
-	if some > 0 && long == some {
-		verdict = TooLong
-	}
-	return n, low, verdict
+	return s, None
 }
 
 // excluded says why a worker cannot be asked at all.
-func (w *Worker) excluded(a *Ask) string {
+func (g *Group) excluded(i int, a *Ask) out {
+	w := g.workers[i]
 	if !w.ready {
-		return "not ready"
+		return notReady
 	}
 	if a.Prefer != nil && a.Prefer != w {
-		return "sticky elsewhere"
+		return stickyElsewhere
 	}
 	for _, t := range a.Tried {
 		if t.Worker == w && t.Generation == w.generation {
-			return "tried already"
+			return triedAlready
 		}
 	}
-	return w.breaker.open(a.Now)
-}
-
-// full says that a worker has no room for the request.
-const full = "full"
-
-// weigh computes a worker's fill after taking the request, the predicted time
-// to first token, and what the request costs there. It returns full where there
-// is no room.
-func (w *Worker) weigh(a *Ask, g *crowd, slowStart int64) string {
-	trust := w.trust(a.Now)
-	foreign := float64(w.foreign) * trust
-	need := float64(a.Prompt + a.Expect)
-	second := g.second
-	if w.rate.n >= fewSamples && math.Abs(w.rate.v-g.rate) >= alike*g.rate {
-		second = 1 / w.rate.v
+	if w.why = w.breaker.open(a.Now); w.why != "" {
+		return broken
 	}
-	own := float64(w.curve.work(a.Prompt, w.hit))
-	ahead, behind := w.ahead(a, g)
-	w.wait = (ahead + float64(w.report.foreignPrefill)*g.perToken*trust + own) * second
-	there := w.there()
-	noRoom := false
-	if w.capacity > 0 {
-		cap := float64(w.capacity)
-		held := float64(w.kv+w.elsewhere.KV-min(w.twice, w.kv, w.elsewhere.KV)) + foreign
-		w.fill = (held + need) / cap
-		if w.fill > lowFill && w.hit > 0 {
-			w.fill = (held + need - float64(w.live(a))) / cap
-		}
-		noRoom = w.fill > 1 && (there > 0 || foreign > cap/2)
-		// A prefill shares its steps with what is being decoded there, which takes the
-		// longer the more KV it reads.
-		w.wait *= 1 + w.fill/2
-	} else {
-		w.fill = 0
-		noRoom = w.limit > 0 && there >= w.limit && trust > 0
-		w.wait *= 1 + float64(there)/256
-	}
-	w.cost = w.wait + own*second*behind // those behind it wait for it
-	w.grown = 1
-	if age := a.Now - w.joined; slowStart > 0 && age < slowStart {
-		// A worker that has just joined seems fuller and slower than it is, less
-		// and less: its caches are cold and its clocks not learned.
-		share := max(float64(age)/float64(slowStart), 0.1)
-		w.grown = share
-		w.wait /= share
-		w.cost /= share
-		w.fill = min(w.fill/share, max(w.fill, 1))
-	}
-	if noRoom {
-		return full
-	}
-	return ""
-}
-
-// meanRate is the group's mean prefill rate, for those who have none yet.
-func (g *Group) meanRate() float64 {
-	sum, n := 0.0, 0
-	for _, w := range g.workers {
-		if w.rate.n > 0 {
-			sum += w.rate.v
-			n++
-		}
-	}
-	if n == 0 {
-		return priorRate
-	}
-	return sum / float64(n)
+	return in
 }
 
 // choose picks among the n workers that survey left in. Equals take turns.
-func (l *Ledger) choose(g *Group, a *Ask, n int, low float64) (*Worker, Reason) {
+func (g *Group) choose(a *Ask, s *tally) (*Worker, Reason) {
 	for _, w := range a.Order {
-		if w.out == "" && slices.Contains(g.workers, w) {
-			return w, reasonOf(g, a, w, n, false)
+		if w.group == g && g.terms[w.index].out == in {
+			return w, g.reason(a, w, s.n, false)
 		}
 	}
-	var best *Worker
-	tie, passed := false, false
-	at := g.turn % len(g.workers)
-	for range g.workers {
-		w := g.workers[at]
-		if at++; at == len(g.workers) {
+	var best *terms
+	chosen, tie, passed := 0, false, false
+	at := g.turn % len(g.terms)
+	for range g.terms {
+		i, t := at, &g.terms[at]
+		if at++; at == len(g.terms) {
 			at = 0
 		}
-		if w.out != "" {
+		if t.out != in {
 			continue
 		}
-		if g.Policy == LeastKV && w.fill >= lowFill && w.fill > low+nearFill {
+		if g.Policy == LeastKV && t.fill >= lowFill && t.fill > s.low+nearFill {
 			passed = true
 			continue
 		}
 		if best == nil {
-			best = w
+			best, chosen = t, i
 			if g.Policy == RoundRobin {
 				break
 			}
 			continue
 		}
-		switch d := compare(g.Policy, w, best); {
+		switch d := compare(g.Policy, t, best); {
 		case d < 0:
-			best, tie = w, false
+			best, chosen, tie = t, i, false
 		case d == 0:
 			tie = true
 		}
 	}
-	return best, reasonOf(g, a, best, n, tie && !passed)
+	w := g.workers[chosen]
+	return w, g.reason(a, w, s.n, tie && !passed)
 }
 
-func reasonOf(g *Group, a *Ask, best *Worker, n int, tie bool) Reason {
+func (g *Group) reason(a *Ask, best *Worker, n int, tie bool) Reason {
+	hit := int64(g.terms[best.index].hit)
 	switch {
 	case a.Prefer != nil:
 		return Sticky
@@ -301,7 +205,7 @@ func reasonOf(g *Group, a *Ask, best *Worker, n int, tie bool) Reason {
 		return Only
 	case !best.reported && g.Policy == LeastKV:
 		return NoReport
-	case best.hit > 0 && best.hit*2 >= a.Prompt:
+	case hit > 0 && hit*2 >= a.Prompt:
 		return Prefix
 	case tie || g.Policy == RoundRobin:
 		return Tie
@@ -310,9 +214,9 @@ func reasonOf(g *Group, a *Ask, best *Worker, n int, tie bool) Reason {
 }
 
 // compare orders two workers: below zero when a is the better choice.
-func compare(p Policy, a, b *Worker) int {
+func compare(p Policy, a, b *terms) int {
 	if p == LeastInflight {
-		return sign(float64(a.there()+1)/a.grown - float64(b.there()+1)/b.grown)
+		return sign(float64(a.there+1)/a.grown - float64(b.there+1)/b.grown)
 	}
 	wa, wb := a.cost, b.cost
 	if p == Fastest {
@@ -322,7 +226,7 @@ func compare(p Policy, a, b *Worker) int {
 	if d := math.Abs(wa - wb); d > 1e-3 && (d > 0.01*a.wait || d > 0.01*b.wait) {
 		return sign(wa - wb)
 	}
-	if d := a.there() - b.there(); d != 0 {
+	if d := a.there - b.there; d != 0 {
 		return sign(float64(d))
 	}
 	if d := a.fill - b.fill; math.Abs(d) > nearFill {
@@ -350,11 +254,13 @@ func sign(x float64) int {
 // book enters a request at a worker.
 func (l *Ledger) book(g *Group, w *Worker, a *Ask, c *Charge) {
 	w.seq++
+	t := &g.terms[w.index]
+	hit, believed := int64(t.hit), int64(t.believed)
 	*c = Charge{
 		worker: w, generation: w.generation, live: true,
-		prompt: a.Prompt, expect: a.Expect, hit: w.hit,
-		believed: w.believed, prefill: a.Prompt - w.hit,
-		class: classOf(a.Prompt - w.hit), work: max(w.curve.work(a.Prompt, w.hit), 1),
+		prompt: a.Prompt, expect: a.Expect, hit: hit,
+		believed: believed, prefill: a.Prompt - hit,
+		class: classOf(a.Prompt - hit), work: max(g.curve.work(a.Prompt, hit), 1),
 		sent: a.Now, Seq: w.seq, next: w.charges,
 	}
 	c.pending = w.before(c.class)
@@ -376,4 +282,5 @@ func (l *Ledger) book(g *Group, w *Worker, a *Ask, c *Charge) {
 	if w.breaker.opens > 0 {
 		w.breaker.probing = true
 	}
+	w.post()
 }

@@ -74,10 +74,10 @@ func (w *Worker) covered(a *Ask) (tokens int64) {
 
 // live returns the tokens of a prompt that need no room of their own at the
 // worker. What another door's requests hold there is not known; what is cached
-// there is taken for it, since doors share their prefixes.
-func (w *Worker) live(a *Ask) int64 {
+// there, hit, is taken for it, since doors share their prefixes.
+func (w *Worker) live(a *Ask, hit int64) int64 {
 	if w.elsewhere.InFlight > 0 {
-		return max(w.covered(a), w.hit)
+		return max(w.covered(a), hit)
 	}
 	return w.covered(a)
 }

@@ -23,6 +23,7 @@ func (w *Worker) queue(class int, work, n int64) {
 	for i := class; i < classes; i++ {
 		w.backlog[i].work += work
 		w.backlog[i].n += n
+		w.postQueue(i)
 	}
 }
 
@@ -34,62 +35,6 @@ func (m *mix) add(class int, work float64) {
 		m[i] *= 1 - 1.0/256
 	}
 	m[class] += work
-}
-
-// crowd is what a group's recent prompts say of those of which only the tokens
-// are known, since other doors sent them.
-type crowd struct {
-	rate     float64 // work a second, the workers' mean
-	second   float64 // that one unit of work takes
-	perToken float64 // work
-	shorter  float64 // share of the work that is in prompts no longer than this one
-}
-
-func (g *Group) crowd(prompt int64) crowd {
-	c := crowd{rate: g.meanRate(), perToken: max(g.perToken.v, 1), shorter: 1}
-	c.second = 1 / c.rate
-	below, all, class := 0.0, 0.0, classOf(prompt)
-	for i, work := range g.mix {
-		all += work
-		if i <= class {
-			below += work
-		}
-	}
-	if all > 0 {
-		c.shorter = below / all
-	}
-	return c
-}
-
-// ahead is the work that a worker does before the request's first token, and
-// behind how many prompts wait for the request in turn.
-//
-// Most engines compute prompts in the order in which they come. Ours, which
-// alone says how much it has still to prefill, takes the shortest first; a
-// longer one that has begun shares the steps with it token by token, and its
-// tokens cost what they do at its end.
-func (w *Worker) ahead(a *Ask, g *crowd) (ahead, behind float64) {
-	elsewhere := float64(w.elsewhere.Prefill) * g.perToken
-	if !w.report.HasPrefill {
-		return float64(w.work) + elsewhere, 0
-	}
-	if w.work == 0 && elsewhere == 0 {
-		return 0, 0
-	}
-	uncached := a.Prompt - w.hit
-	at := &w.backlog[classOf(uncached)]
-	ahead = float64(at.work) + elsewhere*g.shorter
-	if longer := float64(w.work-at.work) + elsewhere*(1-g.shorter); longer > 0 {
-		perToken := 2*float64(w.work)/float64(max(w.prefill, 1)) - 1
-		if perToken < 1 {
-			perToken = 1
-		}
-		if meanwhile := float64(uncached) * perToken; meanwhile < longer {
-			longer = meanwhile
-		}
-		ahead += longer
-	}
-	return ahead, float64(w.prompts - at.n)
 }
 
 // before is the work that is sure to be done at a worker before that of a

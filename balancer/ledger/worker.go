@@ -6,8 +6,7 @@ import (
 )
 
 // Worker is one worker's account. Its fields are guarded by Ledger.mu. What a
-// choice reads of every worker stands first, side by side: among a thousand
-// workers a choice is as fast as that comes from memory.
+// choice reads of it stands in its row of the group: see post.
 type Worker struct {
 	ID string // pool/name
 
@@ -27,16 +26,10 @@ type Worker struct {
 	rate       average // prefill work a second
 	joined     int64   // when it became ready; slow start counts from here
 	breaker    breaker
-	curve      *curve // its group's
+	why        string // what the breaker said to the last choice that it kept it out of
+	group      *Group // that it is chosen in; nil: none now
+	curve      *curve // of the group that it is or was in
 	index      int    // its place in the group
-
-	// Of the choice in progress.
-	fill, wait float64
-	grown      float64 // the part of its full share that one which has joined takes
-	cost       float64 // of the request there, to itself and to the others, in seconds
-	hit        int64   // of the prompt, cached there as far as that is to be believed
-	believed   int64   // of the prompt, cached there by the prefix table alone
-	out        string
 
 	report  Report
 	backlog backlog
@@ -210,6 +203,7 @@ func (l *Ledger) Report(w *Worker, generation uint64, r Report) {
 	}
 	w.learnLimit(&r)
 	w.report, w.reported = r, true
+	w.post()
 }
 
 // resident is what of this door's requests sent before at is really there: a
@@ -264,9 +258,13 @@ func (w *Worker) trust(now int64) float64 {
 	if !w.reported {
 		return 0
 	}
-	age := float64(now - w.report.At)
+	return faded(now - w.report.At)
+}
+
+// faded is how much of a report of some age still counts.
+func faded(age int64) float64 {
 	if age <= freshFor {
 		return 1
 	}
-	return max(0, 1-(age-freshFor)/(goneBy-freshFor))
+	return max(0, 1-(float64(age)-freshFor)/(goneBy-freshFor))
 }

@@ -1,0 +1,194 @@
+package ledger
+
+import "math"
+
+// alike is how near a worker's learned rate must be to its group's mean to be
+// taken for it: what is left of noise would send requests astray.
+const alike = 0.3
+
+// fewSamples are too few to tell a worker's rate from its group's.
+const fewSamples = 4
+
+// priorRate stands in for a prefill rate until one has been learned.
+const priorRate = 4000
+
+// crowd is what one request and its group's recent prompts are to every worker
+// alike. Of prompts that other doors sent only the tokens are known.
+type crowd struct {
+	need     float64  // tokens of KV
+	whole    float64  // work of the prompt where nothing of it is cached
+	queues   []queued // of the class of such a prompt, by worker
+	rate     float64  // work a second, the workers' mean
+	second   float64  // that one unit of work takes
+	perToken float64  // work
+	shorter  float64  // share of the work that is in prompts no longer than this one
+	unlike   float64  // how far from the mean a worker's rate is its own
+	picky    bool     // not every worker may be asked
+	grown    int64    // a worker that joined before then takes its full share
+	joining  float64  // nanoseconds that it takes to get there
+}
+
+func (g *Group) crowd(a *Ask, slowStart int64) crowd {
+	class := classOf(a.Prompt)
+	c := crowd{
+		need: float64(a.Prompt + a.Expect), whole: float64(g.curve.work(a.Prompt, 0)), queues: g.queued(class),
+		rate: g.meanRate(), perToken: max(g.perToken.v, 1), shorter: 1,
+		picky: a.Prefer != nil || len(a.Tried) > 0, grown: endless, joining: float64(slowStart),
+	}
+	if slowStart > 0 {
+		c.grown = a.Now - slowStart
+	}
+	c.second, c.unlike = 1/c.rate, alike*c.rate
+	below, all := 0.0, 0.0
+	for i, work := range g.mix {
+		all += work
+		if i <= class {
+			below += work
+		}
+	}
+	if all > 0 {
+		c.shorter = below / all
+	}
+	return c
+}
+
+// tally is what a choice found of all workers together.
+type tally struct {
+	n    int     // that can take the request
+	some int     // that can be asked
+	long int     // of those, too short of context
+	full bool    // one has no room
+	low  float64 // the least fill, and the greatest, of those that can take it
+	high float64
+}
+
+// weigh computes the terms of a request at every worker of the group: whether it
+// can be asked and has room, its fill after taking the request, the predicted
+// time to first token, and what the request costs there. Every term that a
+// choice goes by is computed here, from the workers' rows and the crowd.
+func (g *Group) weigh(a *Ask, c *crowd) tally {
+	s := tally{low: math.Inf(1)}
+	all, hits := g.terms[:len(g.rows)], a.Hits
+	for i := range g.rows {
+		r, t := &g.rows[i], &all[i]
+		own := c.whole
+		t.hit, t.believed, t.out = 0, 0, in
+		if i < len(hits) && hits[i] != 0 {
+			own = g.cached(i, a)
+		}
+		if r.shut > a.Now || c.picky {
+			if t.out = g.excluded(i, a); t.out != in {
+				continue
+			}
+		}
+		s.some++
+		if a.Prompt >= r.maxLen {
+			t.out = tooShort
+			s.long++
+			continue
+		}
+		trust := 1.0
+		if r.fresh < a.Now {
+			trust = faded(a.Now - (r.fresh - freshFor))
+		}
+		second := c.second
+		if r.rate > 0 && math.Abs(r.rate-c.rate) >= c.unlike {
+			second = 1 / r.rate
+		}
+		ahead, behind := r.work+r.elsewhere*c.perToken, 0.0
+		if r.shortest && ahead > 0 {
+			ahead, behind = g.ahead(i, a, c)
+		}
+		wait := (ahead + r.foreignPrefill*c.perToken*trust + own) * second
+		fill, noRoom := 0.0, false
+		if r.capacity > 0 {
+			foreign := r.foreign * trust
+			fill = (r.held + foreign + c.need) / r.capacity
+			if fill > lowFill {
+				noRoom, fill = g.crowded(i, a, c, foreign, fill)
+			}
+			// A prefill shares its steps with what is being decoded there, which takes the
+			// longer the more KV it reads.
+			wait *= 1 + fill/2
+		} else {
+			noRoom = r.limit > 0 && r.there >= r.limit && trust > 0
+			wait *= 1 + float64(r.there)/256
+		}
+		t.wait, t.fill, t.grown, t.there = wait, fill, 1, r.there
+		t.cost = wait + own*second*behind // those behind it wait for it
+		if r.joined > c.grown {
+			t.slow(float64(a.Now-r.joined) / c.joining)
+		}
+		if noRoom && !a.Force {
+			t.out, s.full = full, true
+			continue
+		}
+		s.n++
+		s.low, s.high = min(s.low, t.fill), max(s.high, t.fill)
+	}
+	return s
+}
+
+// cached enters what of a prompt lies in a worker's cache, and returns the work
+// that is left.
+func (g *Group) cached(i int, a *Ask) float64 {
+	t := &g.terms[i]
+	t.believed = int32(min(int64(a.Hits[i]), a.Prompt))
+	t.hit = int32(float64(t.believed) * g.rows[i].credit)
+	return float64(g.curve.work(a.Prompt, int64(t.hit)))
+}
+
+// crowded looks closer at a worker that would be nearly full: what live requests
+// hold of the prompt needs no room of its own.
+func (g *Group) crowded(i int, a *Ask, c *crowd, foreign, fill float64) (noRoom bool, now float64) {
+	r := &g.rows[i]
+	if hit := int64(g.terms[i].hit); hit > 0 {
+		fill = (r.held + foreign + c.need - float64(g.workers[i].live(a, hit))) / r.capacity
+	}
+	return fill > 1 && (r.there > 0 || foreign > r.capacity/2), fill
+}
+
+// slow makes a worker that has just joined seem fuller and slower than it is,
+// less and less: its caches are cold and its clocks not learned.
+func (t *terms) slow(share float64) {
+	share = max(share, 0.1)
+	t.grown = share
+	t.wait /= share
+	t.cost /= share
+	t.fill = min(t.fill/share, max(t.fill, 1))
+}
+
+// ahead is the work that a worker does before the request's first token, and
+// behind how many prompts wait for the request in turn.
+//
+// Most engines compute prompts in the order in which they come. Ours, which
+// alone says how much it has still to prefill and for which this is, takes the
+// shortest first; a longer one that has begun shares the steps with it token by
+// token, and its tokens cost what they do at its end.
+func (g *Group) ahead(i int, a *Ask, c *crowd) (ahead, behind float64) {
+	r := &g.rows[i]
+	elsewhere := r.elsewhere * c.perToken
+	uncached, at := a.Prompt, &c.queues[i]
+	if hit := int64(g.terms[i].hit); hit != 0 {
+		uncached -= hit
+		at = &g.queued(classOf(uncached))[i]
+	}
+	ahead = at.work + elsewhere*c.shorter
+	if longer := r.work - at.work + elsewhere*(1-c.shorter); longer > 0 {
+		perToken := r.mean
+		if perToken < 1 {
+			perToken = 1
+		}
+		if meanwhile := float64(uncached) * perToken; meanwhile < longer {
+			longer = meanwhile
+		}
+		ahead += longer
+	}
+	return ahead, r.prompts - at.n
+}
+
+// queued returns what the workers have in prompts up to a class of length.
+func (g *Group) queued(class int) []queued {
+	n := len(g.rows)
+	return g.queues[class*n:][:n]
+}
