@@ -30,7 +30,7 @@ func (s *Supervisor) eventBy(who, pool, worker, kind, text string) {
 	}
 	level := slog.LevelInfo
 	switch kind {
-	case "crashed", "failed", "abandoned", "quarantined", "rolled_back", "lost", "drain_forced", "driver":
+	case "crashed", "failed", "abandoned", "leaving", "quarantined", "rolled_back", "lost", "drain_forced", "driver":
 		level = slog.LevelWarn
 	}
 	s.log.Log(context.Background(), level, kind, "worker", about, "why", text)

@@ -98,7 +98,7 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 	case !exists:
 		seen.Process, seen.Released = core.Absent, true
 	case i.Running:
-		seen.Process = core.Alive
+		seen.Process, seen.Leaving, seen.LeavesIn = core.Alive, i.Leaving, i.LeavesIn
 	default:
 		seen.Process, seen.Exit, seen.Killed, seen.Released = core.Exited, i.Ended, i.Killed, s.released(i, now)
 	}

@@ -23,6 +23,7 @@ import (
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
 	"roundhouse/supervisor/process"
+	"roundhouse/supervisor/swarm"
 )
 
 // Options are what a supervisor is made of. Paths are absolute.
@@ -226,6 +227,8 @@ func (s *Supervisor) openDriver(name string) (driver.Driver, error) {
 		return process.NewDriver(s.nursery, s.options.Worker, s.options.Env), nil
 	case name == "docker":
 		return docker.New(s.options.Docker, s.instance(), s.options.Inside)
+	case name == "swarm":
+		return swarm.New(s.options.Docker, s.instance(), s.options.Inside)
 	case isPlugin && s.options.OpenDriver != nil:
 		return s.options.OpenDriver(plugin, s.instance())
 	}

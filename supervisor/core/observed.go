@@ -37,6 +37,10 @@ type Seen struct {
 	// Interrupted: its driver was away when it ended, or when the act failed, which
 	// says nothing of the worker.
 	Interrupted bool
+	// Leaving says why its process will end though nobody here asks for it; empty: it
+	// stays. LeavesIn is how long its requests may still run there.
+	Leaving  string
+	LeavesIn time.Duration
 
 	Healthy   bool
 	Unhealthy string // why not; empty: not asked yet, or it is

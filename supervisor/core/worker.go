@@ -80,6 +80,8 @@ func (s *step) starting(id string, w *Worker, p *Pool, spec *Spec) {
 			old.Generation = seen.Generation
 			s.act(Stop, id, old, p.Grace)
 		}
+	case seen.Process == Alive && seen.Leaving != "" && !seen.Busy:
+		s.departs(id, w, p, seen)
 	case seen.Process == Alive && seen.Healthy:
 		s.to(w, Warming, w.Reason)
 	case seen.Busy: // a container that is made and not yet started looks ended
@@ -109,6 +111,8 @@ func (s *step) warming(id string, w *Worker, p *Pool, spec *Spec) {
 		s.failed(id, w, p, spec, "ended in its warm-up: "+seen.Exit)
 	case seen.Generation != w.Generation:
 		s.to(w, Starting, w.Reason)
+	case seen.Leaving != "":
+		s.departs(id, w, p, seen)
 	case seen.WarmError != "":
 		s.failed(id, w, p, spec, "warm-up: "+seen.WarmError)
 	case seen.Warmed && seen.Acked && seen.Reached:
@@ -150,6 +154,8 @@ func (s *step) ready(id string, w *Worker, p *Pool, spec *Spec) {
 		s.crashed(id, w, p, seen, seen.Exit)
 	case seen.Process == Absent:
 		s.crashed(id, w, p, seen, "it is gone")
+	case seen.Leaving != "":
+		s.departs(id, w, p, seen)
 	case seen.Hung:
 		s.abandon(id, w, p, "hung: it has requests and makes no progress")
 	case seen.Down:
@@ -164,6 +170,14 @@ func (s *step) abandon(id string, w *Worker, p *Pool, why string) {
 	w.Crashes++
 	s.to(w, Draining, why)
 	s.event(p.Name, id, "abandoned", "%s", why)
+}
+
+// departs drains a worker whose process is about to end by somebody else's hand, for
+// as long as that lets its requests run, and starts it anew, wherever that is.
+func (s *step) departs(id string, w *Worker, p *Pool, seen Seen) {
+	w.LastError, w.Then, w.Deadline = seen.Leaving, ThenStart, s.now.Add(min(p.Drain, seen.LeavesIn))
+	s.to(w, Draining, seen.Leaving)
+	s.event(p.Name, id, "leaving", "%s; it drains, and starts again", seen.Leaving)
 }
 
 // failed ends a start that came to nothing.

@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"syscall"
 	"time"
-
-	"github.com/docker/docker/client"
 
 	"roundhouse/supervisor/driver"
 )
@@ -68,8 +64,7 @@ func (d *Driver) told(ctx context.Context, before int64, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	away := client.IsErrConnectionFailed(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-	if away || d.reach(ctx) != nil || d.breaks.Load() != before {
+	if Unreachable(err) || d.reach(ctx) != nil || d.breaks.Load() != before {
 		return fmt.Errorf("%w: %w", driver.ErrAway, err)
 	}
 	return err

@@ -42,6 +42,10 @@ type Host struct {
 	URL       string // DOCKER_HOST; empty: the local socket
 	CertPath  string // DOCKER_CERT_PATH: ca.pem, cert.pem, key.pem
 	TLSVerify bool   // DOCKER_TLS_VERIFY
+
+	// Auth is what to show the registry of an image, encoded as engines take it;
+	// empty: nothing. Nil: nothing is shown to any.
+	Auth func(image string) (string, error)
 }
 
 // Connect makes a client. It does not need the engine to be there yet.

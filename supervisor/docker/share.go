@@ -2,10 +2,12 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sort"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"github.com/docker/docker/client"
 	"github.com/docker/docker/pkg/stdcopy"
@@ -114,6 +116,16 @@ func Output(raw io.ReadCloser) io.ReadCloser {
 		in.CloseWithError(err)
 	}()
 	return out
+}
+
+// Unreachable says whether an error says of an engine that it was not there.
+func Unreachable(err error) bool {
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return client.IsErrConnectionFailed(err)
 }
 
 // Version is what an engine and its client have agreed upon.

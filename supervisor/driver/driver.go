@@ -96,6 +96,12 @@ type Instance struct {
 	Released   bool // ended, and its device's memory is free again
 	Unverified bool // Released was not measured but waited for
 	Foreign    bool // a container that runs already and is taken over as it is
+
+	Node string // the machine that it runs on; empty: this one
+	// Leaving says why it will end though nobody here has asked for it; empty: it
+	// stays. LeavesIn is how long its requests may still run there.
+	Leaving  string
+	LeavesIn time.Duration
 }
 
 // LogOptions says what of a log is wanted.

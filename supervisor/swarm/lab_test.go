@@ -1,0 +1,325 @@
+package swarm
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/swarm"
+	"github.com/docker/docker/client"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"roundhouse/configs"
+	"roundhouse/supervisor/docker"
+	"roundhouse/supervisor/driver"
+)
+
+// node is a Docker engine of the tests' own in a network namespace of its own, so
+// that nothing here meets another Swarm's ports. No process ends but these.
+type node struct {
+	name    string // of the namespace
+	address string
+	dir     string
+	host    docker.Host
+	client  *client.Client
+	daemon  *exec.Cmd
+}
+
+// nodes are those of the one Swarm of the tests: a manager, and where a test asks for
+// it a worker.
+var nodes struct {
+	manager, worker *node
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, n := range []*node{nodes.worker, nodes.manager} {
+		if n != nil {
+			n.close()
+		}
+	}
+	if leak := goleak.Find(); leak != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, leak)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// sh runs a program that must succeed.
+func sh(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// managerFor returns the manager, and skips where this machine can have none.
+func managerFor(t *testing.T) *node {
+	t.Helper()
+	if nodes.manager != nil {
+		return nodes.manager
+	}
+	for _, program := range []string{"dockerd", "ip", "nsenter"} {
+		if _, err := exec.LookPath(program); err != nil || os.Geteuid() != 0 {
+			t.Skipf("a Swarm of the tests' own takes root and %s (packages docker.io, iproute2, util-linux)", program)
+		}
+	}
+	pid := os.Getpid()
+	a, b := &node{name: fmt.Sprintf("rhswarm%da", pid), address: "10.97.0.1"}, &node{name: fmt.Sprintf("rhswarm%db", pid), address: "10.97.0.2"}
+	nodes.manager, nodes.worker = a, b
+	for _, n := range []*node{a, b} {
+		sh(t, "ip", "netns", "add", n.name)
+		sh(t, "ip", "-n", n.name, "link", "set", "lo", "up")
+	}
+	sh(t, "ip", "link", "add", "rh0", "netns", a.name, "type", "veth", "peer", "name", "rh0", "netns", b.name)
+	for _, n := range []*node{a, b} {
+		sh(t, "ip", "-n", n.name, "addr", "add", n.address+"/24", "dev", "rh0")
+		sh(t, "ip", "-n", n.name, "link", "set", "rh0", "up")
+	}
+	a.start(t)
+	a.build(t)
+	if _, err := a.client.SwarmInit(t.Context(), swarm.InitRequest{ListenAddr: "10.97.0.1:2377", AdvertiseAddr: a.address}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// workerFor joins the second node to the Swarm.
+func workerFor(t *testing.T) (a, b *node) {
+	t.Helper()
+	a = managerFor(t)
+	b = nodes.worker
+	if b.daemon != nil {
+		return a, b
+	}
+	b.start(t)
+	saved, err := a.client.ImageSave(t.Context(), []string{testImage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := b.client.ImageLoad(t.Context(), saved)
+	saved.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, loaded.Body)
+	loaded.Body.Close()
+	info, err := a.client.SwarmInspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.client.SwarmJoin(t.Context(), swarm.JoinRequest{ListenAddr: "10.97.0.2:2377", AdvertiseAddr: b.address, RemoteAddrs: []string{a.address + ":2377"}, JoinToken: info.JoinTokens.Worker}); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// start starts a node's engine and waits until it answers.
+func (n *node) start(t *testing.T) {
+	t.Helper()
+	if n.dir == "" {
+		dir, err := os.MkdirTemp("", "rh-swarm-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.dir, n.host = dir, docker.Host{URL: "unix://" + dir + "/sock"}
+		if n.client, err = docker.Connect(n.host); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := os.OpenFile(n.dir+"/log", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	n.daemon = n.command("dockerd", "--data-root", n.dir+"/data", "--exec-root", n.dir+"/exec", "--pidfile", n.dir+"/pid", "-H", n.host.URL, "--node-generic-resource", "SLOT=4")
+	n.daemon.Stdout, n.daemon.Stderr = log, log
+	if err := n.daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "dockerd answers", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := n.client.Ping(ctx)
+		return err == nil
+	})
+}
+
+// command is a program in the node's network.
+func (n *node) command(args ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"--net=/run/netns/" + n.name, "--"}, args...)...)
+}
+
+// close ends a node with all that it started.
+func (n *node) close() {
+	if n.daemon != nil {
+		_ = n.daemon.Process.Signal(syscall.SIGTERM)
+		_ = n.daemon.Wait()
+	}
+	if n.client != nil {
+		n.client.Close()
+	}
+	if n.dir != "" {
+		mounts, _ := os.ReadFile("/proc/self/mounts")
+		for line := range strings.Lines(string(mounts)) {
+			if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], n.dir+"/") {
+				_ = unix.Unmount(fields[1], unix.MNT_DETACH)
+			}
+		}
+		os.RemoveAll(n.dir)
+	}
+	_ = exec.Command("ip", "netns", "del", n.name).Run()
+}
+
+// dial connects from within the node's network.
+func (n *node) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	runtime.LockOSThread()
+	back, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	defer back.Close()
+	there, err := os.Open("/run/netns/" + n.name)
+	if err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	defer there.Close()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, network, address) // of an address as it is: in this thread
+	if unix.Setns(int(back.Fd()), unix.CLONE_NEWNET) == nil {
+		runtime.UnlockOSThread() // else the thread ends with this goroutine
+	}
+	return c, err
+}
+
+// http is a client within the node's network. It keeps no connection.
+func (n *node) http() *http.Client {
+	return &http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{DialContext: n.dial, DisableKeepAlives: true}}
+}
+
+func (n *node) healthy(url string) bool {
+	res, err := n.http().Get(url + "/health")
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+const testImage = "roundhouse-test-worker:1"
+
+// build makes an image of nothing but the test worker of package docker.
+func (n *node) build(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "worker")
+	cmd := exec.Command("go", "build", "-o", path, "../docker/testdata/worker")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	if err := w.WriteHeader(&tar.Header{Name: "worker", Mode: 0o755, Size: int64(len(program))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(program); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := n.client.ImageImport(t.Context(), image.ImportSource{Source: &layer, SourceName: "-"}, testImage, image.ImportOptions{Changes: []string{`ENTRYPOINT ["/worker"]`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if out, err := io.ReadAll(r); err != nil || bytes.Contains(out, []byte(`"error"`)) {
+		t.Fatal(err, string(out))
+	}
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	late := time.After(2 * time.Minute)
+	for !ok() {
+		select {
+		case <-late:
+			t.Fatalf("%s: not within two minutes", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// driverFor returns a driver of an instance of the test's own, whose services go with
+// the test.
+func driverFor(t *testing.T) (*node, *Driver) {
+	t.Helper()
+	n := managerFor(t)
+	d, err := New(n.host, strings.ToLower(t.Name()), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		list, err := d.ours(context.Background(), "")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, s := range list {
+			if err := d.remove(context.Background(), s); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n, d
+}
+
+func specFor(name string, generation uint64) driver.Spec {
+	return driver.Spec{
+		Pool: "pool", Name: name, Generation: generation, Hash: "h", Grace: 5 * time.Second,
+		Engine: configs.Engine{ServedModelName: []string{"fake"}},
+		Container: configs.Container{Image: testImage, PullPolicy: "never", ShmSize: 64 << 20, Ulimits: map[string]int64{"nofile": 4096},
+			Environment: map[string]string{"A": "b"}, GenericResources: map[string]int64{"SLOT": 1}},
+	}
+}
+
+// only returns the driver's one instance.
+func only(t *testing.T, d *Driver) driver.Instance {
+	t.Helper()
+	list, err := d.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 1 {
+		t.Fatalf("%d instances: %+v", len(list), list)
+	}
+	return list[0]
+}

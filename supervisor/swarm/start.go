@@ -1,0 +1,162 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/swarm"
+
+	"roundhouse/supervisor/docker"
+	"roundhouse/supervisor/driver"
+)
+
+// Prepare finds out which image it would be, and whether networks and a node are
+// there for it. No node pulls the image before a task of its own asks for it.
+func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
+	if err := d.agree(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 4*callTimeout)
+	defer cancel()
+	if _, _, err := d.image(ctx, spec); err != nil {
+		return told(ctx, err)
+	}
+	if err := networks(ctx, d.engine, spec.Container.Networks); err != nil {
+		return told(ctx, err)
+	}
+	nodes, err := d.engine.NodeList(ctx, swarm.NodeListOptions{})
+	if err != nil {
+		return told(ctx, err)
+	}
+	return fits(spec.Container, nodes)
+}
+
+// Start makes the worker's service and returns once its task runs, or has run.
+// Whatever fails, no service of this start is left.
+func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
+	if err := d.agree(ctx); err != nil {
+		return err
+	}
+	return told(ctx, d.begin(ctx, spec))
+}
+
+// begin does Start's work.
+func (d *Driver) begin(ctx context.Context, spec driver.Spec) error {
+	call, cancel := context.WithTimeout(ctx, 4*callTimeout)
+	defer cancel()
+	image, auth, err := d.image(call, spec)
+	if err != nil {
+		return err
+	}
+	if err := d.clear(ctx, spec); err != nil {
+		return err
+	}
+	plan, err := d.plan(spec, image)
+	if err != nil {
+		return err
+	}
+	made, err := d.engine.ServiceCreate(call, plan, swarm.ServiceCreateOptions{EncodedRegistryAuth: auth})
+	if nameTaken(err) {
+		return fmt.Errorf("the service name %q is taken by one that is not ours, which is left alone: rename one of the two", plan.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot create the service %s: %w", plan.Name, err)
+	}
+	if err := d.arrived(ctx, spec.ID(), made.ID); err != nil {
+		clean, done := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+		defer done()
+		if removed := d.engine.ServiceRemove(clean, made.ID); removed != nil && !cerrdefs.IsNotFound(removed) {
+			err = errors.Join(err, removed)
+		}
+		return fmt.Errorf("cannot start the service %s: %w", plan.Name, err)
+	}
+	return nil
+}
+
+// nameTaken says whether a service of a name is there already; engines of different
+// age say so by different statuses.
+func nameTaken(err error) bool {
+	return cerrdefs.IsConflict(err) || err != nil && strings.Contains(err.Error(), "name conflicts with an existing object")
+}
+
+// outOfSequence says whether somebody else has changed what was to be changed.
+func outOfSequence(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "update out of sequence")
+}
+
+// clear takes away what the worker's last generations left. What Swarm was told to
+// put in the last one's place is ended first.
+func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := d.ours(call, spec.ID())
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if len(s.live()) > 0 {
+			if !s.replaced() {
+				return fmt.Errorf("the service %s of generation %s still runs", s.Spec.Name, s.Spec.Labels[docker.LabelGeneration])
+			}
+			end, done := context.WithTimeout(ctx, s.grace()+callTimeout)
+			defer done()
+			if err := d.scaleToNothing(end, s.ID); err != nil {
+				return fmt.Errorf("cannot end what Swarm put in the place of %s: %w", s.Spec.Name, err)
+			}
+			if err := d.gone(end, spec.ID(), s.ID); err != nil {
+				return err
+			}
+		}
+		if err := d.remove(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrived waits until a new service's task runs or has run. One that finds no place
+// is an error in Swarm's own words, and so is one that its node refuses.
+func (d *Driver) arrived(ctx context.Context, id, made string) error {
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	began, homeless := time.Now(), time.Time{}
+	for {
+		list, err := d.ours(ctx, id)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			t := s.task()
+			switch {
+			case s.ID != made:
+			case t == nil && time.Since(began) > callTimeout:
+				return errors.New("Swarm has made no task for it")
+			case t == nil:
+			case t.Status.State == swarm.TaskStateRunning:
+				return nil
+			case t.Status.State == swarm.TaskStateRejected:
+				return errors.New(how(*t))
+			case ran(*t):
+				return nil // how it ended, List says
+			case ended(t.Status.State):
+				return errors.New(how(*t))
+			case !wanted(*t):
+				why, _ := s.leaving(*t)
+				return errors.New(why)
+			case placed(*t):
+				homeless = time.Time{}
+			case homeless.IsZero():
+				homeless = time.Now()
+			case t.Status.Err != "" && time.Since(homeless) > placeWait, time.Since(homeless) > callTimeout:
+				return errors.New(unplaced(*t))
+			}
+		}
+		if wait(ctx, taskWait); ctx.Err() != nil {
+			return fmt.Errorf("its task does not run yet: %w", ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package swarm
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
+)
+
+// Changed delivers a value when a service of ours changed, or may have.
+func (d *Driver) Changed() <-chan struct{} { return d.changed }
+
+func (d *Driver) wake() {
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// watch follows the engine's events until ctx ends: of services and nodes, and of the
+// containers of its own node. A stream that breaks says nothing about what was
+// missed, so everything is listed again.
+func (d *Driver) watch(ctx context.Context) {
+	f := filters.NewArgs(filters.Arg("type", "service"), filters.Arg("type", "node"), filters.Arg("type", "container"))
+	for ctx.Err() == nil {
+		if d.agree(ctx) != nil {
+			wait(ctx, time.Second)
+			continue
+		}
+		messages, errs := d.engine.Events(ctx, events.ListOptions{Filters: f})
+		d.wake()
+		for open := true; open; {
+			select {
+			case _, open = <-messages:
+				d.wake()
+			case <-errs:
+				open = false
+			}
+		}
+		d.wake()
+		wait(ctx, time.Second)
+	}
+}
+
+// poll looks at the tasks themselves until ctx ends: of those on other nodes a
+// manager tells no events.
+func (d *Driver) poll(ctx context.Context) {
+	var last uint64
+	for ctx.Err() == nil {
+		if d.agree(ctx) == nil {
+			call, cancel := context.WithTimeout(ctx, callTimeout)
+			list, err := d.ours(call, "")
+			cancel()
+			if now := look(list, err); now != last {
+				last = now
+				d.wake()
+			}
+		}
+		wait(ctx, taskPoll)
+	}
+}
+
+// look sums up all of the tasks that List tells.
+func look(list []service, err error) uint64 {
+	h := fnv.New64a()
+	if err != nil {
+		return 1
+	}
+	for _, s := range list {
+		for _, t := range s.tasks {
+			n := s.nodes[t.NodeID]
+			fmt.Fprintln(h, t.ID, t.Status.State, t.DesiredState, n.Status.State, n.Spec.Availability, len(t.Status.PortStatus.Ports))
+		}
+	}
+	return h.Sum64()
+}
