@@ -203,7 +203,7 @@ func (d *doctor) devices() {
 	gpus := device.GPUs(d.sysfs)
 	usable, intel := 0, 0
 	for _, g := range gpus {
-		text := fmt.Sprintf("%s %s, driver %s, node %d, %s", g.PCI, device.Product(d.sysfs, g), orNone(g.Driver), g.Node, configs.Size(g.MemoryBytes))
+		text := fmt.Sprintf("%s %s, driver %s, node %d, %s", g.PCI, device.Product(g), orNone(g.Driver), g.Node, memoryOf(g))
 		text += vitals(device.NewMeter(d.sysfs, d.proc, g).Read(time.Now()))
 		switch {
 		case !g.Usable():
@@ -225,6 +225,17 @@ func (d *doctor) devices() {
 	if usable == 0 {
 		d.note("note", "gpu", "", "no GPU that a worker can run on; the demonstration model runs on the CPU")
 	}
+}
+
+// memoryOf is the memory of a GPU, as far as its kind tells.
+func memoryOf(g device.GPU) string {
+	switch {
+	case g.Integrated:
+		return "no memory of its own"
+	case g.MemoryBytes == 0:
+		return "memory unknown"
+	}
+	return configs.Size(g.MemoryBytes).String()
 }
 
 // shared says whether several processes compute on one GPU.

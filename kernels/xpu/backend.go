@@ -74,6 +74,9 @@ func (b *Backend) Identity() (name, driver, pci string) {
 	return d.Name, d.Driver, d.PCI
 }
 
+// DeviceMemory is the memory that the driver says the device has.
+func (b *Backend) DeviceMemory() int64 { return int64(b.ctx.Device.GlobalMemory) }
+
 // Built says how each module was built so far: "sample: cache", or SPIR-V, or source.
 func (b *Backend) Built() []string { return slices.Clone(b.built.from) }
 

@@ -14,8 +14,9 @@ import (
 // Selection says which device is wanted.
 type Selection struct {
 	// Name is a PCI address ("0000:18:00.0" or "18:00.0"), a UUID, a number among the
-	// GPUs in the order of their PCI addresses, or "cpu" for an OpenCL driver of the
-	// CPU (for tests). Empty: the only GPU there is.
+	// GPUs in the order of their PCI addresses, those of processors last, or "cpu" for an
+	// OpenCL driver of the CPU (for tests). Empty: the only GPU there is beside those of
+	// processors.
 	Name string
 	// Mask and Selector are the values of ZE_AFFINITY_MASK and ONEAPI_DEVICE_SELECTOR,
 	// which hide devices from other software of this process's owner as well.
@@ -49,8 +50,9 @@ func choose(all []cl.Device, s Selection) (cl.Device, error) {
 	if len(gpus) == 0 {
 		return cl.Device{}, nothing(all, s)
 	}
+	slices.SortStableFunc(gpus, byAddress)
 	if s.Name == "" {
-		if len(gpus) > 1 {
+		if len(gpus) > 1 && !(gpus[1].Unified && !gpus[0].Unified) {
 			return cl.Device{}, fmt.Errorf("there are %d GPUs; name one, as in --device xpu:%s (there are %s)", len(gpus), gpus[0].PCI, list(gpus))
 		}
 		return gpus[0], nil
@@ -70,7 +72,7 @@ func choose(all []cl.Device, s Selection) (cl.Device, error) {
 	return cl.Device{}, fmt.Errorf("there is no GPU %s; there are %s", s.Name, list(gpus))
 }
 
-// gpusOf is the GPUs in the order of their PCI addresses, one entry a device: where
+// gpusOf is the GPUs in the order in which drivers list them, one entry a device: where
 // two drivers offer the same one, the later version of OpenCL stands.
 func gpusOf(all []cl.Device) []cl.Device {
 	var gpus []cl.Device
@@ -86,14 +88,26 @@ func gpusOf(all []cl.Device) []cl.Device {
 			gpus[i] = d
 		}
 	}
-	slices.SortStableFunc(gpus, func(a, b cl.Device) int { return strings.Compare(a.PCI, b.PCI) })
 	return gpus
 }
 
-// visible applies the two variables: a mask "1,0" or "0.1", a selector such as
-// "opencl:gpu:1", "level_zero:0,2" or "*:gpu;!*:0".
+// byAddress orders GPUs by their PCI addresses, those that share the machine's memory last.
+func byAddress(a, b cl.Device) int {
+	if a.Unified != b.Unified {
+		if b.Unified {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.PCI, b.PCI)
+}
+
+// visible applies the two variables: a mask such as "1,0" or "0.1", and a selector such as
+// "opencl:gpu", "level_zero:0,2" or "*:gpu;!*:0", whose numbers are those of the driver's
+// own list. Intel's driver has applied the mask itself, to OpenCL as well: what it shows is
+// what the mask leaves.
 func visible(gpus []cl.Device, s Selection) []cl.Device {
-	if s.Mask != "" {
+	if s.Mask != "" && !slices.ContainsFunc(gpus, masked) {
 		gpus = these(gpus, numbered(s.Mask, len(gpus)))
 	}
 	if s.Selector == "" {
@@ -115,11 +129,16 @@ func visible(gpus []cl.Device, s Selection) []cl.Device {
 	return these(gpus, slices.DeleteFunc(kept, func(n int) bool { return slices.Contains(out, n) }))
 }
 
-// these are the devices of some numbers, in their order.
+// masked says whether a device's driver applies ZE_AFFINITY_MASK.
+func masked(d cl.Device) bool { return strings.Contains(d.Vendor, "Intel(R)") }
+
+// these are the devices of some numbers, each once, in the order of the list.
 func these(gpus []cl.Device, numbers []int) []cl.Device {
 	var out []cl.Device
-	for _, n := range numbers {
-		out = append(out, gpus[n])
+	for n, d := range gpus {
+		if slices.Contains(numbers, n) {
+			out = append(out, d)
+		}
 	}
 	return out
 }
@@ -137,21 +156,28 @@ func numbered(list string, many int) []int {
 	return out
 }
 
-// selected are those of so many GPUs that one "backend:devices" of a selector names.
+// selected are those of so many GPUs that one "backend:devices" of a selector names. The
+// older form "backend:kind:number" is one as well.
 func selected(part string, many int) []int {
-	words := strings.Split(strings.ToLower(part), ":")
-	last := words[len(words)-1]
-	if strings.ContainsAny(last, "0123456789") {
-		return numbered(last, many)
+	words := strings.Split(strings.ToLower(strings.TrimSpace(part)), ":")
+	if len(words) == 1 {
+		words = append(words, "*")
 	}
-	if last == "cpu" || last == "fpga" || last == "acc" {
+	if len(words) > 2 && words[1] != "gpu" && words[1] != "*" {
 		return nil
 	}
-	all := make([]int, many)
-	for i := range all {
-		all[i] = i
+	var out []int
+	for _, device := range strings.Split(words[len(words)-1], ",") {
+		kind, _, _ := strings.Cut(strings.TrimSpace(device), ".") // "gpu.*" and "*.*" are tiles
+		if kind != "*" && kind != "gpu" {
+			out = append(out, numbered(device, many)...)
+			continue
+		}
+		for i := range many {
+			out = append(out, i)
+		}
 	}
-	return all
+	return out
 }
 
 // nothing says why there is no GPU to use.
@@ -172,6 +198,9 @@ func nothing(all []cl.Device, s Selection) error {
 		if os.IsPermission(open(n)) {
 			return fmt.Errorf("%s may not be opened: add this user to the group that owns it (render), or pass the device to the container with its group", n)
 		}
+	}
+	if len(found) > 0 && s.Mask != "" {
+		return fmt.Errorf("%s is there, but no OpenCL driver offers a GPU: ZE_AFFINITY_MASK=%q hides all others from Intel's driver, or the driver is not installed (on Debian intel-opencl-icd)", found[0], s.Mask)
 	}
 	if len(found) > 0 {
 		return fmt.Errorf("%s is there, but no OpenCL driver offers a GPU; install the driver, on Debian intel-opencl-icd", found[0])

@@ -57,7 +57,10 @@ func (tr *tree) gpu(pci, vendor, driver string, node, render int) {
 	tr.write(dir+"class", "0x030000")
 	tr.write(dir+"vendor", vendor)
 	tr.write(dir+"numa_node", fmt.Sprint(node))
-	tr.write(dir+"resource", "0x00000000a0000000 0x00000000a0ffffff 0x0000000000140204\n0x0000380000000000 0x00003805ffffffff 0x000000000014220c")
+	if vendor == "0x8086" && !strings.HasPrefix(pci, "0000:00:") {
+		tr.write(dir+"device", "0xe211")
+	}
+	tr.write(dir+"resource", window(32<<30))
 	if driver != "" {
 		if err := os.Symlink("../../../../bus/pci/drivers/"+driver, filepath.Join(tr.root, dir, "driver")); err != nil {
 			tr.t.Fatal(err)
@@ -67,6 +70,12 @@ func (tr *tree) gpu(pci, vendor, driver string, node, render int) {
 		tr.write(fmt.Sprintf("%sdrm/renderD%d/dev", dir, 128+render), "226:128")
 		tr.write(fmt.Sprintf("%sdrm/card%d/dev", dir, render), "226:0")
 	}
+}
+
+// window is the resource file of a card with a window of so many bytes to its memory.
+func window(bytes int64) string {
+	const at = 0x380000000000
+	return fmt.Sprintf("0x00000000a0000000 0x00000000a0ffffff 0x0000000000140204\n%#016x %#016x 0x000000000014220c", int64(at), at+bytes-1)
 }
 
 func (tr *tree) machine() Machine {
@@ -123,7 +132,7 @@ func TestGPUs(t *testing.T) {
 	want := `0000:00:02.0 intel i915 /dev/dri/renderD128 0 0 false
 0000:18:00.0 intel xe /dev/dri/renderD129 0 24 true
 0000:4b:00.0 intel   1 24 false
-0000:5e:00.0 nvidia nvidia  1 24 true
+0000:5e:00.0 nvidia nvidia  1 0 true
 0000:6e:00.0 intel vfio-pci  1 24 false
 `
 	if got != want {
@@ -280,6 +289,7 @@ func TestForeignGPUIsNotTaken(t *testing.T) {
 	}
 }
 
+// A client of the driver counts once, also where others have been handed what is open.
 func TestHolders(t *testing.T) {
 	tr := newTree(t, 1, 1, 1)
 	fd := func(pid, fd int, pci string, client, kib int) {
@@ -290,10 +300,19 @@ func TestHolders(t *testing.T) {
 	fd(10, 5, "0000:18:00.0", 2, 512)
 	fd(11, 3, "0000:4b:00.0", 3, 4)
 	tr.write("proc/12/fdinfo/0", "pos:\t0")
-	list, complete := Holders(filepath.Join(tr.root, "proc"), "0000:18:00.0")
-	if !complete || len(list) != 1 || list[0] != (Holder{PID: 10, Bytes: 1536 << 10}) {
-		t.Errorf("%+v %v", list, complete)
+	f := func(complete bool, want ...Holder) {
+		t.Helper()
+		list, c := Holders(filepath.Join(tr.root, "proc"), "0000:18:00.0")
+		if c != complete || !reflect.DeepEqual(list, want) {
+			t.Errorf("%+v %v; want %+v %v", list, c, want, complete)
+		}
 	}
+	f(true, Holder{PID: 10, Bytes: 1536 << 10})
+	fd(13, 7, "0000:18:00.0", 2, 512) // handed on
+	f(true, Holder{PID: 10, Bytes: 1536 << 10}, Holder{PID: 13})
+	// i915 before 6.8 counts engines and no memory: what is held is unknown, not nothing.
+	tr.write("proc/14/fdinfo/3", "drm-driver:\ti915\ndrm-client-id:\t9\ndrm-pdev:\t0000:18:00.0\ndrm-engine-render:\t1000 ns\ndrm-engine-capacity-video:\t2")
+	f(false, Holder{PID: 10, Bytes: 1536 << 10}, Holder{PID: 13}, Holder{PID: 14, Bytes: -1})
 }
 
 // This machine, whatever it is, can be read and planned.

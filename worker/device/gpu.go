@@ -12,6 +12,7 @@ import (
 // GPU is one graphics device of this machine.
 type GPU struct {
 	PCI         string // "0000:18:00.0"
+	Device      string // its kind, by PCI device id: "0xe211"
 	Vendor      string // "intel", "nvidia" or "other"
 	Driver      string // "xe", "i915", "nvidia", "vfio-pci"; empty: none is bound
 	Render      string // "/dev/dri/renderD128"; empty: none
@@ -60,7 +61,7 @@ func GPUs(sysfs string) []GPU {
 }
 
 func readGPU(path, pci string) GPU {
-	g := GPU{PCI: pci, Vendor: "other", Node: -1}
+	g := GPU{PCI: pci, Device: strings.ToLower(read(filepath.Join(path, "device"))), Vendor: "other", Node: -1}
 	switch read(filepath.Join(path, "vendor")) {
 	case "0x8086":
 		g.Vendor = "intel"
@@ -84,10 +85,12 @@ func readGPU(path, pci string) GPU {
 		g.Node = n
 	}
 	g.CPUs = readSet(filepath.Join(path, "local_cpus"), filepath.Join(path, "local_cpulist"))
-	// Intel puts what is built into the processor on the first bus.
-	g.Integrated = g.Vendor == "intel" && strings.HasPrefix(pci, "0000:00:")
-	if g.MemoryBytes == 0 && !g.Integrated {
-		g.MemoryBytes = largestWindow(read(filepath.Join(path, "resource")))
+	// Intel puts what is built into the processor on the first bus; a virtual machine has
+	// cards there as well, which are known by their kind.
+	card, known := g.card()
+	g.Integrated = g.Vendor == "intel" && !known && strings.HasPrefix(pci, "0000:00:")
+	if g.MemoryBytes == 0 {
+		g.MemoryBytes = card.bytes(largestWindow(read(filepath.Join(path, "resource"))))
 	}
 	return g
 }
@@ -101,8 +104,8 @@ func number(text string) int64 {
 }
 
 // largestWindow reads the largest prefetchable window of a device from its
-// resource file: with resizable windows that is all of its memory. A smaller
-// one says nothing, and counts as unknown.
+// resource file. It is a power of two: 32 GiB for 24 of memory, and less than the memory
+// where the firmware leaves it so.
 func largestWindow(resource string) int64 {
 	const prefetchable = 0x2000
 	var largest uint64
@@ -117,9 +120,6 @@ func largestWindow(resource string) int64 {
 		if errA == nil && errB == nil && errC == nil && flags&prefetchable != 0 && end > start {
 			largest = max(largest, end-start+1)
 		}
-	}
-	if largest < 1<<30 {
-		return 0
 	}
 	return int64(largest)
 }

@@ -2,7 +2,6 @@ package device
 
 import (
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,15 +9,16 @@ import (
 // Holder is a process that has a GPU open.
 type Holder struct {
 	PID   int
-	Bytes int64 // of the GPU's own memory
+	Bytes int64 // of the GPU's own memory; -1: the kernel does not tell, as i915's before 6.8
 }
 
 // Holders returns who has an Intel GPU open and how much of its memory each
-// holds, as the kernel tells in /proc/PID/fdinfo. One device that a process
-// has open several times counts once for each client of the driver. What this
-// user may not read is not seen; complete is then false.
+// holds, as the kernel tells in /proc/PID/fdinfo. What a client of the driver holds counts
+// once, however often it is open, also where a process has handed it on to others. Where
+// this user may not look, or the kernel does not tell what is held, complete is false.
 func Holders(proc, pci string) (list []Holder, complete bool) {
 	complete = true
+	seen := map[string]bool{}
 	dirs, err := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	if err != nil || len(dirs) == 0 {
 		return nil, false
@@ -33,18 +33,25 @@ func Holders(proc, pci string) (list []Holder, complete bool) {
 			complete = false
 			continue
 		}
-		clients, open, bytes := []string{}, false, int64(0)
+		open, told, bytes := false, true, int64(0)
 		for _, name := range names {
 			text := read(filepath.Join(dir, "fdinfo", name))
 			if !strings.Contains(text, "drm-pdev:") {
 				continue
 			}
 			fields := drmFields(text)
-			if fields["drm-pdev"] != pci || slices.Contains(clients, fields["drm-client-id"]) {
+			if fields["drm-pdev"] != pci {
 				continue
 			}
-			clients, open = append(clients, fields["drm-client-id"]), true
-			bytes += vram(fields)
+			held, ok := vram(fields)
+			open, told = true, told && ok
+			if client := fields["drm-client-id"]; !seen[client] {
+				seen[client] = true
+				bytes += held
+			}
+		}
+		if !told {
+			bytes, complete = -1, false
 		}
 		if open {
 			list = append(list, Holder{PID: pid, Bytes: bytes})
@@ -64,23 +71,26 @@ func drmFields(text string) map[string]string {
 	return out
 }
 
-// vram sums the regions of a device's own memory: "drm-resident-vram0: 12 KiB",
-// or the total where the driver tells nothing closer.
-func vram(fields map[string]string) int64 {
+// vram sums the regions of a device's own memory ("drm-resident-vram0: 12 KiB"), all
+// of its tiles; told is false where the driver counts no memory at all.
+func vram(fields map[string]string) (bytes int64, told bool) {
 	for _, kind := range []string{"drm-resident-", "drm-memory-", "drm-total-"} {
-		sum, found := int64(0), false
+		found := false
 		for key, value := range fields {
 			region, ok := strings.CutPrefix(key, kind)
-			if !ok || !strings.HasPrefix(region, "vram") && !strings.HasPrefix(region, "local") {
+			if !ok || strings.HasPrefix(region, "cycles-") {
 				continue
 			}
-			sum, found = sum+amount(value), true
+			told = true
+			if strings.HasPrefix(region, "vram") || strings.HasPrefix(region, "local") {
+				bytes, found = bytes+amount(value), true
+			}
 		}
 		if found {
-			return sum
+			return bytes, true
 		}
 	}
-	return 0
+	return 0, told
 }
 
 // amount reads "12 KiB".

@@ -21,7 +21,6 @@ type Meter struct {
 	mu     sync.Mutex
 	at     time.Time // of the reading that rates began at
 	energy float64
-	asleep float64
 	times  map[engineKey]engineTime
 	power  float64 // the last rates
 	share  float64
@@ -42,7 +41,7 @@ func (m *Meter) Read(now time.Time) Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.at.IsZero() || now.Sub(m.at) >= least {
-		m.rates(path, r.Energy, now)
+		m.rates(r.Energy, now)
 	}
 	if math.IsNaN(r.Power) {
 		r.Power = m.power
@@ -51,8 +50,8 @@ func (m *Meter) Read(now time.Time) Reading {
 	return r
 }
 
-// memory fills in what is held. A driver that tells what is available is believed;
-// otherwise what processes hold is added up.
+// memory fills in what is held. A driver that tells what is available is believed, as
+// Intel's own i915 does; otherwise what processes hold is added up.
 func (m *Meter) memory(path string, r *Reading) {
 	if m.gpu.MemoryBytes > 0 {
 		r.MemoryTotal = float64(m.gpu.MemoryBytes)
@@ -65,18 +64,23 @@ func (m *Meter) memory(path string, r *Reading) {
 	if len(holders) == 0 && !complete {
 		return
 	}
-	r.MemoryUsed = 0
+	used := 0.0
 	for _, h := range holders {
-		r.MemoryUsed += float64(h.Bytes)
+		if h.Bytes < 0 {
+			return
+		}
+		used += float64(h.Bytes)
 	}
+	r.MemoryUsed = used
 	if complete {
 		r.MemoryFree = max(0, r.MemoryTotal-r.MemoryUsed)
 	}
 }
 
-// rates takes the rates since the reading before, and begins anew.
-func (m *Meter) rates(path string, energy float64, now time.Time) {
-	asleep, times := idle(path), engineTimes(m.proc, m.gpu.PCI)
+// rates takes the rates since the reading before, and begins anew. Utilisation is what
+// engines worked, never what the chip did not sleep: with a display it is awake and idle.
+func (m *Meter) rates(energy float64, now time.Time) {
+	times := engineTimes(m.proc, m.gpu.PCI)
 	if seconds := now.Sub(m.at).Seconds(); !m.at.IsZero() {
 		m.power, m.share = math.NaN(), math.NaN()
 		if energy >= m.energy {
@@ -84,9 +88,7 @@ func (m *Meter) rates(path string, energy float64, now time.Time) {
 		}
 		if share, ok := busiest(m.times, times, seconds); ok {
 			m.share = share
-		} else if asleep >= m.asleep {
-			m.share = min(1, max(0, 1-(asleep-m.asleep)/seconds))
 		}
 	}
-	m.at, m.energy, m.asleep, m.times = now, energy, asleep, times
+	m.at, m.energy, m.times = now, energy, times
 }

@@ -71,7 +71,7 @@ func (m Machine) ofGPU(g GPU, workers []string) []Problem {
 	case g.Integrated:
 		add(true, "name another one", "it is the processor's own and has no memory for a model; %s names it", strings.Join(workers, ", "))
 	case g.Driver == "" && g.Vendor == "intel":
-		add(wanted, "modprobe xe (or i915 on kernels before 6.8); dmesg says why if that does nothing", "no driver is bound to it")
+		add(wanted, "modprobe xe (i915 for Arc A and Flex); where dmesg says that the device is not supported, "+probe(g), "no driver is bound to it")
 	case g.Driver == "" && g.Vendor == "nvidia", g.Driver == "nouveau":
 		add(wanted, "install NVIDIA's driver", "the driver nvidia is not bound to it")
 	case g.Driver == "vfio-pci":
@@ -88,6 +88,12 @@ func (m Machine) ofGPU(g GPU, workers []string) []Problem {
 		add(wanted, "end that process, or name another device", "%s holds memory of it", who)
 	}
 	return append(out, m.ofPlace(g)...)
+}
+
+// probe says how a kernel takes a device that it knows and does not vouch for.
+func probe(g GPU) string {
+	id := strings.TrimPrefix(g.Device, "0x")
+	return "take a newer kernel, or boot with xe.force_probe=" + id + " i915.force_probe=!" + id
 }
 
 // ofPlace says what is wrong with the memory node of a device.

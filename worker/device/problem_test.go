@@ -47,7 +47,7 @@ func TestProblems(t *testing.T) {
 	f("well, i915", one(intel, "i915", 1, 0), use)
 	f("well, NVIDIA", one(nvidia, "nvidia", 1, -1), use)
 	f("no driver, wanted", one(intel, "", 0, -1), use, "fail modprobe xe", "fail has no driver")
-	f("no driver, not wanted", one(intel, "", 0, -1), nil, "warn modprobe xe")
+	f("no driver, not wanted", one(intel, "", 0, -1), nil, "warn xe.force_probe=e211 i915.force_probe=!e211")
 	f("no driver of NVIDIA's", one(nvidia, "nouveau", 0, -1), nil, "warn install NVIDIA's driver")
 	f("for virtual machines", one(intel, "vfio-pci", 0, -1), nil, "warn driverctl unset-override 0000:18:00.0")
 	f("no render node", one(intel, "xe", 0, -1), nil, "warn has made no render node")

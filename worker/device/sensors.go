@@ -32,37 +32,76 @@ func frequency(gpu string) float64 {
 		filepath.Join(gpu, "drm/card*/gt_act_freq_mhz"))
 }
 
-// idle is how many seconds a GPU has slept since it was started.
-func idle(gpu string) float64 {
-	return 1e-3 * first(
-		filepath.Join(gpu, "tile*/gt0/gtidle/idle_residency_ms"),
-		filepath.Join(gpu, "drm/card*/gt/gt0/rc6_residency_ms"),
-		filepath.Join(gpu, "drm/card*/power/rc6_residency_ms"))
-}
-
 // hwmon fills in what the sensors of a GPU say. Where sensors have labels, "pkg" is
-// the chip and "vram" its memory; power and energy of the card come before those of
-// the chip.
+// the chip, "vram" its memory and "card" all of it. i915 has a folder for each tile
+// besides ("i915_gt0"), which counts a part of the same energy.
 func hwmon(gpu string, r *Reading) {
 	dirs, _ := filepath.Glob(filepath.Join(gpu, "hwmon/hwmon*"))
 	for _, dir := range dirs {
-		temperatures, _ := filepath.Glob(filepath.Join(dir, "temp*_input"))
-		slices.Sort(temperatures)
-		for _, path := range temperatures {
-			v := first(path) / 1000
-			switch label := read(strings.TrimSuffix(path, "_input") + "_label"); {
-			case math.IsNaN(v):
-			case label == "vram":
-				r.MemoryTemperature = v
-			case label == "pkg", label == "" && math.IsNaN(r.Temperature):
-				r.Temperature = v
-			}
+		if strings.Contains(read(filepath.Join(dir, "name")), "_gt") {
+			continue
 		}
+		temperatures(dir, r)
 		if v := first(filepath.Join(dir, "power*_average"), filepath.Join(dir, "power*_input")); !math.IsNaN(v) {
 			r.Power = v / 1e6
 		}
-		if v := first(filepath.Join(dir, "energy*_input")); !math.IsNaN(v) {
+		if v := energy(dir); !math.IsNaN(v) {
 			r.Energy = v / 1e6
 		}
 	}
+}
+
+// temperatures takes the memory's from its hottest channel where there is no sensor for
+// all of it.
+func temperatures(dir string, r *Reading) {
+	channels := math.NaN()
+	for _, path := range inputs(dir, "temp") {
+		v := first(path) / 1000
+		switch label := labelOf(path); {
+		case math.IsNaN(v):
+		case label == "vram":
+			r.MemoryTemperature = v
+		case strings.HasPrefix(label, "vram"):
+			if math.IsNaN(channels) || v > channels {
+				channels = v
+			}
+		case label == "pkg", label == "" && math.IsNaN(r.Temperature):
+			r.Temperature = v
+		}
+	}
+	if math.IsNaN(r.MemoryTemperature) {
+		r.MemoryTemperature = channels
+	}
+}
+
+// energy is the counter of the whole card, otherwise that of its chip. Cards that do not
+// count one of them show it as 0.
+func energy(dir string) float64 {
+	best, rank := math.NaN(), -1
+	for _, path := range inputs(dir, "energy") {
+		v := first(path)
+		if math.IsNaN(v) {
+			continue
+		}
+		is := map[string]int{"card": 4, "": 3, "pkg": 2}[labelOf(path)]
+		if v > 0 {
+			is += 5
+		}
+		if is > rank {
+			best, rank = v, is
+		}
+	}
+	return best
+}
+
+// inputs are the sensors of one kind ("temp") in a folder.
+func inputs(dir, kind string) []string {
+	paths, _ := filepath.Glob(filepath.Join(dir, kind+"*_input"))
+	slices.Sort(paths)
+	return paths
+}
+
+// labelOf is what a sensor is called; empty: it has no name.
+func labelOf(input string) string {
+	return read(strings.TrimSuffix(input, "_input") + "_label")
 }

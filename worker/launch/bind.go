@@ -56,7 +56,7 @@ func Bind(o *Options, sysfs string, args, env []string, log *slog.Logger) error 
 func wanted(o *Options, sysfs string, allowed []int) (b device.Binding, mode int) {
 	name, xpu := strings.CutPrefix(o.Device, "xpu")
 	if xpu {
-		if g, ok := device.Named(device.GPUs(sysfs), strings.TrimPrefix(name, ":")); ok {
+		if g, ok := named(o, strings.TrimPrefix(name, ":"), device.GPUs(sysfs)); ok {
 			b = device.Bind(sysfs, g, allowed)
 		}
 	}
@@ -71,6 +71,20 @@ func wanted(o *Options, sysfs string, allowed []int) (b device.Binding, mode int
 		}
 	}
 	return b, mode
+}
+
+// named is the GPU that --device xpu:NAME means. What numbers, UUIDs and the variables that
+// hide GPUs mean is OpenCL's to say, as is which one of several a container was given.
+func named(o *Options, name string, gpus []device.GPU) (device.GPU, bool) {
+	g, ok := device.Named(gpus, name)
+	sure := strings.Contains(name, ":") || ok && name == "" && o.GPUMask == "" && o.GPUSelector == ""
+	if sure || name == "cpu" || len(gpus) == 0 {
+		return g, ok
+	}
+	if pci := addressOf(o, name); pci != "" {
+		return device.Named(gpus, pci)
+	}
+	return g, ok
 }
 
 // affinity is the CPUs that this thread may run on.

@@ -23,6 +23,9 @@ func deviceMetrics(be kernels.Backend, sysfs, proc string) func(t *metrics.Text)
 	var meter *device.Meter
 	gpus := device.GPUs(sysfs)
 	if i := slices.IndexFunc(gpus, func(g device.GPU) bool { return g.PCI == pci }); i >= 0 {
+		if m, ok := be.(interface{ DeviceMemory() int64 }); ok && gpus[i].MemoryBytes == 0 {
+			gpus[i].MemoryBytes = m.DeviceMemory()
+		}
 		meter = device.NewMeter(sysfs, proc, gpus[i])
 	}
 	return func(t *metrics.Text) {

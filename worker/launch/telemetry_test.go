@@ -15,10 +15,13 @@ type fakeGPU struct{ kernels.Backend }
 
 func (fakeGPU) Identity() (name, driver, pci string) { return "Arc A770", "24.1", "0000:18:00.0" }
 
+// DeviceMemory stands in where sysfs does not tell.
+func (fakeGPU) DeviceMemory() int64 { return 16000000000 }
+
 func TestDeviceMetrics(t *testing.T) {
 	sysfs := t.TempDir()
 	for name, text := range map[string]string{
-		"vendor": "0x8086", "class": "0x030000", "drm/card0/lmem_total_bytes": "16000000000",
+		"vendor": "0x8086", "class": "0x030000", "device": "0xd750",
 		"drm/card0/gt/gt0/rps_act_freq_mhz": "2400", "hwmon/hwmon1/temp1_input": "61500",
 	} {
 		path := filepath.Join(sysfs, "bus/pci/devices/0000:18:00.0", name)

@@ -44,6 +44,16 @@ func openXPU(o *Options, name string) (kernels.Backend, error) {
 	return nil, fmt.Errorf("--device %s: %w", o.Device, err)
 }
 
+// addressOf is the PCI address of the GPU that a name stands for, as OpenCL sees it; empty
+// where it does not tell.
+func addressOf(o *Options, name string) string {
+	_, d, err := findXPU(o, name)
+	if err != nil {
+		return "" // told when the device is opened
+	}
+	return d.PCI
+}
+
 // budget is the bytes of a GPU that may be taken: a share of what its driver says, or of
 // what --device-memory-bytes says where the driver is wrong, as for a GPU that shares the
 // machine's memory.

@@ -21,6 +21,8 @@ func Tune(name string, _ func(string) string, _ measure.Options, _ io.Writer) er
 	return noXPU(name)
 }
 
+func addressOf(*Options, string) string { return "" }
+
 func noXPU(device string) error {
 	return fmt.Errorf("--device %s: this build computes on the CPU only (tag noxpu); use --device cpu, or a build without the tag", device)
 }
