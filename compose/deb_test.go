@@ -6,8 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"roundhouse/test/ports"
 )
 
 // TestDeb builds the package, unpacks it and looks at what a user gets. Run by
@@ -116,8 +119,7 @@ func TestDebInstalled(t *testing.T) {
 		}
 		files = append(files, strings.TrimSpace(string(out)))
 	}
-	_, door, _ := strings.Cut(freeAddress(t), ":")
-	_, admin, _ := strings.Cut(freeAddress(t), ":")
+	door, admin := strconv.Itoa(ports.Free(t)), strconv.Itoa(ports.Free(t))
 	text, err := exec.Command("unshare", "--mount", "bash", "-c", installed, "installed", t.TempDir(), files[0], files[1], door, admin).CombinedOutput()
 	out := string(text)
 	if strings.Contains(out, "NO OVERLAY") {

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"roundhouse/test/ports"
 )
 
 // composition is compose.yaml under a name of the test's own.
@@ -33,7 +35,7 @@ func compositionFor(t *testing.T, files ...string) *composition {
 	if out, err := exec.Command("docker", "version").CombinedOutput(); err != nil {
 		t.Skipf("no Docker engine answers (Debian: docker.io): %s", out)
 	}
-	c := &composition{t: t, name: fmt.Sprintf("rhtest%d", os.Getpid()), door: freeAddress(t)}
+	c := &composition{t: t, name: fmt.Sprintf("rhtest%d", os.Getpid()), door: ports.Address(t)}
 	switch {
 	case exec.Command("docker", "compose", "version").Run() == nil:
 		c.program = []string{"docker", "compose"}

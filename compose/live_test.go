@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"roundhouse/test/ports"
 )
 
 // TestPrometheus: a real Prometheus scrapes a running door, supervisor and
@@ -221,16 +223,6 @@ func checkTargets(t *testing.T, prom string) {
 	}
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -287,7 +279,7 @@ func startRoundhouse(t *testing.T, dir, elsewhere string) (door, admin string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	door, admin = freeAddress(t), freeAddress(t)
+	door, admin = ports.Address(t), ports.Address(t)
 	text := fmt.Sprintf("state_dir = %q\ndoor {\n  listen = %q\n  breaker {\n    failures = 1\n    open     = \"1s\"\n  }\n}\nadmin { listen = %q }\npool \"chat\" {\n  workers = 2\n  devices = \"cpu\"\n  engine { served_model_name = [\"roundhouse-demo\"] }\n}\npool \"elsewhere\" {\n  driver = \"static\"\n  worker \"a\" { url = %q }\n}\n",
 		filepath.Join(dir, "state"), door, admin, elsewhere)
 	if err := os.WriteFile(filepath.Join(dir, "c.hcl"), []byte(text), 0o600); err != nil {
@@ -318,7 +310,7 @@ func startPrometheus(t *testing.T, dir, door, admin string) string {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := ports.Address(t)
 	start(t, dir, "http://"+address+"/-/ready", "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address="+address)
 	return "http://" + address
 }

@@ -24,6 +24,7 @@ import (
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/process"
+	"roundhouse/test/ports"
 )
 
 // The test program is also the door, the worker, the shim, and a supervisor
@@ -136,16 +137,6 @@ type bench struct {
 	api  string
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // newBench prepares a pool "chat" of n fake workers.
 func newBench(t *testing.T, n int, environment map[string]string) *bench {
 	t.Helper()
@@ -154,8 +145,8 @@ func newBench(t *testing.T, n int, environment map[string]string) *bench {
 	second := configs.Duration(time.Second)
 	b.cfg = &configs.Config{
 		StateDir:   filepath.Join(b.dir, "state"),
-		Door:       configs.Door{Listen: freeAddress(t)},
-		Admin:      configs.Admin{Listen: freeAddress(t)},
+		Door:       configs.Door{Listen: ports.Address(t)},
+		Admin:      configs.Admin{Listen: ports.Address(t)},
 		Supervisor: configs.Supervisor{Parallel: 1},
 		Pools: []configs.Pool{{
 			Name: "chat", Driver: "process", Policy: "least_kv", Devices: "cpu", Workers: counted(n),

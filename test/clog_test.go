@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"roundhouse/test/ports"
 )
 
 // link is a TCP connection's way to a worker, which can be clogged: what is sent
@@ -90,7 +92,7 @@ func (k *link) free() {
 // startWorker starts a worker that nobody supervises, and returns its address.
 func startWorker(t *testing.T, args ...string) string {
 	t.Helper()
-	port := freePort(t)
+	port := ports.Free(t)
 	cmd := exec.Command(program(t, "roundhouse-worker"), append([]string{"serve", "--host", "127.0.0.1", "--port", fmt.Sprint(port)}, args...)...)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
 	if err := cmd.Start(); err != nil {

@@ -7,4 +7,5 @@
 //	rotation_test.go  streams of checkable answers while every worker takes its turn
 //	client_test.go    openai-python and openai-node (tag clients)
 //	rules_test.go     the repository's own rules, each with its reason
+//	ports             ports that nobody else is given, for what a test must name beforehand
 package test

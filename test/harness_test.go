@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"roundhouse/test/ports"
 )
 
 // built is the folder where the two programs are built, once, by the first test
@@ -103,23 +104,12 @@ func (o *output) wait(t *testing.T, within time.Duration, what string, ok func(s
 	}
 }
 
-// freePort finds a port that nobody listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // writeConfig writes a configuration of its own ports and state into a folder
 // of the test's own. pool is the pool blocks.
 func writeConfig(t *testing.T, pool string) (path, door, admin string) {
 	t.Helper()
 	dir := t.TempDir()
-	door, admin = fmt.Sprintf("127.0.0.1:%d", freePort(t)), fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	door, admin = ports.Address(t), ports.Address(t)
 	path = filepath.Join(dir, "roundhouse.hcl")
 	text := fmt.Sprintf("state_dir = %q\n\ndoor {\n  listen = %q\n}\n\nadmin {\n  listen = %q\n}\n\n%s\n",
 		filepath.Join(dir, "state"), door, admin, pool)

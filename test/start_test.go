@@ -12,15 +12,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"roundhouse/test/ports"
 )
 
 // TestQuickStart starts the shipped quick start as `make run` does, pastes the
 // curl line that it prints, and streams a chat.
 func TestQuickStart(t *testing.T) {
-	door := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	door := ports.Address(t)
 	out := newOutput()
 	cmd := exec.Command(program(t, "roundhouse"), "up", "-c", "../configs/quickstart.hcl",
-		"--listen", door, "--admin", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "--state-dir", t.TempDir())
+		"--listen", door, "--admin", ports.Address(t), "--state-dir", t.TempDir())
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
