@@ -11,7 +11,9 @@ import (
 )
 
 // choices times single choices among a thousand workers that are busy to
-// different degrees, each with its charge, as a door makes them.
+// different degrees, each with its charge, as a door makes them: half of the
+// workers are ours, and between two choices a first token comes, from which a
+// rate is learned, another answer ends, and a worker reports.
 func choices() ([]figure, error) {
 	const workers, live, tries = 1000, 4000, 20_000
 	l, g := ledger.New(), &ledger.Group{}
@@ -22,9 +24,12 @@ func choices() ([]figure, error) {
 	l.SetGroup(g, ledger.LeastKV, all)
 	rng := rand.New(rand.NewPCG(1, 2))
 	now := int64(time.Second)
-	for _, w := range all {
+	report := func(i int) {
+		l.Report(all[i], 1, ledger.Report{At: now, Capacity: 200_000, Used: rng.Int64N(150_000), HasPrefill: i%2 == 0})
+	}
+	for i, w := range all {
 		l.SetWorker(w, 1, true, 200_000, now)
-		l.Report(w, 1, ledger.Report{At: now, Capacity: 200_000, Used: rng.Int64N(150_000)})
+		report(i)
 	}
 	hits := make([]int32, workers)
 	for range workers / 10 {
@@ -33,18 +38,23 @@ func choices() ([]figure, error) {
 	ask := ledger.Ask{Hits: hits}
 	charges := make([]ledger.Charge, live)
 	at := 0
-	// one replaces the oldest charge by a new one.
+	// one replaces the oldest charge by a new one; half of the others still wait
+	// for their first tokens.
 	one := func() time.Duration {
 		c := &charges[at%live]
 		at++
 		now += int64(100 * time.Microsecond)
 		l.Release(c, ledger.Served, now)
+		if first := &charges[(at+live/2)%live]; first.Worker() != nil {
+			l.First(first, now)
+		}
+		report(at % workers)
 		ask.Prompt, ask.Expect, ask.Now = 100+rng.Int64N(4000), 200, now
 		began := time.Now()
 		l.Pick(g, &ask, c)
 		return time.Since(began)
 	}
-	for range live {
+	for range 2 * live {
 		one()
 	}
 	took := make([]time.Duration, 0, tries)

@@ -128,10 +128,10 @@ func (l *Ledger) survey(g *Group, a *Ask) (tally, Verdict) {
 	switch {
 	case s.n > 0:
 		return s, Picked
-	case s.some > 0 && s.long == s.some:
-		return s, TooLong
 	case s.full:
 		return s, Full
+	case s.short:
+		return s, TooLong
 	}
 	return s, None
 }
@@ -153,6 +153,9 @@ func (g *Group) excluded(i int, a *Ask) out {
 	if w.why = w.breaker.open(a.Now); w.why != "" {
 		return broken
 	}
+	if a.Prompt >= g.rows[i].maxLen {
+		return tooShort
+	}
 	return in
 }
 
@@ -165,32 +168,33 @@ func (g *Group) choose(a *Ask, s *tally) (*Worker, Reason) {
 	}
 	var best *terms
 	chosen, tie, passed := 0, false, false
-	at := g.turn % len(g.terms)
-	for range g.terms {
-		i, t := at, &g.terms[at]
-		if at++; at == len(g.terms) {
-			at = 0
+	from, kv, far := g.turn%len(g.terms), g.Policy == LeastKV, math.Inf(1)
+	for k := range g.terms {
+		if k += from; k >= len(g.terms) {
+			k -= len(g.terms)
 		}
+		t := &g.terms[k]
 		if t.out != in {
 			continue
 		}
-		if g.Policy == LeastKV && t.fill >= lowFill && t.fill > s.low+nearFill {
+		if kv && t.fill >= lowFill && t.fill > s.low+nearFill {
 			passed = true
 			continue
 		}
-		if best == nil {
-			best, chosen = t, i
-			if g.Policy == RoundRobin {
-				break
+		if best != nil {
+			if kv && t.cost-best.cost > far {
+				continue // as compare would find
 			}
-			continue
+			if d := compare(g.Policy, t, best); d >= 0 {
+				tie = tie || d == 0
+				continue
+			}
 		}
-		switch d := compare(g.Policy, t, best); {
-		case d < 0:
-			best, chosen, tie = t, i, false
-		case d == 0:
-			tie = true
+		best, chosen, tie = t, k, false
+		if g.Policy == RoundRobin {
+			break
 		}
+		far = best.far()
 	}
 	w := g.workers[chosen]
 	return w, g.reason(a, w, s.n, tie && !passed)
@@ -222,8 +226,7 @@ func compare(p Policy, a, b *terms) int {
 	if p == Fastest {
 		wa, wb = a.wait+barrier(a.fill), b.wait+barrier(b.fill)
 	}
-	// Below a millisecond or a hundredth, two predictions are one.
-	if d := math.Abs(wa - wb); d > 1e-3 && (d > 0.01*a.wait || d > 0.01*b.wait) {
+	if d := math.Abs(wa - wb); d > a.far() || d > b.far() {
 		return sign(wa - wb)
 	}
 	if d := a.there - b.there; d != 0 {
@@ -233,6 +236,15 @@ func compare(p Policy, a, b *terms) int {
 		return sign(d)
 	}
 	return 0
+}
+
+// far is how much more or less a worker must cost to be told from another: below
+// a millisecond or a hundredth, two predictions are one.
+func (t *terms) far() float64 {
+	if d := 0.01 * t.wait; d > 1e-3 {
+		return d
+	}
+	return 1e-3
 }
 
 // barrier is the price, in seconds, of a cache that fills up.

@@ -103,7 +103,7 @@ func (w *Worker) post() {
 		capacity: float64(max(w.capacity, 0)), held: float64(w.kv + e.KV - min(w.twice, w.kv, e.KV)), foreign: float64(w.foreign),
 		foreignPrefill: float64(w.report.foreignPrefill), elsewhere: float64(e.Prefill),
 		work: float64(w.work), prompts: float64(w.prompts),
-		mean: 2*float64(w.work)/float64(max(w.prefill, 1)) - 1, credit: 1,
+		mean: max(1, 2*float64(w.work)/float64(max(w.prefill, 1))-1), credit: 1,
 		there: int64(w.there()), fresh: never, joined: w.joined, shut: max(w.breaker.until, w.breaker.busy), maxLen: endless,
 		limit: int64(w.limit), shortest: w.report.HasPrefill,
 	}
