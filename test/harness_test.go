@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"roundhouse/test/counting"
 	"roundhouse/test/ports"
 )
 
@@ -245,4 +247,10 @@ func post(t *testing.T, url, body string) (int, string) {
 		t.Fatal(err)
 	}
 	return res.StatusCode, string(b)
+}
+
+// count asks the door to count from a to b and checks every byte of the stream.
+func count(ctx context.Context, door string, a, b int) error {
+	_, err := counting.Count(ctx, door, a, b, nil)
+	return err
 }

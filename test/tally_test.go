@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"roundhouse/test/counting"
 )
 
 // tally counts answers by what became of them, and how long their first token
@@ -19,37 +20,28 @@ type tally struct {
 	whole   atomic.Int64
 
 	mu     sync.Mutex
-	failed map[string]int // lost, refused, mixed
+	failed map[counting.Fate]int
 	first  error
 	steady []time.Duration
 	during []time.Duration
 	all    sync.WaitGroup
 }
 
-// fate says what became of an answer that is not whole.
-func fate(err error) string {
-	text := err.Error()
-	switch {
-	case strings.HasPrefix(text, "refused") || strings.HasPrefix(text, "status"):
-		return "refused"
-	case strings.HasPrefix(text, "number") || strings.Contains(text, "became") || strings.Contains(text, "after [DONE]"):
-		return "mixed"
-	}
-	return "lost"
-}
-
 // keep keeps n streams of checkable answers going until stop. One that fails is
 // counted, and its stream goes on.
 func (c *tally) keep(ctx context.Context, t *testing.T, s *system, n int) {
 	t.Helper()
-	all := questions(t, s)
-	c.failed = map[string]int{}
+	all, err := counting.Questions(ctx, s.Door, 24, 61)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.failed = map[counting.Fate]int{}
 	for i := range n {
 		c.all.Go(func() {
 			for k := 0; !c.ending.Load() && ctx.Err() == nil; k++ {
 				q := all[(i+k*5)%len(all)]
 				turning := c.turning.Load()
-				first, err := countFirst(ctx, s.Door, q[0], q[1])
+				first, err := counting.Count(ctx, s.Door, q.From, q.To, nil)
 				c.note(turning || c.turning.Load(), first, err)
 			}
 		})
@@ -61,7 +53,7 @@ func (c *tally) note(turning bool, first time.Duration, err error) {
 	defer c.mu.Unlock()
 	switch {
 	case err != nil:
-		c.failed[fate(err)]++
+		c.failed[counting.FateOf(err)]++
 		if c.first == nil {
 			c.first = err
 		}
@@ -103,6 +95,6 @@ func (c *tally) table(rotations, workers, streams int) string {
 	}
 	return fmt.Sprintf("\n| rotations | workers | streams | answers | lost | refused | mixed | p99 TTFT, steady | in rotation | ratio |\n"+
 		"|---|---|---|---|---|---|---|---|---|---|\n| %d | %d | %d | %d | %d | %d | %d | %v | %v | %.2f |\n",
-		rotations, workers, streams, c.whole.Load(), c.failed["lost"], c.failed["refused"], c.failed["mixed"],
+		rotations, workers, streams, c.whole.Load(), c.failed[counting.Lost], c.failed[counting.Refused], c.failed[counting.Mixed],
 		steady.Round(time.Millisecond), during.Round(time.Millisecond), ratio)
 }

@@ -20,12 +20,21 @@ const first, last = 15000, 65535
 // Free lends a port that nobody else has or is given until the test has ended.
 func Free(t testing.TB) int {
 	t.Helper()
-	port, lock, err := lend(filepath.Join(os.TempDir(), "roundhouse-ports"), given())
+	port, giveBack, err := Lend()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { lock.Close() })
+	t.Cleanup(giveBack)
 	return port
+}
+
+// Lend is Free for a program that is no test.
+func Lend() (port int, giveBack func(), err error) {
+	port, lock, err := lend(filepath.Join(os.TempDir(), "roundhouse-ports"), given())
+	if err != nil {
+		return 0, nil, err
+	}
+	return port, func() { lock.Close() }, nil
 }
 
 // Address lends a port and names it on the loopback.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"roundhouse/test/ports"
 )
 
 // house is a running `roundhouse up` with workers of its own.
@@ -23,6 +24,7 @@ type house struct {
 	image string // "": processes
 	door  string
 	admin string
+	ports []func() // give them back
 	up    *exec.Cmd
 	log   bytes.Buffer
 }
@@ -51,12 +53,13 @@ func (h *house) begin(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	var err error
-	if h.door, err = free(); err != nil {
-		return err
-	}
-	if h.admin, err = free(); err != nil {
-		return err
+	for _, address := range []*string{&h.door, &h.admin} {
+		port, giveBack, err := ports.Lend()
+		if err != nil {
+			return err
+		}
+		h.ports = append(h.ports, giveBack)
+		*address = fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	where, how := "", ""
 	if h.image != "" {
@@ -166,6 +169,9 @@ func (h *house) stop() {
 		}
 		_, _ = tool("docker", "rmi", "--force", h.image)
 	}
+	for _, giveBack := range h.ports {
+		giveBack()
+	}
 	os.RemoveAll(h.dir)
 }
 
@@ -200,14 +206,4 @@ func tool(name string, args ...string) (string, error) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
-}
-
-// free is an address that nobody listens on.
-func free() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

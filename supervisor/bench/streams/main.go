@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"roundhouse/test/counting"
 )
 
 // options are what is run.
@@ -158,15 +160,15 @@ func measure(ctx context.Context, o options) (result, error) {
 }
 
 func (r *result) count(s sample) {
-	switch {
-	case s.err == nil:
+	switch counting.FateOf(s.err) {
+	case "":
 		r.answers++
 		return
-	case s.kind == "refused":
+	case counting.Refused:
 		r.refused++
-	case s.kind == "mixed":
+	case counting.Mixed:
 		r.mixed++
-	default:
+	case counting.Lost:
 		r.lost++
 	}
 	if r.first == "" {
