@@ -223,6 +223,8 @@ func (f *flow) serve(c *class, q *queue, p *pool, d *Door) (served, full bool) {
 // for one where there is none.
 func (x *exchange) place() *failure {
 	p, d := x.pool, x.d
+	x.why.CompareAndSwap(int32(causeDrain), 0) // what moved it away from its last worker says nothing of the next
+	x.why.CompareAndSwap(int32(causeHung), 0)
 	x.prepare()
 	x.askPolicy()
 	if p.queue.n.Load() == 0 || x.s != nil && x.s.resumed {
