@@ -42,6 +42,7 @@ type Limits struct {
 	Tokens int // rows of a step
 	Seqs   int // sequences of a step
 	Rows   int // sampled rows of a step
+	Frames int // rows of features of a step
 }
 
 // Weight is a matrix or vector as a backend keeps it.

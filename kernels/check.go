@@ -12,6 +12,9 @@ func Check(p *Program) error {
 			return fmt.Errorf("value %d has %d columns", i, v.Width)
 		}
 	}
+	if err := p.checkWindowed(); err != nil {
+		return err
+	}
 	for i, op := range p.Ops {
 		c.op(op)
 		if c.err != nil {
@@ -110,12 +113,16 @@ func (c *checker) op(op Op) {
 				c.fail("Gate has %d columns; want 1 or %d", g.Width, in.Width)
 			}
 		}
-		c.residual(op.Add, in.Width)
+		c.residual(op.Add, in.Rows, in.Width)
 		c.writes(op.Out, "Out", in.Rows, in.Width)
 	case *Delta:
 		c.delta(op)
 	case *LoRA:
 		c.lora(op)
+	case *Features:
+		c.features(op)
+	case *Convolution:
+		c.convolution(op)
 	case *Columns:
 		in := c.reads(op.In, "In", 1)
 		out := c.value(op.Out, "Out")
@@ -147,17 +154,17 @@ func (c *checker) tokens(t Tensor) Value {
 	return v
 }
 
-func (c *checker) residual(t Tensor, width int) {
+func (c *checker) residual(t Tensor, rows Rows, width int) {
 	if t != None {
-		if v := c.reads(t, "Add", width); c.err == nil && v.Width != width {
-			c.fail("Add has %d columns; want %d", v.Width, width)
+		if v := c.reads(t, "Add", width); c.err == nil && (v.Width != width || v.Rows != rows) {
+			c.fail("Add has %d columns and rows of kind %d; want %d and %d", v.Width, v.Rows, width, rows)
 		}
 	}
 }
 
 func (c *checker) norm(op *Norm) {
 	in := c.reads(op.In, "In", 1)
-	c.residual(op.Add, in.Width)
+	c.residual(op.Add, in.Rows, in.Width)
 	width := op.Width
 	if width == 0 {
 		width = in.Width
@@ -197,12 +204,14 @@ func (c *checker) linear(op *Linear) {
 		}
 		total += out
 	}
-	c.residual(op.Add, total)
+	c.residual(op.Add, in.Rows, total)
 	c.writes(op.Out, "Out", in.Rows, total)
 }
 
 func (c *checker) rope(op *RoPE) {
-	c.reads(op.X, "X", op.First+op.Heads*op.HeadDim)
+	if x := c.reads(op.X, "X", op.First+op.Heads*op.HeadDim); c.err == nil && x.Rows != Tokens {
+		c.fail("X must have a row for each token, which has a position")
+	}
 	rotary := op.Rotary
 	if rotary == 0 {
 		rotary = op.HeadDim
@@ -272,7 +281,7 @@ func (c *checker) moe(op *MoE) {
 			c.weight(op.DownAdd[i], fmt.Sprintf("DownAdd[%d]", i), out, 1, true)
 		}
 	}
-	c.residual(op.Add, out)
+	c.residual(op.Add, in.Rows, out)
 	c.writes(op.Out, "Out", in.Rows, out)
 }
 

@@ -6,6 +6,9 @@ package kernels
 type Program struct {
 	Ops    []Op
 	Values []Value
+
+	// Windowed is the kinds of rows beyond Frames, which convolutions make.
+	Windowed []Windowed
 }
 
 // Value is one intermediate result. Its rows are symbolic.
@@ -21,6 +24,7 @@ const (
 	Tokens  Rows = iota // one row for each token of the step
 	Sampled             // one row for each entry of Step.Rows
 	Seqs                // one row for each sequence of the step (pooling)
+	Frames              // one row for each frame of the step's features; kinds beyond are Program.Windowed
 )
 
 // Tensor names a value of the program that recorded it.

@@ -6,6 +6,7 @@ type Step struct {
 	Positions []int32 // (tokens)
 	Types     []int32 // (tokens) segments; nil: zeros
 	Seqs      []Seq
+	Features  []float32  // (frames, width) what Features reads, sequence after sequence; nil: none
 	Rows      []int32    // (rows) indexes into Tokens, ascending, whose logits are wanted
 	Sampling  []Sampling // (rows) how to choose; nil: no token is chosen
 
@@ -22,6 +23,10 @@ type Seq struct {
 	// Blocks is the block table of each KV group: entry i holds tokens
 	// [i·BlockTokens, (i+1)·BlockTokens). Blocks behind a sliding window are -1.
 	Blocks [][]int32
+
+	// Frames is how many frames the sequence has among the step's features, and
+	// Line how many of them are a line of a grid: 0 or 1 for sound.
+	Frames, Line int32
 
 	// Adapter is the slot of the adapter that its rows go through, from 1 on; 0
 	// is none.

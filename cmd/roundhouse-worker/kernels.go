@@ -55,7 +55,7 @@ func benchKernels(args []string, stdout, stderr io.Writer) int {
 		return told(stderr, err)
 	}
 	if !*asJSON {
-		fmt.Fprintf(stdout, "%s; a bare copy moves %.1f GB/s\n\n%-32s %12s %14s %10s %8s %9s %8s\n", be.Name(), copied.Rate()/1e9,
+		fmt.Fprintf(stdout, "%s; a bare copy moves %.1f GB/s\n\n%-40s %12s %14s %10s %8s %9s %8s\n", be.Name(), copied.Rate()/1e9,
 			"kernel", "bytes", "operations", "µs", "GB/s", "Gop/s", "of copy")
 	}
 	return told(stderr, measure.Kernels(be, o, func(f measure.Figures) {
@@ -67,7 +67,7 @@ func benchKernels(args []string, stdout, stderr io.Writer) int {
 			}{f, share})
 			return
 		}
-		fmt.Fprintf(stdout, "%-32s %12d %14d %10.1f %8.1f %9.1f %7.0f%%\n", f.Name, f.Bytes, f.Flops, f.Seconds*1e6, f.Rate()/1e9, f.Speed()/1e9, 100*share)
+		fmt.Fprintf(stdout, "%-40s %12d %14d %10.1f %8.1f %9.1f %7.0f%%\n", f.Name, f.Bytes, f.Flops, f.Seconds*1e6, f.Rate()/1e9, f.Speed()/1e9, 100*share)
 	}))
 }
 

@@ -16,8 +16,8 @@ type executable struct {
 	p       *kernels.Program
 	limits  kernels.Limits
 	threads int
-	active  int        // threads of this step: all, or the caller's alone
-	costs   [3]float64 // float32 operations a row of each kind
+	active  int       // threads of this step: all, or the caller's alone
+	costs   []float64 // float32 operations a row of each kind
 	stages  []stage
 	buffers []buffer
 	places  []int
@@ -28,7 +28,8 @@ type executable struct {
 
 	step    *kernels.Step
 	out     *kernels.Result
-	counts  [3]int // rows of each kind in this step
+	grids   *kernels.Grids
+	counts  []int // rows of each kind in this step
 	blocks  []rowBlock
 	slots   int     // that adapters have
 	pieces  []piece // of rows that go through one
@@ -52,6 +53,9 @@ func (x *executable) limit(kind kernels.Rows) int {
 		return x.limits.Rows
 	case kernels.Seqs:
 		return x.limits.Seqs
+	}
+	if x.p.Base(kind) == kernels.Frames {
+		return x.limits.Frames
 	}
 	return x.limits.Tokens
 }
@@ -112,8 +116,14 @@ func (x *executable) Run(step *kernels.Step, out *kernels.Result) error {
 	if err := step.CheckAdapters(x.slots); err != nil {
 		return err
 	}
+	if err := x.grids.Fill(step, x.limits); err != nil {
+		return err
+	}
 	x.step, x.out = step, out
-	x.counts = [3]int{kernels.Tokens: len(step.Tokens), kernels.Sampled: len(step.Rows), kernels.Seqs: len(step.Seqs)}
+	x.counts = append(x.counts[:0], len(step.Tokens), len(step.Rows), len(step.Seqs)) // by kernels.Rows
+	for kind := kernels.Frames; int(kind) < len(x.costs); kind++ {
+		x.counts = append(x.counts, x.grids.Count(kind))
+	}
 	x.cutRows()
 	x.cutAdapters()
 	for _, q := range x.queues {

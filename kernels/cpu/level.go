@@ -60,6 +60,8 @@ type level struct {
 	geluMul   func(y, gate, up []float32) // by tanh
 	widenFP8  func(y []float32, x []byte) // e4m3
 	widenInt8 func(y []float32, x []byte)
+	// slide is y[k] += x[t·stride + k] · w[t·len(y) + k] for ascending t.
+	slide func(y, x, w []float32, taps, stride int)
 
 	// scores is y[i][t] = Σ q[i][d] · k[d][t] for queries of n columns and 16
 	// tokens of a page; stride is the number of tokens that a page has room for.

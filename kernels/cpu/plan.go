@@ -49,7 +49,8 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 	if limits.Tokens < 1 || limits.Seqs < 1 || limits.Rows < 0 {
 		return nil, fmt.Errorf("limits of %d tokens, %d sequences and %d sampled rows", limits.Tokens, limits.Seqs, limits.Rows)
 	}
-	x := &executable{b: b, level: b.level, p: p, limits: limits, threads: b.team.threads}
+	x := &executable{b: b, level: b.level, p: p, limits: limits, threads: b.team.threads, grids: kernels.NewGrids(p),
+		costs: make([]float64, p.Kinds()), counts: make([]int, 0, p.Kinds())}
 	pl := &plan{x: x, packs: map[packKey]int{}, pages: map[*kv]int{}, written: make([]int, len(p.Values))}
 	for _, v := range p.Values {
 		pl.buffer(x.limit(v.Rows) * v.Width * 4)
@@ -219,6 +220,13 @@ func (pl *plan) op(op kernels.Op) {
 		pl.delta(op)
 	case *kernels.LoRA:
 		pl.lora(op)
+	case *kernels.Features:
+		width := x.p.Width(op.Out)
+		pl.rowwise(kernels.Frames, nil, operand(op.Out), func(a, b int) {
+			copy(x.values[op.Out][a*width:b*width], x.step.Features[a*width:])
+		})
+	case *kernels.Convolution:
+		pl.convolution(op)
 	case *kernels.Columns:
 		pl.rowwise(x.p.Values[op.In].Rows, operand(op.In), operand(op.Out), func(a, b int) {
 			for i := a; i < b; i++ {

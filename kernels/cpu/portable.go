@@ -27,6 +27,7 @@ func portable() *level {
 		geluMul:    geluMul,
 		widenFP8:   widenFP8,
 		widenInt8:  widenInt8,
+		slide:      slide,
 		scoresF32:  scoresF32,
 		scoresBF16: scoresBF16,
 		weighF32:   weighF32,

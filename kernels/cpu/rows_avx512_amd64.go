@@ -31,6 +31,7 @@ func levelAVX512() *level {
 		geluMul:    geluMulRowAVX512,
 		widenFP8:   widenRowAVX512,
 		widenInt8:  widenInt8RowAVX512,
+		slide:      slideRowAVX512,
 		scoresF32:  scoresOfF32AVX512,
 		scoresBF16: scoresOfBF16AVX512,
 		weighF32:   weighRowsF32AVX512,
@@ -165,6 +166,19 @@ func widenInt8RowAVX512(y []float32, x []byte) {
 		widenInt8_AVX512(&y[0], &x[0], n)
 	}
 	widenInt8(y[n:], x[n:])
+}
+
+func slideRowAVX512(y, x, w []float32, taps, stride int) {
+	n := len(y) &^ 15
+	if n > 0 && taps > 0 {
+		_, _ = x[(taps-1)*stride+n-1], w[(taps-1)*len(y)+n-1]
+		slideAVX512(&y[0], &x[0], &w[0], n, taps, 4*stride, 4*len(y))
+	}
+	for t := range taps {
+		for k := n; k < len(y); k++ {
+			y[k] += float32(x[t*stride+k] * w[t*len(y)+k])
+		}
+	}
 }
 
 func siluMulRowAVX512(y, gate, up []float32) {

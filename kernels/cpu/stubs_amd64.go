@@ -109,6 +109,9 @@ func widenAVX2(y *float32, x *byte, n int)
 func widenInt8_AVX2(y *float32, x *byte, n int)
 
 //go:noescape
+func slideAVX2(y, x, w *float32, n, taps, xs, ws int)
+
+//go:noescape
 func scoresF32_4_AVX2(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
 
 //go:noescape
@@ -452,6 +455,9 @@ func widenAVX512(y *float32, x *byte, n int)
 
 //go:noescape
 func widenInt8_AVX512(y *float32, x *byte, n int)
+
+//go:noescape
+func slideAVX512(y, x, w *float32, n, taps, xs, ws int)
 
 //go:noescape
 func scoresF32_4_AVX512(y, q *float32, qs int, k unsafe.Pointer, ks, n int)

@@ -30,7 +30,7 @@ func Bench(b *testing.B, backend kernels.Backend, read float64, peak func(kernel
 			b.Run(name("Attention/%v/rows=%d", t, n), func(b *testing.B) { benchAttention(b, backend, n, t, read) })
 		}
 	}
-	benchOps(b, backend, roof{read: read})
+	benchOps(b, backend, read, peak)
 	for _, format := range []kernels.Format{kernels.FormatBF16, kernels.FormatInt4} {
 		b.Run(name("Decode/%v", format), func(b *testing.B) { benchToy(b, backend, format) })
 	}

@@ -20,18 +20,23 @@ const (
 // timed is one operation for a benchmark.
 type timed struct {
 	name        string
-	rows, width int     // of its input
-	bytes, flop float64 // that it reads and writes, and computes, each time
+	rows, width int            // of its input
+	bytes, flop float64        // that it reads and writes, and computes, each time
+	format      kernels.Format // of a convolution's weight
 	step        func() *kernels.Step
 	do          func(s *scene, in kernels.Tensor) // adds it to the program once
 }
 
 // benchOps times every operation that has no benchmark of its own: what it moves
-// in GB/s and computes in GFLOP/s, beside what a bare loop reads (%read). What
-// the step costs without the operation is taken off.
-func benchOps(b *testing.B, backend kernels.Backend, top roof) {
+// in GB/s and computes in GFLOP/s, beside what a bare loop reads (%read) and, where
+// it multiplies as linears do, what one computes (%peak). What the step costs
+// without the operation is taken off.
+func benchOps(b *testing.B, backend kernels.Backend, read float64, peak func(kernels.Format) float64) {
 	for _, o := range append(rowOps(), wholeOps()...) {
-		b.Run(o.name, func(b *testing.B) { o.bench(b, backend, top) })
+		b.Run(o.name, func(b *testing.B) { o.bench(b, backend, roof{read: read}) })
+	}
+	for _, o := range convolutionOps() {
+		b.Run(o.name, func(b *testing.B) { o.bench(b, backend, roof{read: read, flop: peak(o.format)}) })
 	}
 }
 
@@ -61,7 +66,7 @@ func (o *timed) bench(b *testing.B, backend kernels.Backend, top roof) {
 		}
 	}
 	empty, bare := program(0), *step
-	bare.Seqs = slices.Clone(step.Seqs)
+	bare.Seqs, bare.Features = slices.Clone(step.Seqs), nil
 	for i := range bare.Seqs {
 		bare.Seqs[i].Adapter = 0 // it has none
 	}
@@ -83,6 +88,9 @@ func (o *timed) bench(b *testing.B, backend kernels.Backend, top roof) {
 	}
 	if o.flop > 0 {
 		b.ReportMetric(o.flop/seconds/1e9, "GFLOP/s")
+	}
+	if top.flop > 0 {
+		b.ReportMetric(100*o.flop/seconds/top.flop, "%peak")
 	}
 }
 
@@ -196,4 +204,35 @@ func wholeOps() []timed {
 		{name: "Sample/greedy", rows: sampled, width: benchVocab, bytes: sampled * 4 * benchVocab, step: choose(kernels.Sampling{TopP: 1}), do: sample},
 		{name: "Sample/top_p", rows: sampled, width: benchVocab, bytes: sampled * 4 * benchVocab, step: choose(kernels.Sampling{TopP: 0.9, Temperature: 0.8}), do: sample},
 	}
+}
+
+// convolutionOps are what towers begin with, and what is inside of Conformer's
+// layers: Whisper's second convolution, patches of an image, a depthwise one.
+func convolutionOps() []timed {
+	const n, w, taps = benchRows, benchWidth, 31
+	var all []timed
+	for _, format := range towerFormats {
+		size := 2.0
+		if format == kernels.FormatF32 {
+			size = 4
+		}
+		all = append(all, timed{name: name("Convolution/%v", format), rows: 2 * n, width: w, format: format,
+			bytes: 4*3*n*w + 3*w*w*size, flop: 2 * 3 * n * w * w, step: func() *kernels.Step {
+				s := rows(2 * n)
+				s.Seqs = []kernels.Seq{{Count: 2 * n, Context: 2 * n}}
+				return s
+			}, do: func(s *scene, in kernels.Tensor) {
+				window := along(3, 2, 1, 1, 1)
+				s.p.Do(&kernels.Convolution{In: in, Out: s.p.New(s.p.Over(kernels.Tokens, window), w), Window: window, Weight: s.matrix(format, w, 3*w)})
+			}})
+	}
+	const side, patch = 28, 14
+	patches := convolved{channels: 3, outputs: w, window: square(patch, patch, 1, 0, 0), grids: [][2]int{{side * patch, side * patch}}, tokens: true}
+	return append(all, timed{name: "Patches/bfloat16", rows: side * side, width: 1, format: kernels.FormatBF16,
+		bytes: 4*side*side*(3*patch*patch+w) + 2*3*patch*patch*w, flop: 2 * side * side * 3 * patch * patch * w,
+		step: func() *kernels.Step { return patches.step(0, 1, false) }, do: func(s *scene, _ kernels.Tensor) { patches.record(s, kernels.FormatBF16) },
+	}, timed{name: "Depthwise/bfloat16", rows: n, width: w, format: kernels.FormatF32,
+		bytes: 4 * 2 * n * w, flop: 2 * n * taps * w, step: one, do: func(s *scene, in kernels.Tensor) {
+			s.p.Do(&kernels.Convolution{In: in, Out: s.p.New(kernels.Tokens, w), Window: along(taps, 1, 1, taps/2, taps/2), Groups: w, Weight: s.matrix(kernels.FormatBF16, w, taps)})
+		}})
 }

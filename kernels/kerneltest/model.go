@@ -218,11 +218,12 @@ func companyOf(t *testing.T, b kernels.Backend, format kernels.Format, page kern
 	same(t, name("%v, in a batch", format), q.logits, whole)
 }
 
-// Equal checks that two backends give the same bits: LoRA, and the toy in every
+// Equal checks that two backends give the same bits: LoRA, convolutions, and the toy in every
 // format that both have.
 func Equal(t *testing.T, a, b kernels.Backend) {
 	t.Helper()
 	equalLoRA(t, a, b)
+	equalConvolutions(t, a, b)
 	for _, format := range formats {
 		for _, page := range []kernels.DType{kernels.BF16, kernels.F32, kernels.Int8} {
 			if page != kernels.BF16 && format != kernels.FormatF32 {

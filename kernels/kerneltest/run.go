@@ -24,6 +24,8 @@ func Run(t *testing.T, b kernels.Backend) {
 	t.Run("Encoder", func(t *testing.T) { testEncoder(t, b) })
 	t.Run("MoE", func(t *testing.T) { testMoE(t, b) })
 	t.Run("Delta", func(t *testing.T) { testDelta(t, b) })
+	t.Run("Convolution", func(t *testing.T) { testConvolution(t, b) })
+	t.Run("Tower", func(t *testing.T) { testTower(t, b) })
 	t.Run("LoRA", func(t *testing.T) { testLoRA(t, b) })
 	t.Run("Sample", func(t *testing.T) { testSample(t, b) })
 	t.Run("Draws", func(t *testing.T) { testDraws(t, b) })

@@ -247,7 +247,11 @@ func same(t testing.TB, what string, got, want [][]float32) {
 
 // limitsOf is the least limits that a step fits.
 func limitsOf(step *kernels.Step) kernels.Limits {
-	return kernels.Limits{Tokens: len(step.Tokens), Seqs: len(step.Seqs), Rows: len(step.Rows)}
+	l := kernels.Limits{Tokens: len(step.Tokens), Seqs: len(step.Seqs), Rows: len(step.Rows)}
+	for i := range step.Seqs {
+		l.Frames += int(step.Seqs[i].Frames)
+	}
+	return l
 }
 
 // name makes the name of a subtest.

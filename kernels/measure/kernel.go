@@ -18,6 +18,7 @@ const (
 	ManyRows  Kind = "linear, many rows"
 	Attention Kind = "attention"
 	Rowwise   Kind = "rowwise"
+	Towers    Kind = "convolution"
 )
 
 // Options bound a measurement.
@@ -86,7 +87,7 @@ func Copy(b kernels.Backend, o Options) (Figures, error) {
 func Kernels(b kernels.Backend, o Options, report func(Figures)) error {
 	o.complete()
 	for _, k := range o.Kinds {
-		if k != OneRow && k != ManyRows && k != Attention && k != Rowwise {
+		if k != OneRow && k != ManyRows && k != Attention && k != Rowwise && k != Towers {
 			return fmt.Errorf("there is no kind of kernel %q", k)
 		}
 	}
@@ -118,10 +119,15 @@ func Kernels(b kernels.Backend, o Options, report func(Figures)) error {
 			}
 		}
 	}
-	if o.wants(Rowwise) {
-		for _, f := range rowwise {
-			if err := one(f(b, o)); err != nil {
-				return err
+	for _, c := range []struct {
+		kind Kind
+		all  []func(kernels.Backend, Options) (Figures, error)
+	}{{Rowwise, rowwise}, {Towers, towers}} {
+		for _, f := range c.all {
+			if o.wants(c.kind) {
+				if err := one(f(b, o)); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -35,7 +35,8 @@ func TestEveryKernel(t *testing.T) {
 	}
 	want := "linear float32, 1 rows; linear bfloat16, 1 rows; linear float16, 1 rows; linear int8, 1 rows; linear sym_int4, 1 rows; linear fp8, 1 rows; " +
 		"linear float32, 4 rows; linear bfloat16, 4 rows; linear float16, 4 rows; linear int8, 4 rows; linear sym_int4, 4 rows; linear fp8, 4 rows; " +
-		"attention, 1 rows of 256; attention, 4 rows of 256; norm, 4 rows; activate, 4 rows; choose of 4736 tokens"
+		"attention, 1 rows of 256; attention, 4 rows of 256; norm, 4 rows; activate, 4 rows; choose of 4736 tokens; " +
+		"convolution bfloat16, 8 frames to 4; patches bfloat16, 4 of 14 by 14; depthwise bfloat16, 4 rows"
 	if got := strings.Join(names, "; "); got != want {
 		t.Errorf("measured\n%s\nwant\n%s", got, want)
 	}

@@ -16,6 +16,9 @@ var formats = []kernels.Format{
 // rowwise are the kernels whose time is that of their operands' memory.
 var rowwise = []func(b kernels.Backend, o Options) (Figures, error){norm, activate, choose}
 
+// towers are the convolutions of what hears and sees.
+var towers = []func(b kernels.Backend, o Options) (Figures, error){frames, patches, depthwise}
+
 // scene is a program in the making, for one backend.
 type scene struct {
 	b   kernels.Backend
@@ -65,7 +68,7 @@ func (s *scene) timeStep(f Figures, st *kernels.Step, times int, o Options) (Fig
 	if s.err != nil {
 		return f, s.err
 	}
-	e, err := s.b.Compile(s.p, kernels.Limits{Tokens: len(st.Tokens), Seqs: 1, Rows: len(st.Rows)})
+	e, err := s.b.Compile(s.p, kernels.Limits{Tokens: len(st.Tokens), Seqs: 1, Rows: len(st.Rows), Frames: int(st.Seqs[0].Frames)})
 	if err != nil {
 		return f, err
 	}

@@ -215,7 +215,10 @@ func (*Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Exec
 	if err := kernels.Check(p); err != nil {
 		return nil, err
 	}
-	return &executable{p: p, limits: limits}, nil
+	if err := checkConvolutions(p); err != nil {
+		return nil, err
+	}
+	return &executable{p: p, limits: limits, grids: kernels.NewGrids(p)}, nil
 }
 
 // silu and its kin are the scalar functions, in float64.

@@ -11,6 +11,7 @@ import (
 type executable struct {
 	p      *kernels.Program
 	limits kernels.Limits
+	grids  *kernels.Grids
 	step   *kernels.Step
 	values [][]float32 // by Tensor: (rows, width)
 }
@@ -21,6 +22,9 @@ func (e *executable) Run(step *kernels.Step, out *kernels.Result) error {
 		return err
 	}
 	if err := step.CheckAdapters(e.p.AdapterSlots()); err != nil {
+		return err
+	}
+	if err := e.grids.Fill(step, e.limits); err != nil {
 		return err
 	}
 	e.step = step
@@ -43,8 +47,10 @@ func (e *executable) rows(kind kernels.Rows) int {
 		return len(e.step.Rows)
 	case kernels.Seqs:
 		return len(e.step.Seqs)
+	case kernels.Tokens:
+		return len(e.step.Tokens)
 	}
-	return len(e.step.Tokens)
+	return e.grids.Count(kind)
 }
 
 // count is the number of rows of t.
@@ -78,6 +84,10 @@ func (e *executable) do(op kernels.Op, out *kernels.Result) error {
 		e.delta(op)
 	case *kernels.LoRA:
 		e.lora(op)
+	case *kernels.Features:
+		e.features(op)
+	case *kernels.Convolution:
+		e.convolution(op)
 	case *kernels.Columns:
 		for i := range e.count(op.Out) {
 			copy(e.row(op.Out, i), e.row(op.In, i)[op.First:])

@@ -32,12 +32,16 @@ type executable struct {
 
 	sampled kernels.Tensor // logits; None
 	outputs []kernels.Tensor
-	ids     []idCheck
-	host    []float32 // rows that were read back
-	sampler *sampler
-	rowsOut [][]float32
-	slots   int   // that adapters have
-	err     error // the first that came up while compiling
+
+	convolutions []*kernels.Convolution
+	ids          []idCheck
+	host         []float32 // rows that were read back
+	sampler      *sampler
+	rowsOut      [][]float32
+	slots        int // that adapters have
+	grids        *kernels.Grids
+	made         []int // rows of a step by kind, from features on
+	err          error // the first that came up while compiling
 }
 
 // idCheck bounds the ids that index a table: a kernel must not read beyond it.
@@ -54,7 +58,7 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 	if limits.Tokens < 1 || limits.Seqs < 1 || limits.Rows < 0 {
 		return nil, fmt.Errorf("limits of %d tokens, %d sequences and %d sampled rows", limits.Tokens, limits.Seqs, limits.Rows)
 	}
-	e := &executable{b: b, p: p, limits: limits, packed: map[packKey]*operands{}, sampled: kernels.None, slots: p.AdapterSlots()}
+	e := &executable{b: b, p: p, limits: limits, packed: map[packKey]*operands{}, sampled: kernels.None, slots: p.AdapterSlots(), grids: kernels.NewGrids(p)}
 	e.layout = layoutOf(p, limits, b.tuning.rowTiles(p))
 	e.values = make([]*cl.Buffer, len(p.Values))
 	e.step = e.room(e.layout.words)
@@ -73,7 +77,11 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 
 // limit is the most rows of a kind that a step may have.
 func (e *executable) limit(kind kernels.Rows) int {
-	return max(1, counts{e.limits.Tokens, e.limits.Rows, e.limits.Seqs}.of(kind))
+	n := e.limits.Frames
+	if e.p.Base(kind) != kernels.Frames {
+		n = counts{tokens: e.limits.Tokens, sampled: e.limits.Rows, seqs: e.limits.Seqs}.of(e.p.Base(kind))
+	}
+	return max(1, n)
 }
 
 // room sets n floats or dwords aside.
@@ -147,6 +155,10 @@ func (e *executable) do(op kernels.Op) {
 		e.delta(op)
 	case *kernels.LoRA:
 		e.lora(op)
+	case *kernels.Features:
+		e.features(op)
+	case *kernels.Convolution:
+		e.convolution(op)
 	case *kernels.Columns:
 		e.wrote(op.Out)
 		e.launch("columns", nil, e.eachRow(e.p.Width(op.Out), op.Out), e.value(op.In), e.p.Width(op.In), op.First, e.value(op.Out))

@@ -22,7 +22,10 @@ type launch struct {
 }
 
 // counts is how many rows of each kind a step has.
-type counts struct{ tokens, sampled, seqs int }
+type counts struct {
+	tokens, sampled, seqs int
+	made                  []int // of features, and of what windows make of rows
+}
 
 func (c counts) of(kind kernels.Rows) int {
 	switch kind {
@@ -30,8 +33,10 @@ func (c counts) of(kind kernels.Rows) int {
 		return c.sampled
 	case kernels.Seqs:
 		return c.seqs
+	case kernels.Tokens:
+		return c.tokens
 	}
-	return c.tokens
+	return c.made[kind-kernels.Frames]
 }
 
 // arg is an argument of a kernel: *cl.Buffer, int32, int64, float32, int, bool,

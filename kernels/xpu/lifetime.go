@@ -30,6 +30,10 @@ func tensors(op kernels.Op) []kernels.Tensor {
 		return []kernels.Tensor{op.QKV, op.Gates, op.Out}
 	case *kernels.LoRA:
 		return []kernels.Tensor{op.In, op.Out}
+	case *kernels.Features:
+		return []kernels.Tensor{op.Out}
+	case *kernels.Convolution:
+		return []kernels.Tensor{op.In, op.Out}
 	case *kernels.Columns:
 		return []kernels.Tensor{op.In, op.Out}
 	case *kernels.Pick:

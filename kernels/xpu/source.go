@@ -61,7 +61,7 @@ type Module struct {
 }
 
 // files are the modules besides the linears.
-var files = []string{"operand", "rowwise", "attention", "moe", "delta", "lora", "sample"}
+var files = []string{"operand", "rowwise", "attention", "moe", "delta", "lora", "convolution", "sample"}
 
 var entry = regexp.MustCompile(`(?m)(?:^|__kernel )void ([a-z_0-9]+)\(__global`)
 

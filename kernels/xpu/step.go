@@ -15,6 +15,8 @@ type layout struct {
 	rows                     int // (rows)
 	firsts, counts, contexts int // (seqs)
 	adapters                 int // (seqs): slots, from 1 on; 0 is none
+	features                 int // (frames, width), as bits
+	grids                    int // (convolutions, seqs, gridWords)
 	tables                   int // (groups, seqs): where each block table begins
 	blocks                   int // the block tables
 	groups                   int
@@ -28,9 +30,14 @@ type layout struct {
 func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout {
 	l := layout{tileRows: tileRows}
 	pages := map[int]int{}
+	features, convolutions := 0, 0
 	for _, op := range p.Ops {
 		group, c := 0, kernels.KV(nil)
 		switch op := op.(type) {
+		case *kernels.Features:
+			features = limits.Frames * p.Width(op.Out)
+		case *kernels.Convolution:
+			convolutions++
 		case *kernels.Attention:
 			group, c = op.Group, op.KV
 		case *kernels.Delta:
@@ -52,6 +59,7 @@ func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout 
 	l.rows = part(limits.Rows)
 	l.firsts, l.counts, l.contexts = part(limits.Seqs), part(limits.Seqs), part(limits.Seqs)
 	l.adapters = part(limits.Seqs)
+	l.features, l.grids = part(features), part(convolutions*limits.Seqs*gridWords)
 	l.rowTiles = part(2 * len(tileRows) * limits.Tokens)
 	l.tables = part(l.groups * limits.Seqs)
 	l.blocks = at
@@ -76,6 +84,7 @@ func (e *executable) fill(s *kernels.Step) (longest int, err error) {
 	copy(types, s.Types)
 	copy(e.words[l.rows:], s.Rows)
 	e.fillTiles(s)
+	e.fillFeatures(s)
 	at := l.blocks
 	for i, q := range s.Seqs {
 		e.words[l.firsts+i], e.words[l.counts+i], e.words[l.contexts+i] = q.First, q.Count, q.Context
@@ -142,6 +151,9 @@ func (e *executable) Run(s *kernels.Step, out *kernels.Result) error {
 	if err := s.CheckAdapters(e.slots); err != nil {
 		return err
 	}
+	if err := e.grids.Fill(s, e.limits); err != nil {
+		return err
+	}
 	longest, err := e.fill(s)
 	if err != nil {
 		return err
@@ -149,7 +161,11 @@ func (e *executable) Run(s *kernels.Step, out *kernels.Result) error {
 	if err := e.growParts(e.limits.Tokens, longest); err != nil {
 		return err
 	}
-	c := counts{len(s.Tokens), len(s.Rows), len(s.Seqs)}
+	e.made = e.made[:0]
+	for kind := kernels.Frames; int(kind) < e.p.Kinds(); kind++ {
+		e.made = append(e.made, e.grids.Count(kind))
+	}
+	c := counts{len(s.Tokens), len(s.Rows), len(s.Seqs), e.made}
 	for _, l := range e.launches {
 		if err := l.run(c); err != nil {
 			return err

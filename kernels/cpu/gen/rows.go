@@ -24,6 +24,7 @@ func (g *gen) rowKernels() {
 	g.geluMul()
 	g.widen()
 	g.widenInt8()
+	g.slide()
 }
 
 // each repeats body for every unit of a row of 16, with its byte offset.

@@ -22,6 +22,7 @@ var rowwise = []string{
 	"geluMul%s(y, gate, up *float32, n int)",
 	"widen%s(y *float32, x *byte, n int)",
 	"widenInt8_%s(y *float32, x *byte, n int)",
+	"slide%s(y, x, w *float32, n, taps, xs, ws int)",
 	"scoresF32_4_%s(y, q *float32, qs int, k unsafe.Pointer, ks, n int)",
 	"scoresF32_2_%s(y, q *float32, qs int, k unsafe.Pointer, ks, n int)",
 	"scoresF32_1_%s(y, q *float32, qs int, k unsafe.Pointer, ks, n int)",

@@ -48,6 +48,7 @@ func levelLEVEL() *level {
 		geluMul:    geluMulRowLEVEL,
 		widenFP8:   widenRowLEVEL,
 		widenInt8:  widenInt8RowLEVEL,
+		slide:      slideRowLEVEL,
 		scoresF32:  scoresOfF32LEVEL,
 		scoresBF16: scoresOfBF16LEVEL,
 		weighF32:   weighRowsF32LEVEL,
@@ -182,6 +183,19 @@ func widenInt8RowLEVEL(y []float32, x []byte) {
 		widenInt8_LEVEL(&y[0], &x[0], n)
 	}
 	widenInt8(y[n:], x[n:])
+}
+
+func slideRowLEVEL(y, x, w []float32, taps, stride int) {
+	n := len(y) &^ 15
+	if n > 0 && taps > 0 {
+		_, _ = x[(taps-1)*stride+n-1], w[(taps-1)*len(y)+n-1]
+		slideLEVEL(&y[0], &x[0], &w[0], n, taps, 4*stride, 4*len(y))
+	}
+	for t := range taps {
+		for k := n; k < len(y); k++ {
+			y[k] += float32(x[t*stride+k] * w[t*len(y)+k])
+		}
+	}
 }
 
 func siluMulRowLEVEL(y, gate, up []float32) {
