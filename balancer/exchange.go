@@ -68,6 +68,7 @@ type exchange struct {
 	attempts int // sent again for an answer of 429 or 5xx
 	reason   ledger.Reason
 	queued   int64 // nanoseconds spent waiting for room
+	came     int64 // when a worker was looked for, the first time
 	sentAt   int64 // to the worker, the last time
 	overhead int64 // the door's own time before the request was sent
 

@@ -24,7 +24,7 @@ func TestOutboundHeaders(t *testing.T) {
 		viaFasthttp = false
 		resp, got := r.post("/v1/chat/completions", okBody,
 			"Authorization", "Bearer of-the-client", "Cookie", "a=b", "X-Forwarded-For", "1.2.3.4", "X-Real-Ip", "1.2.3.4", "Forwarded", "for=1.2.3.4",
-			"X-Api-Key", "x", "Proxy-Authorization", "x", "X-Secret", "y", "X-Roundhouse-Door", "another", "X-Roundhouse-Seq", "7", "Connection", "keep-alive, x-secret",
+			"X-Api-Key", "x", "Proxy-Authorization", "x", "X-Secret", "y", "X-Roundhouse-Door", "another", "X-Roundhouse-Seq", "7", "X-Roundhouse-Waited", "99999", "Connection", "keep-alive, x-secret",
 			"X-Request-Id", "mine-1", "Accept", "application/json", "User-Agent", "curl")
 		if resp.StatusCode != 200 {
 			t.Fatalf("got %d %s", resp.StatusCode, got)

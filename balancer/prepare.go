@@ -18,6 +18,7 @@ func (x *exchange) prepare() {
 	p := x.pool
 	x.ask.Now = x.d.now()
 	if x.ask.Prompt == 0 {
+		x.came = x.ask.Now
 		learn := p.learn(x.model)
 		x.ask.Prompt, x.ask.Expect = learn.Estimate(x.peek.PromptBytes+x.peek.Extra.To-x.peek.Extra.From, x.peek.MaxTokens)
 		x.ask.Expect *= max(1, min(x.peek.N, 128))

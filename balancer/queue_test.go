@@ -12,7 +12,54 @@ import (
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/sim"
 	"roundhouse/configs"
+	"roundhouse/worker/api"
 )
+
+// TestWaitedIsTold lets a request wait for room: its worker is told for how long,
+// by the door's own clock, whatever the client says; one that found room at once
+// is said to have waited for nothing.
+func TestWaitedIsTold(t *testing.T) {
+	w := sim.New(sim.Options{Own: true, Words: 5, Capacity: 1200})
+	w.Hang.Store(true)
+	r := newRig(t, []*sim.Worker{w}, nil)
+	body := fmt.Sprintf(`{"model":"sim","max_tokens":100,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("word ", 800))
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(api.HeaderWaited, "7")
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		if resp, err := r.client.Do(req); err == nil {
+			resp.Body.Close()
+		}
+	})
+	r.until("the worker is full", func() bool { return w.Served.Load() > 0 })
+	began := time.Now()
+	answered := make(chan int, 1)
+	wg.Go(func() {
+		resp, _ := r.post("/v1/chat/completions", body, api.HeaderWaited, "86400000")
+		answered <- resp.StatusCode
+	})
+	r.until("the other one waits", func() bool { return len(r.door.Queued()) == 1 })
+	seen := time.Now()
+	r.until("it has waited", func() bool { return time.Since(seen) >= 30*time.Millisecond })
+	w.Hang.Store(false)
+	leave()
+	if status := <-answered; status != 200 {
+		t.Fatalf("got %d", status)
+	}
+	heads := w.Heads()
+	if h, ok := heads[0][api.HeaderWaited]; ok {
+		t.Errorf("the first one is said to have waited %s ms", h)
+	}
+	if ms := heads[1].Get(api.HeaderWaited); api.Waited(ms) < 29*time.Millisecond || api.Waited(ms) > time.Since(began) {
+		t.Errorf("the other one is said to have waited %q ms", ms)
+	}
+}
 
 // TestQueueOrder lets the shorter of one key's requests go first, whichever
 // came first.

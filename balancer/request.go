@@ -103,6 +103,11 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 		b = append(b, x.d.id...)
 		b = append(b, "\r\n"+api.HeaderSeq+": "...)
 		b = strconv.AppendUint(b, x.charge.Seq, 10)
+		if waited := (x.sentAt - x.came) / 1e6; waited > 0 {
+			// It has aged here, or at a worker that failed it, and ages on there.
+			b = append(b, "\r\n"+api.HeaderWaited+": "...)
+			b = strconv.AppendInt(b, waited, 10)
+		}
 		b = x.chunkField(b)
 	}
 	b = x.traceFields(b, w.id)

@@ -12,6 +12,7 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/sim"
+	"roundhouse/worker/api"
 )
 
 // TestResume cuts a stream after some tokens and looks at what the client got.
@@ -139,6 +140,11 @@ func TestPark(t *testing.T) {
 	for range 2 {
 		if s := hear(t, <-answer); s.text != words(0, 30) || !s.done || s.failed {
 			t.Fatalf("got %+v", s)
+		}
+	}
+	for _, h := range w.Heads()[2:] {
+		if api.Waited(h.Get(api.HeaderWaited)) == 0 {
+			t.Errorf("a stream goes on and is not said to have waited: %v", h)
 		}
 	}
 }

@@ -49,6 +49,7 @@ type Engine struct {
 	paused   bool
 	asleep   int // the level of sleep; 0: awake
 	timings  stepTimes
+	past     past
 
 	mu       sync.Mutex
 	posted   []func()
@@ -272,7 +273,9 @@ func (e *Engine) admit(r *request) {
 	e.live[r] = struct{}{}
 	e.doors.arrive(r)
 	e.stats.arrive(r)
+	waited := e.past.steps(e.sched.step, time.Now(), r.Waited)
 	for c, q := range r.choices {
+		q.waited = waited
 		if r.Adapter != nil && !e.adapters.holds(r.Adapter) {
 			e.endWith(r, c, Event{Choice: c, Token: -1, Finish: FinishError, StopID: -1, Err: fmt.Errorf("the adapter %s was unloaded", r.Adapter.Name)})
 			continue

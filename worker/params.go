@@ -1,6 +1,10 @@
 package worker
 
-import "roundhouse/kernels"
+import (
+	"time"
+
+	"roundhouse/kernels"
+)
 
 // Params say how the tokens of a request are chosen and when it ends. Zero
 // values are not defaults: whoever fills them in has them all.
@@ -65,6 +69,10 @@ type Request struct {
 	// digests of the prompt's chunks, in order.
 	Door   string
 	Chunks []string
+
+	// Waited is for how long the request has waited before it came here; it ages
+	// from then on. What is beyond api.MostWaited is not believed.
+	Waited time.Duration
 }
 
 // Finish says why a choice ended.

@@ -18,8 +18,9 @@ type Limits struct {
 // Scheduler decides what the next step computes. It knows no phases: of every
 // sequence the computed tokens chase the tokens that are there, under one
 // budget. Sequences that lack one token go first, then the others, running
-// and waiting alike, the shortest remainder first; the longer one has waited
-// the shorter it counts. While others wait, one takes at most half the budget.
+// and waiting alike, the shortest remainder first; the longer one has waited,
+// here or at its door, the shorter it counts. While others wait, one takes at
+// most half the budget.
 //
 // It is pure: no goroutine, lock, clock or I/O.
 type Scheduler struct {
@@ -62,7 +63,7 @@ func NewScheduler(pool *kv.Pool, limits Limits) *Scheduler {
 // Add takes a sequence in.
 func (s *Scheduler) Add(q *Sequence) {
 	s.order++
-	q.order, q.arrived, q.state, q.Cached = s.order, s.step, seqWaiting, -1
+	q.order, q.arrived, q.state, q.Cached = s.order, s.step-min(q.waited, s.step), seqWaiting, -1
 	s.waiting = append(s.waiting, q)
 }
 

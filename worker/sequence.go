@@ -36,6 +36,7 @@ type Sequence struct {
 
 	order   uint64 // of arrival
 	arrived uint64 // step of arrival, for ageing
+	waited  uint64 // steps that were computed while it waited to come here
 	state   seqState
 	rows    int  // the last prompt position whose logits have come back
 	counted bool // among the prompt tokens of the statistics

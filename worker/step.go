@@ -37,6 +37,7 @@ func (e *Engine) runStep(ctx context.Context) (bool, error) {
 	}
 	e.pace(ctx)
 	began := time.Now()
+	e.past.note(e.sched.step, began)
 	e.build(plan)
 	if err := e.cfg.Exec.Run(&e.step, &e.result); err != nil {
 		return false, err

@@ -54,7 +54,7 @@ func (d *doors) tell(f *Fleet, now float64) {
 		for _, j := range o.untold {
 			for k, other := range d.all {
 				if k != i {
-					other.table.Add(j.at, j.Blocks)
+					other.table.Add(j.worker, j.Blocks)
 				}
 			}
 		}

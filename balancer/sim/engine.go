@@ -3,6 +3,8 @@ package sim
 import (
 	"cmp"
 	"slices"
+
+	"roundhouse/worker/api"
 )
 
 // Job is one request of a simulated traffic.
@@ -17,9 +19,9 @@ type Job struct {
 	worker int
 	door   int     // that sends it, of several
 	turn   float64 // when it is sent, among those that its door holds
-	at     int     // the worker that it was placed at
 	done   int     // tokens computed
 	cached int
+	told   bool // its worker is told how long it has waited
 	out    int
 	held   int // of its blocks, those that others may hit
 	order  int // of arrival at its worker
@@ -48,6 +50,7 @@ type engine struct {
 	waiting []*Job // the most urgent first
 	running []*Job // in the order of admission
 	steps   int
+	began   []float64 // when each did
 	arrived int
 	busy    bool
 	list    []*Job // reused
@@ -61,9 +64,12 @@ func newEngine(s Speed) *engine {
 const seqs = 256
 
 // add takes a job in.
-func (e *engine) add(j *Job) {
+func (e *engine) add(j *Job, now float64) {
 	e.arrived++
 	j.order, j.since = e.arrived, e.steps
+	if since := max(j.At, now-api.MostWaited.Seconds()); !e.speed.InOrder && j.told && since < now {
+		j.since, _ = slices.BinarySearch(e.began, since) // it ages from its arrival at the door on
+	}
 	e.wait(j)
 }
 
@@ -91,6 +97,7 @@ func (e *engine) urgency(a, b *Job) int {
 // that end with it, begun those whose first token comes with it.
 func (e *engine) step(now float64) (until float64, begun, finished []*Job) {
 	e.steps++
+	e.began = append(e.began, now)
 	preempted := e.makeRoom()
 	took, budget := e.speed.Base, e.speed.Budget
 	var last []*Job // who gets a token

@@ -182,7 +182,7 @@ func (f *Fleet) place(j *Job) bool {
 	}
 	j.worker, j.sent = w, f.now
 	e := f.engines[w]
-	e.add(j)
+	e.add(j, f.now)
 	if !e.busy {
 		f.step(e)
 	}

@@ -33,7 +33,7 @@ func TestEngineKeepsItsLimits(t *testing.T) {
 	s.Capacity = 3000
 	e := newEngine(s)
 	for i := range 40 {
-		e.add(&Job{Prompt: 100 + 50*i%700, Output: 60})
+		e.add(&Job{Prompt: 100 + 50*i%700, Output: 60}, 0)
 	}
 	now, ended := 0.0, 0
 	for range 10_000 {

@@ -83,14 +83,9 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 	if v, _ := o.l.Pick(&o.g, &a, c); v != ledger.Picked {
 		return -1
 	}
-	j.state = c
+	j.state, j.told = c, true
 	for i, w := range o.ws {
 		if w == c.Worker() {
-			o.table.Add(i, j.Blocks)
-			if o.tells {
-				j.at = i
-				o.untold = append(o.untold, j)
-			}
 			return i
 		}
 	}
@@ -102,9 +97,14 @@ func (o *ours) turn(j *Job, now float64) float64 {
 	return o.l.Turn(&o.g, int64(j.Prompt), nanos(now))
 }
 
-// First implements Policy.
+// First implements Policy. As in the door a prompt counts as cached once it has
+// been computed.
 func (o *ours) First(_ *Fleet, j *Job, now float64) {
 	o.l.First(j.state.(*ledger.Charge), nanos(now))
+	o.table.Add(j.worker, j.Blocks)
+	if o.tells {
+		o.untold = append(o.untold, j)
+	}
 }
 
 func (o *ours) grow(j *Job) {

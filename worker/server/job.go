@@ -98,6 +98,7 @@ func (j *job) take(r *http.Request, p worker.Params, tokens []int32, wanted *int
 	if j.fromUs {
 		req.Door = r.Header.Get(api.HeaderDoor)
 		req.Chunks = chunks(r.Header.Get(api.HeaderChunks))
+		req.Waited = api.Waited(r.Header.Get(api.HeaderWaited))
 	}
 	if err := j.goOn(&req); err != nil {
 		return err

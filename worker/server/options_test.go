@@ -2,13 +2,18 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"roundhouse/worker"
+	"roundhouse/worker/api"
 	"roundhouse/worker/server"
 )
 
@@ -89,4 +94,55 @@ func TestSpeculationIsCounted(t *testing.T) {
 			t.Error("no draft is counted")
 		}
 	}
+}
+
+// TestWaitedAtTheDoor lets a long prompt and a short one wait for the one place
+// of a worker: the short one goes first, unless a door says that the long one
+// has waited before. Who names no door is not believed.
+func TestWaitedAtTheDoor(t *testing.T) {
+	f := func(name, door, want string) {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(_ *server.Config, e *worker.Config) { e.Limits.Seqs, e.Pace = 1, time.Millisecond })
+			said := make(chan string, 3)
+			send := func(ctx context.Context, name string, words, most int, fields ...string) {
+				body := fmt.Sprintf(`{"prompt":%q,"max_tokens":%d,"ignore_eos":true}`, strings.Repeat("one ", words), most)
+				req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/completions", strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				req.Header.Set("Content-Type", "application/json")
+				for i := 0; i < len(fields); i += 2 {
+					req.Header.Set(fields[i], fields[i+1])
+				}
+				if resp, err := http.DefaultClient.Do(req); err == nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					_ = resp.Body.Close()
+					said <- name
+				}
+			}
+			send(t.Context(), "first", 3, 20) // steps by which who waits can age
+			<-said
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			wg.Go(func() { send(ctx, "filler", 3, 480) })
+			until := func(running, waiting int) {
+				for s := r.engine.Stats(); s.Running != running || s.Waiting != waiting; s = r.engine.Stats() {
+					<-time.After(time.Millisecond)
+				}
+			}
+			until(1, 0)
+			wg.Go(func() { send(t.Context(), "long", 60, 1, door, "door-1", api.HeaderWaited, "60000") })
+			wg.Go(func() { send(t.Context(), "short", 2, 1) })
+			until(1, 2)
+			leave()
+			if got := <-said + " " + <-said; got != want {
+				t.Errorf("%s; want %s", got, want)
+			}
+		})
+	}
+	f("a door says so", api.HeaderDoor, "long short")
+	f("somebody says so", "X-Nobody", "short long")
 }
