@@ -106,7 +106,7 @@ func (s *Supervisor) placeOf(id string) control.PlaceShown {
 		place = s.specs[s.intent.Workers[id].Hash].Place
 	}
 	v := control.PlaceShown{
-		Container: control.Known(i.Container), Image: control.Known(i.Image), CPUs: control.Known(place.CPUs), GPUs: []string{}, NUMA: append([]int{}, place.NUMA...),
+		Node: control.Known(i.Node), Container: control.Known(i.Container), Image: control.Known(i.Image), CPUs: control.Known(place.CPUs), GPUs: []string{}, NUMA: append([]int{}, place.NUMA...),
 	}
 	if i.Running {
 		v.PID = control.Known(i.PID)

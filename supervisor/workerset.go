@@ -79,7 +79,7 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 		id := p.Name + "/" + name
 		url, _, alive := s.probed(id)
 		w, known := s.intent.Workers[id]
-		if !alive || !known {
+		if !alive || !known || url == "" { // there is nothing that a door could reach
 			continue
 		}
 		kind := s.plan.kinds[id]

@@ -43,6 +43,7 @@ type (
 
 	// PlaceShown is where a worker runs.
 	PlaceShown struct {
+		Node      *string  `json:"node"` // the machine, of a Swarm's; null: where its driver is
 		PID       *int     `json:"pid"`
 		Container *string  `json:"container"`
 		Image     *string  `json:"image"`

@@ -44,6 +44,9 @@ type Driver struct {
 
 	cancel context.CancelFunc
 	group  sync.WaitGroup
+
+	mu   sync.Mutex
+	urls map[string]string // where each task was reached, by its ID
 }
 
 var (
@@ -60,7 +63,7 @@ func New(host docker.Host, instance string, inside bool) (*Driver, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &Driver{engine: e, auth: host.Auth, instance: instance, inside: inside, changed: make(chan struct{}, 1), cancel: cancel}
+	d := &Driver{engine: e, auth: host.Auth, instance: instance, inside: inside, changed: make(chan struct{}, 1), cancel: cancel, urls: map[string]string{}}
 	if err := d.ready(ctx); errors.Is(err, errNoManager) {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the swarm driver: %w", err), e.Close())
@@ -150,11 +153,36 @@ func (d *Driver) List(ctx context.Context) ([]driver.Instance, error) {
 		d.local(ctx, &i, s)
 		newest[i.ID] = i
 	}
+	d.address(newest, list)
 	out := make([]driver.Instance, 0, len(newest))
 	for _, i := range newest {
 		out = append(out, i)
 	}
 	return out, nil
+}
+
+// address gives tasks that end the address that they had: Swarm forgets it as soon as
+// it begins to stop one, whose streams may still run for as long as its grace.
+func (d *Driver) address(newest map[string]driver.Instance, list []service) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := map[string]string{}
+	for _, s := range list {
+		t := s.task()
+		if t == nil {
+			continue
+		}
+		i := newest[s.Spec.Labels[docker.LabelWorker]]
+		if strconv.FormatUint(i.Generation, 10) != s.Spec.Labels[docker.LabelGeneration] || !i.Running {
+			continue
+		}
+		if i.URL == "" {
+			i.URL = d.urls[t.ID]
+			newest[i.ID] = i
+		}
+		known[t.ID] = i.URL
+	}
+	d.urls = known
 }
 
 // local adds what only the engine that ran a task knows of its end, where that is

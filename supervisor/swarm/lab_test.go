@@ -1,7 +1,8 @@
+//go:build docker
+
 package swarm
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"fmt"
@@ -12,15 +13,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"roundhouse/configs"
@@ -45,18 +46,18 @@ var nodes struct {
 	manager, worker *node
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	for _, n := range []*node{nodes.worker, nodes.manager} {
-		if n != nil {
-			n.close()
+// init has TestMain end them.
+func init() {
+	atEnd = func() {
+		for _, n := range []*node{nodes.worker, nodes.manager} {
+			if n != nil {
+				n.close()
+			}
+		}
+		if built.dir != "" {
+			os.RemoveAll(built.dir)
 		}
 	}
-	if leak := goleak.Find(); leak != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, leak)
-		code = 1
-	}
-	os.Exit(code)
 }
 
 // sh runs a program that must succeed.
@@ -94,7 +95,9 @@ func managerFor(t *testing.T) *node {
 	}
 	a.start(t)
 	a.build(t)
-	if _, err := a.client.SwarmInit(t.Context(), swarm.InitRequest{ListenAddr: "10.97.0.1:2377", AdvertiseAddr: a.address}); err != nil {
+	begin := swarm.InitRequest{ListenAddr: a.address + ":2377", AdvertiseAddr: a.address}
+	begin.Spec.Dispatcher.HeartbeatPeriod = 2 * time.Second // a lost node is missed after three
+	if _, err := a.client.SwarmInit(t.Context(), begin); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -109,25 +112,84 @@ func workerFor(t *testing.T) (a, b *node) {
 		return a, b
 	}
 	b.start(t)
-	saved, err := a.client.ImageSave(t.Context(), []string{testImage})
-	if err != nil {
-		t.Fatal(err)
-	}
-	loaded, err := b.client.ImageLoad(t.Context(), saved)
-	saved.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, loaded.Body)
-	loaded.Body.Close()
+	a.carry(t, b, testImage)
 	info, err := a.client.SwarmInspect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.client.SwarmJoin(t.Context(), swarm.JoinRequest{ListenAddr: "10.97.0.2:2377", AdvertiseAddr: b.address, RemoteAddrs: []string{a.address + ":2377"}, JoinToken: info.JoinTokens.Worker}); err != nil {
+	if err := b.client.SwarmJoin(t.Context(), swarm.JoinRequest{ListenAddr: b.address + ":2377", AdvertiseAddr: b.address, RemoteAddrs: []string{a.address + ":2377"}, JoinToken: info.JoinTokens.Worker}); err != nil {
 		t.Fatal(err)
 	}
 	return a, b
+}
+
+// carry brings an image from one node to another, as docker save and load do.
+func (n *node) carry(t *testing.T, to *node, name string) {
+	t.Helper()
+	saved, err := n.client.ImageSave(t.Context(), []string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer saved.Close()
+	loaded, err := to.client.ImageLoad(t.Context(), saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loaded.Body.Close()
+	if out, err := io.ReadAll(loaded.Body); err != nil || bytes.Contains(out, []byte(`"error"`)) {
+		t.Fatal(err, string(out))
+	}
+}
+
+// available drains a node by Swarm's own hand, or has it take tasks again.
+func (n *node) available(t *testing.T, how swarm.NodeAvailability) {
+	t.Helper()
+	list, err := nodes.manager.client.NodeList(t.Context(), swarm.NodeListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		if m.Status.Addr == n.address {
+			m.Spec.Availability = how
+			if err := nodes.manager.client.NodeUpdate(t.Context(), m.ID, m.Version, m.Spec); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no node has the address %s: %+v", n.address, list)
+}
+
+// die takes a node away as a cut of its power does: its network is gone before any
+// process of it could say a word.
+func (n *node) die(t *testing.T) {
+	t.Helper()
+	var pids []int
+	list, err := n.client.ContainerList(t.Context(), container.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list {
+		full, err := n.client.ContainerInspect(t.Context(), c.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, full.State.Pid)
+	}
+	sh(t, "ip", "-n", n.name, "link", "set", "rh0", "down")
+	_ = n.daemon.Process.Kill()
+	_ = n.daemon.Wait()
+	for pid := range strings.FieldsSeq(sh(t, "ip", "netns", "pids", n.name)) { // its containerd, and what stands before each container
+		p, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, p)
+	}
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	n.daemon = nil
 }
 
 // start starts a node's engine and waits until it answers.
@@ -243,25 +305,7 @@ func (n *node) build(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
-	if err := w.WriteHeader(&tar.Header{Name: "worker", Mode: 0o755, Size: int64(len(program))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(program); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := n.client.ImageImport(t.Context(), image.ImportSource{Source: &layer, SourceName: "-"}, testImage, image.ImportOptions{Changes: []string{`ENTRYPOINT ["/worker"]`}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if out, err := io.ReadAll(r); err != nil || bytes.Contains(out, []byte(`"error"`)) {
-		t.Fatal(err, string(out))
-	}
+	n.importImage(t, testImage, "worker", program, `ENTRYPOINT ["/worker"]`)
 }
 
 func until(t *testing.T, what string, ok func() bool) {
