@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -116,19 +117,24 @@ func (c *composition) roundhouse(args ...string) string {
 	return c.run(append([]string{"exec", "-T", "supervisor", "roundhouse"}, args...)...)
 }
 
-// up starts it and waits until both workers serve.
-func (c *composition) up() {
-	c.t.Helper()
+// clean takes everything away when the test has ended, however it did.
+func (c *composition) clean() {
 	c.t.Cleanup(func() {
 		_, _ = c.try("down", "--volumes", "--timeout", "10") // done already where the test got so far
 		for id := range strings.FieldsSeq(c.containers()) {
 			_ = exec.Command("docker", "rm", "--force", "--volumes", id).Run()
 		}
 	})
+}
+
+// up starts it and waits until its workers serve, "2/2" of them.
+func (c *composition) up(workers string) {
+	c.t.Helper()
+	c.clean()
 	c.run("up", "--detach")
 	waitFor(c.t, func() error {
 		out, err := c.try("exec", "-T", "supervisor", "roundhouse", "ps")
-		if err != nil || !strings.Contains(out, c.name+"  2/2") {
+		if err != nil || !strings.Contains(out, c.name+"  "+workers) {
 			logs, _ := c.try("logs")
 			return fmt.Errorf("%w\n%s\n%s", err, out, logs)
 		}
@@ -152,7 +158,7 @@ func (c *composition) containers() string {
 func TestCompose(t *testing.T) {
 	c := compositionFor(t)
 	packImages(t)
-	c.up()
+	c.up("2/2")
 	if err := requests(c.door); err != nil {
 		t.Fatal(err)
 	}
@@ -192,18 +198,39 @@ func TestCompose(t *testing.T) {
 		t.Errorf("the worker's log:\n%s", out)
 	}
 
+	c.down()
+}
+
+// down takes everything down and fails the test if anything is left.
+func (c *composition) down() {
+	c.t.Helper()
 	c.run("down", "--volumes")
 	if left := c.containers(); left != "" {
-		t.Errorf("down leaves the workers %s", left)
+		c.t.Errorf("down leaves the workers %s", left)
 	}
 	for _, kind := range []string{"container", "network", "volume"} {
 		list := []string{kind, "ls", "--quiet", "--filter", "name=" + c.name}
 		if kind == "container" {
 			list = append(list, "--all")
 		}
-		if left := run(t, ".", "docker", list...); left != "" {
-			t.Errorf("down leaves the %s %s", kind, left)
+		if left := run(c.t, ".", "docker", list...); left != "" {
+			c.t.Errorf("down leaves the %s %s", kind, left)
 		}
+	}
+}
+
+// chat asks for an answer of the pool's model "model".
+func (c *composition) chat() {
+	c.t.Helper()
+	body := `{"model":"model","temperature":0,"max_tokens":16,"messages":[{"role":"user","content":"What is 27 + 15?"}]}`
+	res, err := http.Post("http://"+c.door+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if worker := res.Header.Get("X-Roundhouse-Worker"); err != nil || res.StatusCode != http.StatusOK || !strings.HasPrefix(worker, c.name+"/") || !strings.Contains(string(text), "42") {
+		c.t.Errorf("status %d from %q: %s %v", res.StatusCode, worker, text, err)
 	}
 }
 
@@ -222,26 +249,15 @@ func TestComposeVLLM(t *testing.T) {
 		`    model             = "/llm/models/DeepSeek-R1-Distill-Qwen-7B"`, "", `    gpus = ["0000:18:00.0"]`, "", `    gpus = ["0000:4b:00.0"]`, "",
 		`max_model_len     = 32768`, `max_model_len     = 4096`)
 	c.env = append(c.env, "VLLM_IMAGE="+image)
-	c.up()
-	body := `{"model":"model","max_tokens":8,"messages":[{"role":"user","content":"What is 27 + 15?"}]}`
-	res, err := http.Post("http://"+c.door+"/v1/chat/completions", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if worker := res.Header.Get("X-Roundhouse-Worker"); res.StatusCode != http.StatusOK || !strings.HasPrefix(worker, c.name+"/") {
-		t.Errorf("status %d from %q", res.StatusCode, worker)
-	}
+	c.up("2/2")
+	c.chat()
 	about := run(t, ".", "docker", "inspect", c.name+"_vllm_1")
 	for _, want := range []string{`"Privileged": false`, `"ShmSize": 34359738368`, `"VLLM_WORKER_MULTIPROC_METHOD=spawn"`, `"` + models + `:/llm/models/"`, `"--port"`, `"8008"`, `"--no-enable-prefix-caching"`} {
 		if !strings.Contains(about, want) {
 			t.Errorf("the container has no %s", want)
 		}
 	}
-	c.run("down", "--volumes")
-	if left := c.containers(); left != "" {
-		t.Errorf("down leaves %s", left)
-	}
+	c.down()
 }
 
 // TestComposeFiles: every file is one that compose understands beside compose.yaml.
@@ -285,14 +301,14 @@ func waitFor(t *testing.T, ready func() error) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(60 * time.Second)
+	late := time.After(3 * time.Minute)
 	err := errors.New("not asked yet")
 	for err != nil {
 		select {
 		case <-tick.C:
 			err = ready()
 		case <-late:
-			t.Fatalf("not ready within a minute: %v", err)
+			t.Fatalf("not ready within three minutes: %v", err)
 		}
 	}
 }
