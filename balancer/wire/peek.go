@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"unicode/utf8"
 )
 
 // MaxDepth is how deep the JSON of a request may nest.
@@ -69,9 +68,6 @@ func (e *BodyError) Error() string {
 func PeekBody(body []byte, p *Peek) error {
 	*p = Peek{N: 1}
 	s := scanner{b: body}
-	if !utf8.Valid(body) {
-		return &BodyError{What: "is not valid UTF-8"}
-	}
 	s.space()
 	if s.i >= len(body) || body[s.i] != '{' {
 		return s.fail("a JSON object is needed")

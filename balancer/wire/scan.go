@@ -1,16 +1,16 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 )
 
 // scanner walks over JSON without making anything of it.
 type scanner struct {
-	b []byte
-	i int
+	b    []byte
+	i    int
+	wide bool // not all is ASCII; what follows is UTF-8
 }
 
 func (s *scanner) fail(what string) error { return &BodyError{At: s.i, What: what} }
@@ -171,38 +171,41 @@ func (s *scanner) number() error {
 }
 
 // str walks over a string, the cursor on its opening quote, and reports
-// whether it holds escapes.
+// whether it holds escapes. At the first byte that is not ASCII it looks at all
+// that follows, once, whether it is UTF-8.
 func (s *scanner) str() (escaped bool, err error) {
 	s.i++
 	for {
-		q := bytes.IndexByte(s.b[s.i:], '"')
-		if q < 0 {
+		if s.wide {
+			s.i += run(s.b[s.i:], wide)
+		} else {
+			s.i += run(s.b[s.i:], ascii)
+		}
+		if s.i == len(s.b) {
 			return escaped, s.fail("a string does not end")
 		}
-		run := s.b[s.i : s.i+q]
-		e := bytes.IndexByte(run, '\\')
-		if e < 0 {
-			if at := control(run); at >= 0 {
-				s.i += at
-				return escaped, s.fail("a control character stands unescaped in a string")
-			}
-			s.i += q + 1
+		switch c := s.b[s.i]; {
+		case c == '"':
+			s.i++
 			return escaped, nil
-		}
-		if at := control(run[:e]); at >= 0 {
-			s.i += at
+		case c == '\\':
+			escaped = true
+			if err := s.escapes(); err != nil {
+				return escaped, err
+			}
+		case c < 0x20:
 			return escaped, s.fail("a control character stands unescaped in a string")
-		}
-		s.i += e
-		escaped = true
-		if err := s.escapes(); err != nil {
-			return escaped, err
+		default:
+			if !utf8.Valid(s.b[s.i:]) {
+				return escaped, s.fail("is not valid UTF-8")
+			}
+			s.wide = true
 		}
 	}
 }
 
 // escapes walks over a run of escapes and the plain bytes between them that
-// stand near; it stops at a quote or at a long plain run.
+// stand near; it stops at a quote, at a long plain run, or where str must look.
 func (s *scanner) escapes() error {
 	plain := 0
 	for s.i < len(s.b) && plain < 64 {
@@ -217,6 +220,8 @@ func (s *scanner) escapes() error {
 			}
 		case c < 0x20:
 			return s.fail("a control character stands unescaped in a string")
+		case c >= 0x80 && !s.wide:
+			return nil
 		default:
 			plain++
 			s.i++
@@ -266,30 +271,4 @@ func (s *scanner) hex4(at int) (r rune, ok bool) {
 		r = r<<4 | rune(d)
 	}
 	return r, true
-}
-
-// control returns where the first byte below 0x20 stands, or -1. Long runs are
-// looked at in steps of 32 bytes, with one branch each.
-func control(b []byte) int {
-	const low, top = 0x2020202020202020, 0x8080808080808080
-	i := 0
-	for ; len(b)-i >= 32; i += 32 {
-		p := (*[32]byte)(b[i:])
-		v, w := binary.LittleEndian.Uint64(p[:8]), binary.LittleEndian.Uint64(p[8:16])
-		x, y := binary.LittleEndian.Uint64(p[16:24]), binary.LittleEndian.Uint64(p[24:])
-		if ((v-low)&^v|(w-low)&^w|(x-low)&^x|(y-low)&^y)&top != 0 {
-			break
-		}
-	}
-	for ; i+8 <= len(b); i += 8 {
-		if v := binary.LittleEndian.Uint64(b[i:]); (v-low)&^v&top != 0 {
-			break
-		}
-	}
-	for ; i < len(b); i++ {
-		if b[i] < 0x20 {
-			return i
-		}
-	}
-	return -1
 }

@@ -1,31 +1,68 @@
 package wire
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 )
 
-// TestControl finds a control character wherever it stands, and nothing else.
-func TestControl(t *testing.T) {
-	for n := range 300 {
-		b := bytes.Repeat([]byte("~"), n)
+// TestRun finds the first byte that ends a run wherever it stands, in vector
+// registers and without.
+func TestRun(t *testing.T) {
+	f := func(b []byte, bound byte) {
+		t.Helper()
+		want := 0
+		for want < len(b) && b[want] >= 0x20 && b[want] != '"' && b[want] != '\\' && (bound == wide || b[want] < 0x80) {
+			want++
+		}
+		if got, plain := run(b, bound), runGo(b, bound); got != want || plain != want {
+			t.Fatalf("%q of bound %#x: %d, in plain Go %d; want %d", b, bound, got, plain, want)
+		}
+	}
+	for n := range 200 {
+		b := make([]byte, n)
 		for i := range b {
-			b[i] = byte(0x20 + (i*37)%0xe0)
+			b[i] = "aZ~ \x7f!#[]"[i*7%9]
 		}
-		if got := control(b); got != -1 {
-			t.Fatalf("%d plain bytes: got %d", n, got)
-		}
+		f(b, ascii)
+		f(b, wide)
 		for at := range b {
 			was := b[at]
-			b[at] = byte(at % 0x20)
-			if got := control(b); got != at {
-				t.Fatalf("at %d of %d: got %d", at, n, got)
+			for c := range 256 {
+				if at+n < 130 || c%37 == at%37 || c == '"' {
+					b[at] = byte(c)
+					f(b, ascii)
+					f(b, wide)
+				}
 			}
 			b[at] = was
 		}
 	}
+}
+
+// TestText takes text in every script, wherever it stands, and nothing that is
+// not UTF-8.
+func TestText(t *testing.T) {
+	f := func(text string, ok bool) {
+		t.Helper()
+		for _, pad := range []int{0, 5, 63, 64, 100} {
+			for _, escape := range []string{"", `\n`} {
+				body := `{"messages":[{"content":"` + strings.Repeat("p", pad) + escape + text + strings.Repeat("q", pad) + `"}],"` + text + `":1}`
+				var p Peek
+				if err := PeekBody([]byte(body), &p); (err == nil) != ok {
+					t.Errorf("%q: %v", body, err)
+				}
+			}
+		}
+	}
+	f("plain", true)
+	f("h\u00e9", true)
+	f("\u4e00\u4e8c\U0001f600", true)
+	f("\xff", false)
+	f("\u4e00\xc3", false)
+	f("\xed\xa0\x80", false) // half of a pair
+	f("\xc0\xaf", false)     // longer than need be
+	f("\u00e9\x01", false)
 }
 
 // BenchmarkPeekBody scans prompts of several sizes and kinds.
