@@ -281,7 +281,7 @@ func (d *Door) cutAll() {
 	d.liveMu.Lock()
 	left := make([]*exchange, 0, len(d.live))
 	for _, x := range d.live {
-		left = append(left, x)
+		left = append(left, x.show())
 	}
 	d.liveMu.Unlock()
 	for _, x := range left {
@@ -300,7 +300,7 @@ func (d *Door) cutAll() {
 	}
 	d.connMu.Unlock()
 	for _, g := range conns {
-		g.Conn.Close()
+		go g.Conn.Close() // it waits for a reader that still serves a request
 	}
 }
 
@@ -399,7 +399,7 @@ func (d *Door) moveAway(w *worker, why cause) {
 	var there []*exchange
 	for _, x := range d.live {
 		if x.worker.Load() == w && x.state.Load() != phaseQueued {
-			there = append(there, x)
+			there = append(there, x.show())
 		}
 	}
 	d.liveMu.Unlock()

@@ -92,6 +92,8 @@ type exchange struct {
 	chunks  []uint64     // prompt-chunk digests
 	pass    *extend.Pass // its way through the filters; nil: there are none
 	trace   *trace       // nil: traces are not sent
+	out     direct       // where the door has read the request itself
+	shown   atomic.Bool  // others may hold it still when it has ended
 }
 
 // The phases of an exchange, as the in-flight list shows them.

@@ -26,12 +26,17 @@ type guard struct {
 
 	mu      sync.Mutex
 	x       *exchange // whom to tell when the client leaves
+	watched bool      // the kernel tells when the client leaves
 	resting bool      // the reader waits for a next request
 	nudged  bool      // and its wait was cut short
 	held    *[bufSize]byte
 	from    int // of held, what was not handed on yet
 	ok      int // of held, what has been checked
 	to      int
+
+	ready    func(fd uintptr) bool // serveReady
+	then     after                 // what it has left to do
+	streamed *exchange             // whose answer is a stream
 
 	// Of the request that is being read.
 	head    []byte // its head so far, where it came in pieces
@@ -82,45 +87,54 @@ func (g *guard) Read(p []byte) (int, error) {
 		if g.inBody && g.chunks == nil && len(p) >= bufSize {
 			return g.readBody(p)
 		}
-		buf, n, err := g.await()
-		if err != nil {
+		if err := g.await(false); err != nil {
 			g.readError(err)
-			continue
 		}
-		g.held, g.from, g.ok, g.to = buf, 0, 0, n
 	}
 }
 
-// await waits for bytes. Between two requests, the wait ends where the
-// connection moves to the next door; for this one it is then over.
-func (g *guard) await() (*[bufSize]byte, int, error) {
+// await waits for bytes, and holds them. Between two requests, the wait ends
+// where the connection moves to the next door; for this one it is then over.
+// With serve, plain requests are answered meanwhile, and g.then says why it ends.
+func (g *guard) await(serve bool) error {
 	if g.raw == nil || g.inBody || len(g.head) > 0 {
 		g.arm()
-		return g.receive()
+		return g.hold()
 	}
 	for {
 		g.arm()
 		g.rest(true)
-		var buf *[bufSize]byte
-		var n int
 		err := os.ErrDeadlineExceeded
-		if g.d.mover.Load() == nil {
-			buf, n, err = g.receive()
+		switch {
+		case g.d.mover.Load() != nil:
+		case serve && g.watched:
+			err = g.wait(g.ready)
+		default:
+			err = g.hold()
 		}
 		nudged := g.rest(false)
 		if nudged {
 			g.readBy = 0 // the deadline that is set is not the guard's
 		}
 		if err == nil || !timedOut(err) {
-			return buf, n, err
+			return err
 		}
 		if m := g.d.mover.Load(); m != nil && m.take(g) {
-			return nil, 0, io.EOF
+			return io.EOF
 		}
 		if !nudged && g.readBy <= g.d.now() {
-			return nil, 0, err // idle for too long
+			return err // idle for too long
 		}
 	}
+}
+
+// hold waits for bytes and holds them.
+func (g *guard) hold() error {
+	buf, n, err := g.receive()
+	if err == nil {
+		g.held, g.from, g.ok, g.to, g.then = buf, 0, 0, n, isHeld
+	}
+	return err
 }
 
 // rest notes whether the reader waits for a next request, and reports whether
@@ -136,11 +150,16 @@ func (g *guard) rest(on bool) (nudged bool) {
 // nudge ends the reader's wait for a next request.
 func (g *guard) nudge() {
 	g.mu.Lock()
+	g.interrupt()
+	g.mu.Unlock()
+}
+
+// interrupt is nudge, under the lock.
+func (g *guard) interrupt() {
 	if g.resting {
 		g.nudged = true
 		g.Conn.SetReadDeadline(time.Unix(1, 0))
 	}
-	g.mu.Unlock()
 }
 
 // readBody reads a long body straight into fasthttp's buffer.
@@ -423,6 +442,10 @@ func (g *guard) hangup() {
 	g.gone.Store(true)
 	g.mu.Lock()
 	x := g.x
+	if x != nil {
+		x.show()
+	}
+	g.interrupt() // a reader that waits may have read all but the end
 	g.mu.Unlock()
 	if x != nil {
 		x.cancel(causeClient)
@@ -455,6 +478,7 @@ func (d *Door) guardOf(c net.Conn, over *tls.Config) *guard {
 		c = tls.Server(c, over)
 	}
 	g.sock.init(c)
-	d.watcher.add(g)
+	g.ready = g.serveReady
+	g.watched = d.watcher.add(g)
 	return g
 }

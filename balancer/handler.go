@@ -114,8 +114,10 @@ type asked struct {
 
 func (d *Door) newExchange(v *view, g *guard, a *asked) *exchange {
 	wall := time.Now()
-	x := &exchange{d: d, v: v, g: g, wall: wall, start: int64(wall.Sub(d.epoch)), method: a.method, path: a.path, query: a.query,
-		kind: a.kind, ctype: "application/json", http10: a.http10, close: a.close, id: requestID(a.seen.RequestID), priority: priorityNormal}
+	x := exchanges.Get().(*exchange)
+	x.d, x.v, x.g, x.wall, x.start = d, v, g, wall, int64(wall.Sub(d.epoch))
+	x.method, x.path, x.query, x.kind, x.ctype = a.method, a.path, a.query, a.kind, "application/json"
+	x.http10, x.close, x.id, x.priority = a.http10, a.close, requestID(a.seen.RequestID), priorityNormal
 	x.begin(a.seen.Traceparent, a.seen.Tracestate)
 	return x
 }

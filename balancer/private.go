@@ -188,7 +188,7 @@ func (d *Door) Requests() []control.InFlight {
 	d.liveMu.Lock()
 	xs := make([]*exchange, 0, len(d.live))
 	for _, x := range d.live {
-		xs = append(xs, x)
+		xs = append(xs, x.show())
 	}
 	d.liveMu.Unlock()
 	out := make([]control.InFlight, 0, len(xs))
@@ -226,6 +226,9 @@ func (d *Door) Queued() []control.InFlight {
 func (d *Door) Cancel(id string) bool {
 	d.liveMu.Lock()
 	x := d.live[id]
+	if x != nil {
+		x.show()
+	}
 	d.liveMu.Unlock()
 	if x == nil {
 		return false

@@ -2,10 +2,22 @@ package balancer
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
 	"strconv"
 
 	"roundhouse/balancer/wire"
+)
+
+// after is what becomes of a connection when a request on it was answered.
+type after int
+
+const (
+	stays     after = iota // the next request is served here
+	leaves                 // it is closed
+	streams                // its answer is a stream, which goes on by itself
+	isForeign              // fasthttp serves it from here on
+	isHeld                 // it is held, and to be served outside the poller
 )
 
 // serve answers the requests of a connection. Those that are plain, which is
@@ -14,63 +26,103 @@ import (
 // of heads and bodies, the same exchange, and the same bounds.
 func (d *Door) serve(g *guard) {
 	for !d.fasthttpOnly {
-		var h wire.Head
-		v, k := g.next(&h)
-		if k == kindNone {
-			break
-		}
-		body, lent, ok := g.body(&h)
-		if !ok {
-			break
-		}
-		if !d.servePlain(g, v, &h, k, body, lent) {
+		switch g.next() {
+		case leaves:
+			g.Close()
+			return
+		case streams:
+			x := g.streamed
+			g.streamed = nil
+			go x.run() // on a stack of its own, which is small while it waits
+			return
+		case isForeign:
+			d.server.ServeConn(g)
 			return
 		}
 	}
 	d.server.ServeConn(g)
 }
 
-// next waits for the head of a request and reports what it is for, kindNone
-// where the request is not plain: then nothing was consumed. The view is the one
-// in force once the head is there, however long the connection was idle before.
-func (g *guard) next(h *wire.Head) (*view, kind) {
+// next waits for a request and serves it where it is plain. Where it is not,
+// nothing was consumed.
+func (g *guard) next() after {
 	if g.err != nil || g.inBody || len(g.head) > 0 || g.ok > g.from {
-		return nil, kindNone
+		return isForeign
 	}
 	if g.from == g.to {
 		g.releaseHeld()
-		buf, n, err := g.await()
-		if err != nil {
+		g.then = stays
+		if err := g.await(true); err != nil {
 			g.readError(err)
-			return nil, kindNone
+			return isForeign
 		}
-		g.held, g.from, g.ok, g.to = buf, 0, 0, n
+		if g.then != isHeld {
+			return g.then
+		}
 	}
-	v := g.d.current()
+	return g.servePlain(false)
+}
+
+// serveReady is called by the poller whenever the connection may hold bytes. It
+// serves what came whole at once, and then waits on: to look whether there is
+// more would cost a call that mostly finds nothing. What is left to do
+// elsewhere, g.then says: whatever closes, reads or gives up the connection
+// would wait for the end of this function.
+func (g *guard) serveReady(fd uintptr) bool {
+	for g.tryRead(fd) {
+		if g.sock.err != nil {
+			return true
+		}
+		if g.rest(false) {
+			g.readBy = 0
+		}
+		g.held, g.from, g.ok, g.to = g.buf, 0, 0, g.n
+		g.buf = nil
+		full := g.n == bufSize
+		for g.then = stays; g.then == stays && g.from < g.to; {
+			g.then = g.servePlain(true)
+		}
+		if g.then != stays {
+			return true
+		}
+		g.releaseHeld()
+		g.arm()
+		g.rest(true)
+		if g.d.mover.Load() != nil {
+			g.sock.err = os.ErrDeadlineExceeded
+			return true
+		}
+		// A read that has not filled its buffer has emptied the socket, and what comes
+		// after it is told; only an end that came with the bytes was told with them.
+		if !full && !g.gone.Load() {
+			return false
+		}
+	}
+	return false
+}
+
+// plain looks at a head and reports what it is for and where it ends, kindNone
+// where the request is not plain.
+func (g *guard) plain(v *view, h *wire.Head) (kind, int) {
 	b := g.held[g.from:g.to]
 	end := wire.HeadEnd(b)
 	if end == 0 || end > g.limits.headers || b[0] != 'P' || v.ext != nil || len(v.set.Door.CORS.Origins) > 0 {
-		return nil, kindNone
+		return kindNone, 0
 	}
 	var err *wire.HeadError
 	if *h, err = wire.CheckHead(b[:end]); err != nil {
-		return nil, kindNone
+		return kindNone, 0
 	}
 	s := &h.Seen
 	if h.Chunked || h.Continue || h.HTTP10 || s.Again || s.Upgrade != nil || h.Length == 0 || h.Length > g.limits.body ||
 		s.Connection != nil && string(s.Connection) != "keep-alive" || string(h.Method) != "POST" {
-		return nil, kindNone
+		return kindNone, 0
 	}
 	switch k := surface[string(h.Path)]; k {
 	case kindChat, kindText, kindGen, kindJSON:
-		if g.d.book(h.Length) {
-			g.booked = h.Length
-			g.from += end
-			g.ok, g.served = g.from, true
-			return v, k
-		}
+		return k, end
 	}
-	return nil, kindNone
+	return kindNone, 0
 }
 
 // body reads the body behind a plain head: where it lies if all of it has come,
@@ -101,17 +153,42 @@ func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 	return body, lent, true
 }
 
-// servePlain answers one request and reports whether the connection serves on
-// here. A panic ends its request and its connection alone.
-func (d *Door) servePlain(g *guard, v *view, h *wire.Head, kd kind, body []byte, lent *[]byte) (on bool) {
+// servePlain answers the request that is held, if it is plain. With whole, it
+// leaves one whose body has not come whole. A panic ends its request and its
+// connection alone.
+func (g *guard) servePlain(whole bool) (then after) {
 	defer func() {
 		if e := recover(); e != nil {
-			d.log.Error("a request panicked", "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
-			g.send(d.alone(&failure{status: 500, typ: "api_error", code: "internal", message: "the door failed on this request"}, requestID(nil), true))
-			g.Close()
-			on = false
+			g.d.log.Error("a request panicked", "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
+			g.send(g.d.alone(&failure{status: 500, typ: "api_error", code: "internal", message: "the door failed on this request"}, requestID(nil), true))
+			then = leaves
 		}
 	}()
+	v := g.d.current()
+	var h wire.Head
+	k, end := g.plain(v, &h)
+	if k == kindNone {
+		return isForeign
+	}
+	if whole && int64(g.to-g.from-end) < h.Length {
+		return isHeld
+	}
+	if !g.d.book(h.Length) {
+		return isForeign
+	}
+	g.booked = h.Length
+	g.from += end
+	g.ok, g.served = g.from, true
+	body, lent, ok := g.body(&h)
+	if !ok {
+		return isForeign
+	}
+	return g.answer(v, &h, k, body, lent)
+}
+
+// answer serves one plain request.
+func (g *guard) answer(v *view, h *wire.Head, kd kind, body []byte, lent *[]byte) after {
+	d := g.d
 	a := asked{kind: kd, method: "POST", path: pathOf(h.Path), query: string(h.Query), seen: h.Seen, close: d.parting(g)}
 	x := d.newExchange(v, g, &a)
 	x.body, x.lent, x.booked = body, lent, g.takeBooked()
@@ -122,7 +199,7 @@ func (d *Door) servePlain(g *guard, v *view, h *wire.Head, kd kind, body []byte,
 	if f != nil {
 		x.turnAway(f)
 		giveBody(lent)
-		return d.carryOn(g, g.send(d.alone(f, x.id, x.close)) == nil && !x.close)
+		return carryOn(g.send(d.alone(f, x.id, x.close)) == nil && !x.close)
 	}
 	if x.streams() {
 		if lent == nil {
@@ -130,15 +207,16 @@ func (d *Door) servePlain(g *guard, v *view, h *wire.Head, kd kind, body []byte,
 		}
 		g.letGo()
 		x.openStream()
-		go x.run() // on a stack of its own, which is small while it waits
-		return false
+		g.streamed = x
+		return streams
 	}
 	if lent != nil {
 		g.letGo()
 	}
-	var out direct
-	x.unary(&out)
-	return d.carryOn(g, out.send(g) && !x.close)
+	x.unary(&x.out)
+	on := x.out.send(g) && !x.close
+	x.free()
+	return carryOn(on)
 }
 
 // letGo gives the connection's buffer back unless bytes of a next request lie
@@ -149,12 +227,11 @@ func (g *guard) letGo() {
 	}
 }
 
-// carryOn reports whether a connection serves on; it closes one that does not.
-func (d *Door) carryOn(g *guard, on bool) bool {
-	if !on {
-		g.Close()
+func carryOn(on bool) after {
+	if on {
+		return stays
 	}
-	return on
+	return leaves
 }
 
 // direct answers where the door has read the request itself: the answer is read

@@ -1,11 +1,14 @@
 package balancer_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,4 +99,73 @@ func TestDribble(t *testing.T) {
 	if resp, body := r.post("/v1/chat/completions", okBody); resp.StatusCode != http.StatusOK {
 		t.Errorf("a body in time: got %d %s", resp.StatusCode, body)
 	}
+}
+
+// TestEndWithRequest has clients end their side together with their request. The
+// door may answer or not, but it must not wait for another request of theirs.
+func TestEndWithRequest(t *testing.T) {
+	w := sim.New(sim.Options{Own: true, Words: 1})
+	r := newRig(t, []*sim.Worker{w}, nil)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range 32 {
+		all.Go(func() {
+			for range 20 {
+				c, err := net.Dial("tcp", r.addr)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(okBody), okBody)
+				c.(*net.TCPConn).CloseWrite()
+				c.SetReadDeadline(time.Now().Add(time.Minute))
+				if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error("the door keeps the connection")
+					return
+				}
+				c.Close()
+			}
+		})
+	}
+}
+
+// TestReuse looks at requests in flight, and cancels some, while many are
+// served: each must get its own answer, or be told that it was cancelled, and
+// none may be cancelled for another.
+func TestReuse(t *testing.T) {
+	w := sim.New(sim.Options{Own: true, Words: 1})
+	r := newRig(t, []*sim.Worker{w}, nil)
+	stop := make(chan struct{})
+	var clients, others sync.WaitGroup
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, f := range r.door.Requests() {
+				if strings.HasPrefix(f.ID, "cancel") {
+					r.door.Cancel(f.ID)
+				}
+			}
+		}
+	})
+	for n := range 8 {
+		clients.Go(func() {
+			for i := range 100 {
+				id := fmt.Sprintf("%s-%d-%d", []string{"keep", "cancel"}[n%2], n, i)
+				resp, body := r.post("/v1/chat/completions", okBody, "x-request-id", id)
+				if got := resp.Header.Get("x-request-id"); got != id {
+					t.Errorf("%s: got the answer to %s", id, got)
+				}
+				if resp.StatusCode != 200 && (resp.StatusCode != 499 || n%2 == 0) {
+					t.Errorf("%s: got %d %s", id, resp.StatusCode, body)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	close(stop)
+	others.Wait()
 }

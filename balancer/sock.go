@@ -202,21 +202,27 @@ func (s *sock) receive() (*[bufSize]byte, int, error) {
 		buffers.Put(buf)
 		return nil, 0, err
 	}
-	s.buf, s.n, s.err = nil, 0, nil
-	err := s.raw.Read(s.read)
-	buf, n := s.buf, s.n
+	if err := s.wait(s.read); err != nil {
+		return nil, 0, err
+	}
+	buf := s.buf
 	s.buf = nil
+	return buf, s.n, nil
+}
+
+// wait waits until ready, which the poller calls with the descriptor whenever
+// the socket may hold bytes and which calls tryRead, says that it is over.
+func (s *sock) wait(ready func(fd uintptr) bool) error {
+	s.buf, s.n, s.err = nil, 0, nil
+	err := s.raw.Read(ready)
 	if err == nil {
 		err = s.err
 	}
-	if err != nil && buf != nil {
-		buffers.Put(buf)
-		buf = nil
-	}
 	if err != nil {
-		return nil, 0, err
+		drop(s.buf)
+		s.buf = nil
 	}
-	return buf, n, nil
+	return err
 }
 
 // readIn bounds the next reads. A deadline that is set and less than an eighth

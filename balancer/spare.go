@@ -68,7 +68,7 @@ func (d *Door) relieve(n int64) {
 	d.liveMu.Lock()
 	for _, x := range d.live {
 		if s := x.spare.Load(); s != nil {
-			all = append(all, candidate{x, s})
+			all = append(all, candidate{x.show(), s})
 		}
 	}
 	d.liveMu.Unlock()

@@ -45,18 +45,18 @@ func newWatcher() (*watcher, error) {
 
 // add watches a connection, once for its whole life: the edge-triggered
 // hang-up event costs nothing while the client stays.
-func (w *watcher) add(g *guard) {
+func (w *watcher) add(g *guard) (ok bool) {
 	conn := g.Conn
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
-		return
+		return false
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
-		return
+		return false
 	}
 	raw.Control(func(fd uintptr) {
 		w.mu.Lock()
@@ -64,10 +64,11 @@ func (w *watcher) add(g *guard) {
 		g.fd, g.gen = int(fd), w.gen
 		w.guards[g.gen] = g
 		w.mu.Unlock()
-		unix.EpollCtl(w.ep, unix.EPOLL_CTL_ADD, int(fd), &unix.EpollEvent{
+		ok = nil == unix.EpollCtl(w.ep, unix.EPOLL_CTL_ADD, int(fd), &unix.EpollEvent{
 			Events: unix.EPOLLRDHUP | unix.EPOLLET&0xffffffff, Fd: g.gen, Pad: 1,
 		})
 	})
+	return ok
 }
 
 // remove forgets a connection; the kernel drops it from the set as it closes.

@@ -1,0 +1,25 @@
+package balancer
+
+import "sync"
+
+// exchanges are used again: memory that is new for every request is cold, and
+// takes the place of what is warm, here and in the processes beside.
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// free lets another request use an exchange that has ended, unless somebody
+// may hold it still.
+func (x *exchange) free() {
+	if x.shown.Load() {
+		return
+	}
+	*x = exchange{hits: x.hits[:0], chunks: x.chunks[:0], tried: x.tried[:0]}
+	exchanges.Put(x)
+}
+
+// show notes that somebody beside its own goroutine holds an exchange, which
+// therefore serves no other request. Who takes one out of the list of what is in
+// flight, or from its connection, calls it under the lock of that.
+func (x *exchange) show() *exchange {
+	x.shown.Store(true)
+	return x
+}
