@@ -42,6 +42,7 @@ func (d *Door) handOver() control.Handover {
 	}
 	for _, p := range v.pools {
 		h.Models = append(h.Models, p.facts()...)
+		h.Pools = append(h.Pools, d.lengths(p))
 		if t := p.prefix.Load(); t != nil {
 			h.Prefix = append(h.Prefix, p.exportPrefix(t))
 		}
@@ -118,6 +119,15 @@ func (d *Door) take(h *control.Handover) {
 			p.learn(m.Model).Take(m.Bytes, m.Output)
 		}
 	}
+	for _, f := range h.Pools {
+		if p := v.byName[f.Pool]; p != nil {
+			lengths := make([]ledger.Length, len(f.Lengths))
+			for i, at := range f.Lengths {
+				lengths[i] = ledger.Length{Tokens: at.Tokens, Seconds: at.Seconds, Seen: at.Seen}
+			}
+			d.ledger.TakeLengths(&p.group, lengths)
+		}
+	}
 	for i := range h.Prefix {
 		if p := v.byName[h.Prefix[i].Pool]; p != nil {
 			p.takePrefix(&h.Prefix[i])
@@ -136,6 +146,15 @@ func (p *pool) facts() (out []control.ModelFacts) {
 		out = append(out, control.ModelFacts{Pool: p.name, Model: model, Bytes: bytes, Output: output})
 	}
 	return out
+}
+
+// lengths is what was learned of the work of a pool's prompts.
+func (d *Door) lengths(p *pool) control.PoolFacts {
+	f := control.PoolFacts{Pool: p.name}
+	for _, at := range d.ledger.Lengths(&p.group) {
+		f.Lengths = append(f.Lengths, control.LengthFacts{Tokens: at.Tokens, Seconds: at.Seconds, Seen: at.Seen})
+	}
+	return f
 }
 
 // exportPrefix packs what a pool's prefix table knows.

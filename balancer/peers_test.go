@@ -3,8 +3,10 @@ package balancer_test
 import (
 	"fmt"
 	"net"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/sim"
@@ -112,5 +114,35 @@ func TestTotals(t *testing.T) {
 	var s control.State
 	if ds.must("one", "GET", "/state", nil, &s); s.Workers[first].KV.ElsewhereTokens != 0 {
 		t.Error("a new generation holds what another door had in the old one")
+	}
+}
+
+// TestLengthsHandedOver: a door that comes knows from the one before how long prompts
+// of each length take, before it has sent any.
+func TestLengthsHandedOver(t *testing.T) {
+	w := sim.New(sim.Options{Own: true, Words: 2, Prefill: time.Millisecond})
+	startWorkers(t, w)
+	set := setOf(nil, w)
+	ds := newDoors(t)
+	ds.start("one")
+	ds.must("one", "PUT", "/worker-set", set, nil)
+	ds.reach("one")
+	var h control.Handover
+	for word, n := range map[string]int{"short ": 500, "longer ": 3000} {
+		prompt := strings.Replace(okBody, `"x"`, `"`+strings.Repeat(word, n)+`"`, 1)
+		prompt = strings.Replace(prompt, "{", `{"stream":true,`, 1)
+		if resp, got, err := ds.post(brief, "", prompt); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%v %v %s", err, resp, got)
+		}
+	}
+	ds.must("one", "GET", "/handover", nil, &h)
+	if len(h.Pools) != 1 || len(h.Pools[0].Lengths) != 2 {
+		t.Fatalf("two lengths were asked, and it hands over %+v", h.Pools)
+	}
+	want := h.Pools
+	ds.start("two")
+	ds.must("two", "GET", "/handover", nil, &h)
+	if !reflect.DeepEqual(h.Pools, want) {
+		t.Errorf("it knows %+v; the door before it knew %+v", h.Pools, want)
 	}
 }

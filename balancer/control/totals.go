@@ -53,6 +53,7 @@ type Handover struct {
 	Levels  []KeyLevel    `json:"levels"` // of the keys' buckets
 	Routes  []RouteTurns  `json:"routes"`
 	Models  []ModelFacts  `json:"models"`
+	Pools   []PoolFacts   `json:"pools"`
 	Stored  []Stored      `json:"stored"` // which worker has which response
 	Prefix  []PrefixFacts `json:"prefix"`
 }
@@ -103,6 +104,20 @@ type ModelFacts struct {
 	Model  string  `json:"model"`
 	Bytes  float64 `json:"bytes_per_token"` // 0: not learned
 	Output float64 `json:"output_tokens"`
+}
+
+// PoolFacts is what a door has learned of the work of prompts in a pool, by their
+// length, the shortest first.
+type PoolFacts struct {
+	Pool    string        `json:"pool"`
+	Lengths []LengthFacts `json:"lengths"`
+}
+
+// LengthFacts is how long a token takes in prompts of about one length.
+type LengthFacts struct {
+	Tokens  float64 `json:"tokens"` // of such a prompt
+	Seconds float64 `json:"seconds_per_token"`
+	Seen    int     `json:"seen"`
 }
 
 // Stored is one response that a worker holds.

@@ -61,6 +61,44 @@ func (l *Learned) Take(bytes, output float64) {
 	}
 }
 
+// Length is what was learned of the prompts of one class of length: the seconds that
+// a token takes in them, near the least that was seen.
+type Length struct {
+	Tokens  float64 // of such a prompt, on average
+	Seconds float64
+	Seen    int
+}
+
+// Lengths returns what a group's workers have shown of how the work of a prompt
+// grows with its length, the shortest first.
+func (l *Ledger) Lengths(g *Group) (out []Length) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range g.curve.lows {
+		if at.n > 0 {
+			out = append(out, Length{at.tokens, at.seconds, at.n})
+		}
+	}
+	return out
+}
+
+// TakeLengths takes over what another door has learned of a group, where this one
+// has learned nothing yet.
+func (l *Ledger) TakeLengths(g *Group, all []Length) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if g.curve.n > 0 {
+		return
+	}
+	for _, at := range all {
+		if at.Seen > 0 && at.Tokens >= 1 && at.Tokens < 1<<40 && at.Seconds > 0 && !math.IsInf(at.Seconds, 0) {
+			g.curve.lows[classOf(int64(at.Tokens))] = low{at.Tokens, at.Seconds, min(at.Seen, 64)}
+			g.curve.n += at.Seen
+		}
+	}
+	g.curve.fit()
+}
+
 // Learn takes what one answer said.
 func (l *Learned) Learn(promptBytes int, prompt, output int64) {
 	l.mu.Lock()

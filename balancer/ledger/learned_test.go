@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"math"
+	"reflect"
+	"testing"
+)
+
+// TestLengths hands what was learned of the work of prompts to another ledger, which
+// then counts them alike; one that has learned by itself keeps that.
+func TestLengths(t *testing.T) {
+	l, g, _ := fleet(1, 1<<20)
+	if got := l.Lengths(g); got != nil {
+		t.Errorf("nothing was learned, and there is %v", got)
+	}
+	for range 64 {
+		for n := int64(200); n < 20_000; n *= 2 {
+			g.curve.learn(n, 1e-4*float64(n)+1e-8*float64(n*n))
+		}
+	}
+	all := l.Lengths(g)
+	if len(all) != 7 || g.curve.work(16_000, 0) < 20_000 {
+		t.Fatalf("%d classes are learned, and 16,000 tokens are as much work as %d: %v", len(all), g.curve.work(16_000, 0), all)
+	}
+	other, its, _ := fleet(1, 1<<20)
+	other.TakeLengths(its, all)
+	for _, n := range []int64{100, 3000, 16_000} {
+		if got, want := its.curve.work(n, 0), g.curve.work(n, 0); got != want {
+			t.Errorf("%d tokens are as much work as %d to one, %d to the other", n, want, got)
+		}
+	}
+	if got := other.Lengths(its); !reflect.DeepEqual(got, all) {
+		t.Errorf("handed over were %v, there are %v", all, got)
+	}
+	before := its.curve
+	other.TakeLengths(its, []Length{{400, 5, 9}})
+	if its.curve != before {
+		t.Error("what was learned is replaced by what another has")
+	}
+	third, empty, _ := fleet(1, 1<<20)
+	third.TakeLengths(empty, []Length{{-1, 1, 1}, {400, 0, 1}, {400, math.Inf(1), 1}, {math.NaN(), 1, 1}, {400, 1, 0}, {1e300, 1, 1}})
+	if got := third.Lengths(empty); got != nil || empty.curve.bend != 0 {
+		t.Errorf("nonsense is taken for %v", got)
+	}
+}
