@@ -39,6 +39,11 @@ test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SD
 
 test-docker: ## images, compose files, dashboards and alert rules, on a real Docker engine and a real Prometheus
 	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... | $(GO) run ./test/tool/summary docker
+	$(GO) test -json -run '$(ROOTLESS)' ./supervisor/docker -rootless | $(GO) run ./test/tool/summary 'docker, rootless'
+
+# What an ordinary user's engine is held to, without what takes long; `go test
+# ./supervisor/docker -rootless` is all of it.
+ROOTLESS = TestLife|TestTakeover|TestEndsSeen|TestStartRefused|TestHosts|TestMigrationUnderLoad|TestEngineRestarted$$|TestRenderNodes|TestNameTaken$$|TestDoctorOfRootless
 
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
 	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"roundhouse/configs"
 	"roundhouse/supervisor"
+	"roundhouse/supervisor/docker"
 	"roundhouse/worker/device"
 )
 
@@ -26,6 +28,7 @@ type facts struct {
 	listen  func(address string) error // whether an address could be had
 	access  func(path string, mode uint32) error
 	dial    func(network, address string) error
+	engine  func(docker.Host) (docker.Powers, error)
 	machine func(sysfs, proc string) (device.Machine, error)
 }
 
@@ -33,6 +36,7 @@ type facts struct {
 func realFacts() facts {
 	f := facts{
 		now: time.Now(), access: unix.Access, machine: supervisor.Machine,
+		engine: func(host docker.Host) (docker.Powers, error) { return docker.Ask(context.Background(), host) },
 		listen: func(address string) error {
 			l, err := net.Listen("tcp", address)
 			if err != nil {
@@ -170,30 +174,5 @@ func (d *doctor) ports() {
 		default:
 			d.note("fail", "ports", "set "+name+" to an address of this machine", "%s %s cannot be had: %v", name, address, err)
 		}
-	}
-}
-
-// docker says whether the engine that a pool needs answers.
-func (d *doctor) docker() {
-	host, ok := d.env("DOCKER_HOST")
-	if !ok {
-		host = "unix:///var/run/docker.sock"
-	}
-	network, address, found := strings.Cut(host, "://")
-	if !found {
-		network, address = "unix", host
-	}
-	if network == "ssh" {
-		d.note("note", "docker", "", "%s is reached by ssh; `docker -H %s version` tries it", host, host)
-		return
-	}
-	err := d.facts.dial(network, address)
-	switch {
-	case err == nil:
-		d.note("ok", "docker", "", "an engine answers at %s", host)
-	case errors.Is(err, syscall.EACCES):
-		d.note("fail", "docker", "run roundhouse as root, or usermod -aG docker USER (which is as good as root)", "this user may not open %s", host)
-	default:
-		d.note("fail", "docker", "start it (systemctl start docker), or set DOCKER_HOST", "no Docker engine answers at %s: %v", host, err)
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"roundhouse/configs"
 	"roundhouse/supervisor"
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/extend"
 	"roundhouse/worker/api"
 )
@@ -117,11 +116,6 @@ func (c *console) supervise(ctx context.Context, f upFlags, doors []string) erro
 	if err != nil {
 		return err
 	}
-	host := docker.Host{}
-	host.URL, _ = c.env("DOCKER_HOST")
-	host.CertPath, _ = c.env("DOCKER_CERT_PATH")
-	verify, _ := c.env("DOCKER_TLS_VERIFY")
-	host.TLSVerify = verify != ""
 	_, outside := os.Stat("/.dockerenv")
 	worker, log := filepath.Join(filepath.Dir(program), "roundhouse-worker"), logger(c.err, cfg.Log)
 	ext := extend.New(worker, log)
@@ -135,7 +129,7 @@ func (c *console) supervise(ctx context.Context, f upFlags, doors []string) erro
 		Changing: func(next *configs.Config) error { return ext.Apply(next.Plugins) },
 
 		Program: program, Worker: worker,
-		Env: handedOn(os.Environ()), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: host, Inside: outside == nil, Log: log,
+		Env: handedOn(os.Environ()), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: c.dockerHost(), Inside: outside == nil, Log: log,
 		Instance: f.instance, EndWithDoors: f.endWithDoors,
 	})
 	if err != nil {

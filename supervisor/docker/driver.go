@@ -34,7 +34,8 @@ type Driver struct {
 	inside   bool   // the door stands in a container on the workers' network
 	changed  chan struct{}
 
-	version Version // of the API
+	version Version                // of the API
+	powers  atomic.Pointer[Powers] // of the engine; nil until it was asked
 
 	cancel context.CancelFunc
 	group  sync.WaitGroup
@@ -133,13 +134,32 @@ func wait(ctx context.Context, t time.Duration) {
 	}
 }
 
-// agree settles the version of the API with the engine before anything else is asked.
+// agree settles the version of the API with the engine before anything else is asked,
+// and what it can do.
 func (d *Driver) agree(ctx context.Context) error {
 	c, ok := d.engine.(*client.Client)
 	if !ok {
 		return nil
 	}
-	return d.version.Settle(ctx, c)
+	if err := d.version.Settle(ctx, c); err != nil || d.powers.Load() != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	powers, err := ask(ctx, c)
+	if Unreachable(err) || ctx.Err() != nil {
+		return err
+	}
+	d.powers.Store(&powers)
+	return nil
+}
+
+// can says what the engine can do.
+func (d *Driver) can() Powers {
+	if p := d.powers.Load(); p != nil {
+		return *p
+	}
+	return full
 }
 
 // Prepare pulls the image if it must.
@@ -209,7 +229,13 @@ func (d *Driver) image(ctx context.Context, spec driver.Spec) error {
 	}
 	pull, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
-	progress, err := d.engine.ImagePull(pull, name, image.PullOptions{})
+	options := image.PullOptions{}
+	if d.host.Auth != nil {
+		if options.RegistryAuth, err = d.host.Auth(name); err != nil {
+			return fmt.Errorf("cannot pull the image %s: %w", name, err)
+		}
+	}
+	progress, err := d.engine.ImagePull(pull, name, options)
 	if err != nil {
 		return fmt.Errorf("cannot pull the image %s: %w", name, err)
 	}

@@ -146,7 +146,7 @@ func TestTakeover(t *testing.T) {
 	free.Close()
 	id := l.stranger(t, "rh-old", true, "--port", strconv.Itoa(port))
 	spec := specFor("rh-old", 2)
-	spec.Port, spec.Takeover, spec.Container.NetworkMode = port, "rh-old", "host"
+	spec.Port, spec.Takeover, spec.Container.NetworkMode = port, "rh-old", hostNetwork()
 	d.Expect([]driver.Spec{spec})
 	i := only(t, d)
 	if !i.Foreign || !i.Running || i.Generation != 1 || i.URL != "http://127.0.0.1:"+strconv.Itoa(port) {

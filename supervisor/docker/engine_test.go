@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +19,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
+	"github.com/docker/go-connections/nat"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
@@ -37,7 +40,11 @@ type lab struct {
 
 var shared *lab
 
+// rootless has all tests run against an engine of an ordinary user's.
+var rootless = flag.Bool("rootless", false, "against a Docker engine of the user nobody's (rootlesskit, slirp4netns, uidmap; as root)")
+
 func TestMain(m *testing.M) {
+	flag.Parse()
 	code := m.Run()
 	if shared != nil {
 		shared.close()
@@ -60,13 +67,16 @@ func engineFor(t *testing.T) *lab {
 		return shared
 	}
 	l := &lab{}
-	if l.answers() {
+	if !*rootless && l.answers() {
 		shared = l
 	} else {
 		if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 			t.Skip("no Docker engine answers, and there is none to start (dockerd, as root; package docker.io)")
 		}
 		dir, err := os.MkdirTemp("", "rh-docker-")
+		if err == nil {
+			err = os.Chmod(dir, 0o755) // what lies there is for its owner alone
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +109,7 @@ func (l *lab) start(t *testing.T) {
 	}
 	defer log.Close()
 	l.certificates(t)
-	l.daemon = exec.Command("dockerd", "--data-root", l.dir+"/data", "--exec-root", l.dir+"/exec", "--pidfile", l.dir+"/pid", "-H", l.host.URL,
+	l.daemon = l.program(t, "--data-root", l.dir+"/data", "--exec-root", l.dir+"/exec", "--pidfile", l.dir+"/pid", "-H", l.host.URL,
 		"-H", l.secure.URL, "--tlsverify", "--tlscacert", l.dir+"/ca.pem", "--tlscert", l.dir+"/server.pem", "--tlskey", l.dir+"/server-key.pem")
 	l.daemon.Args = append(l.daemon.Args, l.more...)
 	l.daemon.Stdout, l.daemon.Stderr = log, log
@@ -109,17 +119,63 @@ func (l *lab) start(t *testing.T) {
 	until(t, "dockerd answers", func() bool { return l.answers() })
 }
 
+// program is dockerd, or what starts an ordinary user's.
+func (l *lab) program(t *testing.T, flags ...string) *exec.Cmd {
+	t.Helper()
+	if !*rootless {
+		return exec.Command("dockerd", flags...)
+	}
+	script := "/usr/share/docker.io/contrib/dockerd-rootless.sh" // Debian's
+	if path, err := exec.LookPath("dockerd-rootless.sh"); err == nil {
+		script = path
+	}
+	for _, need := range []string{script, "rootlesskit", "slirp4netns", "newuidmap"} {
+		if _, err := exec.LookPath(need); err != nil {
+			t.Skipf("no rootless engine can be started here: %v (Debian: rootlesskit, slirp4netns, uidmap)", err)
+		}
+	}
+	cmd := exec.Command("unshare", append([]string{"--mount", "testdata/rootless", l.dir, script}, flags...)...)
+	_, at, _ := strings.Cut(l.secure.URL, "//127.0.0.1:")
+	cmd.Env = append(os.Environ(), "PUBLISH=-p 127.0.0.1:"+at+":"+at+"/tcp")
+	return cmd
+}
+
+// nobody is the user whose engine the tests have with -rootless.
+const nobody = 65534
+
+// open gives a test's folder to the engine's user, where that is an ordinary one.
+func open(t *testing.T, dir string) {
+	t.Helper()
+	if !*rootless {
+		return
+	}
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(dir, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hostNetwork is the network mode of those tests' workers whose network is the host's: a
+// rootless engine has none that is.
+func hostNetwork() string {
+	if *rootless {
+		return ""
+	}
+	return "host"
+}
+
 func (l *lab) stop() {
 	_ = l.daemon.Process.Signal(os.Interrupt)
 	_ = l.daemon.Wait()
 }
 
 // kill ends the engine outright, and what it says of its containerd, which ends with
-// it: where nobody reaps that, the next engine takes it for alive.
+// it, and of itself, where it is a child of another: where nobody reaps those, the next
+// engine takes them for alive.
 func (l *lab) kill() {
 	_ = l.daemon.Process.Kill()
 	_ = l.daemon.Wait()
 	os.Remove(l.dir + "/exec/containerd/containerd.pid")
+	os.Remove(l.dir + "/pid")
 }
 
 func (l *lab) close() {
@@ -253,20 +309,26 @@ func healthy(url string) bool {
 func (l *lab) stranger(t *testing.T, name string, host bool, args ...string) string {
 	t.Helper()
 	h := &container.HostConfig{RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyAlways}}
+	c := &container.Config{Image: testImage, Cmd: args}
 	if host {
-		h.NetworkMode = "host"
+		h.NetworkMode = container.NetworkMode(hostNetwork())
 	}
-	c, err := l.client.ContainerCreate(t.Context(), &container.Config{Image: testImage, Cmd: args}, h, nil, nil, name)
+	if host && *rootless { // it is reached where it would be
+		port := nat.Port(args[len(args)-1] + "/tcp")
+		c.ExposedPorts = nat.PortSet{port: {}}
+		h.PortBindings = nat.PortMap{port: {{HostIP: "127.0.0.1", HostPort: port.Port()}}}
+	}
+	made, err := l.client.ContainerCreate(t.Context(), c, h, nil, nil, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.client.ContainerRemove(context.Background(), c.ID, container.RemoveOptions{Force: true}); err != nil {
+		if err := l.client.ContainerRemove(context.Background(), made.ID, container.RemoveOptions{Force: true}); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := l.client.ContainerStart(t.Context(), c.ID, container.StartOptions{}); err != nil {
+	if err := l.client.ContainerStart(t.Context(), made.ID, container.StartOptions{}); err != nil {
 		t.Fatal(fmt.Errorf("the stranger: %w", err))
 	}
-	return c.ID
+	return made.ID
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// poolOf is a pool block of two workers of the test image on the host's network.
+// poolOf is a pool block of two workers of the test image on the host's network, where
+// the engine has it.
 func poolOf(name, image, more string) string {
 	return fmt.Sprintf(`
 pool %q {
@@ -19,7 +20,7 @@ pool %q {
   workers      = 2
   image        = %q
   pull_policy  = "never"
-  network_mode = "host"
+  network_mode = %q
   engine {
     served_model_name = ["fake"]
   }
@@ -30,7 +31,7 @@ pool %q {
   }
   %s
 }
-`, name, image, more)
+`, name, image, hostNetwork(), more)
 }
 
 // reload puts a pool block in force.
@@ -111,7 +112,7 @@ func TestNameTakenByStranger(t *testing.T) {
 	}
 	id := ""
 	until(t, "the stranger gets the name", func() bool {
-		made, err := l.client.ContainerCreate(t.Context(), &container.Config{Image: testImage, Cmd: []string{"--port", fmt.Sprint(port(t))}}, &container.HostConfig{NetworkMode: "host"}, nil, nil, "roundhouse-taken-1")
+		made, err := l.client.ContainerCreate(t.Context(), &container.Config{Image: testImage, Cmd: []string{"--port", fmt.Sprint(port(t))}}, &container.HostConfig{NetworkMode: container.NetworkMode(hostNetwork())}, nil, nil, "roundhouse-taken-1")
 		if err != nil { // the supervisor was quicker
 			_ = l.client.ContainerRemove(t.Context(), "roundhouse-taken-1", container.RemoveOptions{Force: true})
 			return false
@@ -191,6 +192,12 @@ func TestEngineRestartedInRotation(t *testing.T) {
 // been killed for that; what it held before was seen as well.
 func TestOutOfMemory(t *testing.T) {
 	l, d := driverFor(t)
+	if err := d.agree(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !d.can().Measures {
+		t.Skip("this engine has no control groups: it neither limits memory nor tells of it")
+	}
 	if err := d.Start(t.Context(), specFor("1", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -220,6 +227,9 @@ func TestEngineRestartedAndWorkersLive(t *testing.T) {
 	l := engineFor(t)
 	if l.daemon == nil {
 		t.Skip("the Docker engine that answers here is not the tests' to restart")
+	}
+	if *rootless {
+		t.Skip("a rootless engine takes its network with it, and so leaves no container running")
 	}
 	again := func(more ...string) {
 		l.stop()

@@ -89,8 +89,8 @@ func live(t *testing.T, host Host) {
 	}()
 	i := only(t, d)
 	until(t, "it answers", func() bool { return healthy(i.URL) })
-	if i := only(t, d); i.Memory <= 0 {
-		t.Errorf("its memory is not known: %+v", i)
+	if i := only(t, d); (i.Memory > 0) != d.can().Measures {
+		t.Errorf("its memory: %+v; the engine: %+v", i, d.can())
 	}
 	logs, err := d.Logs(t.Context(), i.ID, driver.LogOptions{})
 	if err != nil {

@@ -46,6 +46,9 @@ func houseFor(t *testing.T, name, pool string) *house {
 		if built.dir, built.err = os.MkdirTemp("", "rh-built-"); built.err != nil {
 			return
 		}
+		if built.err = os.Chmod(built.dir, 0o755); built.err != nil {
+			return
+		}
 		build := exec.Command("go", "build", "-o", built.dir, "roundhouse/cmd/roundhouse")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
@@ -56,6 +59,7 @@ func houseFor(t *testing.T, name, pool string) *house {
 		t.Fatal(built.err)
 	}
 	dir := t.TempDir()
+	open(t, dir)
 	h := &house{
 		t: t, lab: engineFor(t), pool: name, config: filepath.Join(dir, "config.hcl"),
 		door: fmt.Sprintf("127.0.0.1:%d", port(t)), admin: fmt.Sprintf("127.0.0.1:%d", port(t)),
@@ -64,6 +68,9 @@ func houseFor(t *testing.T, name, pool string) *house {
 	up := exec.Command(filepath.Join(built.dir, "roundhouse"), "up", "-c", h.config)
 	up.Env = append(os.Environ(), "DOCKER_HOST="+h.lab.host.URL)
 	up.Stdout, up.Stderr = &h.log, &h.log
+	if *rootless { // as the user whose engine it is
+		up.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +89,7 @@ func houseFor(t *testing.T, name, pool string) *house {
 func (h *house) write(pool string) {
 	h.t.Helper()
 	text := fmt.Sprintf("state_dir = %q\ndoor {\n  listen = %q\n}\nadmin {\n  listen = %q\n}\n%s\n", filepath.Join(filepath.Dir(h.config), "state"), h.door, h.admin, pool)
-	if err := os.WriteFile(h.config, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(h.config, []byte(text), 0o644); err != nil {
 		h.t.Fatal(err)
 	}
 }

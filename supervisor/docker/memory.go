@@ -22,6 +22,9 @@ type memory struct {
 // memory returns how much memory a container holds, without the cache of files
 // that the kernel takes back when it must; 0 where the engine does not say.
 func (d *Driver) memory(ctx context.Context, id string) int64 {
+	if !d.can().Measures { // what it says then is what it holds itself, with all of its containers
+		return 0
+	}
 	d.mu.Lock()
 	m := d.memories[id]
 	d.mu.Unlock()

@@ -20,7 +20,7 @@ pool "vllm" {
   devices      = "cpu"
   image        = %q
   pull_policy  = "never"
-  network_mode = "host"
+  network_mode = %q
   engine {
     served_model_name = ["fake"]
   }
@@ -33,7 +33,7 @@ pool "vllm" {
     takeover = "rh_vllm_2"
   }
 }
-`, testImage, ports[0], ports[1]))
+`, testImage, hostNetwork(), ports[0], ports[1]))
 	h.until("1 ready 1 ready")
 	stop := h.load()
 	for turn := 2; turn <= 3; turn++ {

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -47,9 +48,18 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 		p.config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	}
 	p.host.Ulimits = Ulimits(spec)
-	p.host.CpusetCpus, p.host.CpusetMems = spec.Place.CPUs, device.FormatList(spec.Place.NUMA)
+	powers := d.can()
+	if powers.Rootless && p.host.NetworkMode.IsHost() {
+		return plan{}, errors.New("network_mode = \"host\": under a rootless engine that is a network of the engine's own, which the door is not on; leave network_mode out, and the port is published on the loopback")
+	}
+	if powers.Confines { // another would say that it had, and would not
+		p.host.CpusetCpus, p.host.CpusetMems = spec.Place.CPUs, device.FormatList(spec.Place.NUMA)
+	}
 	if err := devices(p.host, d.nodes, spec.Place.GPUs); err != nil {
 		return plan{}, err
+	}
+	if powers.Rootless {
+		p.host.GroupAdd = nil // inside, the numbers are those of other groups
 	}
 	port, err := d.connect(ctx, &p, spec)
 	if err != nil {

@@ -89,3 +89,24 @@ func TestPlan(t *testing.T) {
 		}
 	}
 }
+
+// A rootless engine without control groups is asked for nothing that it would only seem
+// to do, and the host's network, which is not the machine's, is refused.
+func TestPlanOfRootless(t *testing.T) {
+	d := &Driver{instance: "here", nodes: t.TempDir()}
+	d.powers.Store(&Powers{Rootless: true})
+	spec := specFor("1", 1)
+	spec.Place.CPUs, spec.Place.NUMA = "2-3", []int{1}
+	spec.Place.GPUs = []driver.GPU{{ID: "0000:18:00.0", Vendor: "intel", Render: "/dev/null"}}
+	p, err := d.plan(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := p.host; h.CpusetCpus != "" || h.CpusetMems != "" || len(h.GroupAdd) > 0 || len(h.Devices) != 1 {
+		t.Errorf("CPUs %q, nodes %q, groups %q, devices %v", h.CpusetCpus, h.CpusetMems, h.GroupAdd, h.Devices)
+	}
+	spec.Container.NetworkMode = "host"
+	if _, err := d.plan(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "leave network_mode out") {
+		t.Errorf("the host's network: %v", err)
+	}
+}
