@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
+	"slices"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/xpu/cl"
@@ -72,9 +72,10 @@ func (e *executable) launch(name string, local []uintptr, global func(c counts) 
 	}
 }
 
-// hasCounter says whether a kernel can count what it moves.
+// hasCounter says whether a kernel counts what it moves: all do that a step which decodes
+// may need.
 func hasCounter(name string) bool {
-	return strings.HasPrefix(name, "linear_") || strings.HasPrefix(name, "attend_") || name == "merge"
+	return !slices.Contains([]string{"features", "gather_rows", "convolve"}, name)
 }
 
 // set gives a kernel one argument. A kernel that does not use a buffer gets the

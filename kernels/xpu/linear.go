@@ -99,7 +99,7 @@ func (e *executable) linear(op *kernels.Linear) {
 		}
 		vectors, at := vector(bias)
 		e.multiply(product{
-			w: w, x: p, rows: e.rowsOf(op.In), vectors: vectors, bias: at,
+			w: w, x: p, rows: e.rowsOf(op.In), most: e.limit(e.p.Values[op.In].Rows), vectors: vectors, bias: at,
 			add: e.value(op.Add), out: e.value(op.Out), stride: e.p.Width(op.Out), first: first, scale: one(op.Scale),
 		})
 		first += w.out
@@ -112,6 +112,7 @@ type product struct {
 	w        *weight
 	x        *operands
 	rows     func(c counts) int
+	most     int        // rows that there may be; 0: unknown
 	vectors  *cl.Buffer // of the bias
 	bias     int64      // -1: none
 	add, out *cl.Buffer
@@ -132,6 +133,8 @@ func (e *executable) multiply(p product) {
 	kinds := []bool{false, true}
 	if p.bases != nil {
 		base, kinds = -1, kinds[:1] // each row goes to another matrix
+	} else if p.most == 1 {
+		kinds = kinds[:1]
 	}
 	for _, many := range kinds {
 		items, height, wide := e.b.tuning.group(p.w.format, many)

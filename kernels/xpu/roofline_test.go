@@ -36,11 +36,11 @@ const (
 func stepTraffic(t Tuning, f kernels.Format, seqs, rows, context int) (linears, attention Traffic) {
 	together, wide := t.covers(f, seqs*rows)
 	for _, m := range [][2]int{{(heads + 2*kvHeads) * dim, hidden}, {hidden, heads * dim}, {2 * inner, hidden}, {hidden, inner}} {
-		linears.add(linearTraffic(shape{f, m[0], m[1], 128}, seqs*rows, together, wide), layers)
+		linears.add(linearTraffic(shape{f, m[0], m[1], 128, false}, seqs*rows, together, wide), layers)
 	}
 	together, wide = t.covers(kernels.FormatInt8, seqs)
-	linears.add(linearTraffic(shape{kernels.FormatInt8, vocab, hidden, 128}, seqs, together, wide), 1)
-	attention.add(t.attentionTraffic(heads, kvHeads, dim, 2, rows, context), int64(layers*seqs))
+	linears.add(linearTraffic(shape{kernels.FormatInt8, vocab, hidden, 128, false}, seqs, together, wide), 1)
+	attention.add(t.attentionTraffic(heads, kvHeads, dim, 2*dim, rows, context), int64(layers*seqs))
 	return linears, attention
 }
 

@@ -68,12 +68,15 @@ func TestCandidatesAlone(t *testing.T) {
 		for i := range samplings {
 			samplings[i].Seed, samplings[i].Position = uint64(round), uint32(i)
 		}
-		before := b.ctx.Waits
+		waits, brought := b.ctx.Waits, b.ctx.Brought
 		if err := e.Run(s, &out); err != nil {
 			t.Fatal(err)
 		}
-		if waits := b.ctx.Waits - before; waits != 1 {
+		if waits = b.ctx.Waits - waits; waits != 1 {
 			t.Errorf("a step waited %d times for the device", waits)
+		}
+		if brought = b.ctx.Brought - brought; brought > int64(1024*len(samplings)) {
+			t.Errorf("a step of %d rows brought %d bytes to the host; a row is %d", len(samplings), brought, 4*vocab)
 		}
 		for i := range samplings {
 			want := ref.Describe(x[i*vocab:][:vocab], &samplings[i])

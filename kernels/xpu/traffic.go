@@ -6,7 +6,8 @@ import "roundhouse/kernels"
 type shape struct {
 	format  kernels.Format
 	out, in int
-	group   int // columns a scale of four-bit formats
+	group   int  // columns a scale of four-bit formats
+	zeros   bool // four-bit codes have zero points
 }
 
 // stored is the bytes of a tile of 16 outputs and of its scales, as they lie in memory.
@@ -26,7 +27,11 @@ func (s shape) stored() (weights, scales int) {
 	case kernels.FormatMXFP4:
 		return 256 * units(32), 16 * units(32)
 	}
-	return 1024 * units(128), 64 * units(128)
+	scales = 64 * ((s.in + s.group - 1) / s.group)
+	if s.zeros {
+		scales *= 2
+	}
+	return 1024 * units(128), scales
 }
 
 // operands is the bytes of one row of activations, with its scales and sums.
@@ -85,15 +90,16 @@ func linearTraffic(s shape, rows, together, wide int) Traffic {
 }
 
 // attentionTraffic is that of rows of one sequence whose last row sees context tokens:
-// pages once for every tile of rows, queries and answers once.
-func (t Tuning) attentionTraffic(heads, kvHeads, dim, size, rows, context int) Traffic {
+// pages once for every tile of rows, queries and answers once. stored is the bytes that a
+// token's key takes in a head's pages, and its value as many.
+func (t Tuning) attentionTraffic(heads, kvHeads, dim, stored, rows, context int) Traffic {
 	shared := heads / kvHeads
 	bands := int64((shared + t.Queries - 1) / t.Queries)
 	var out Traffic
 	for first := 0; first < rows; first += t.tileRows(shared) {
 		last := min(first+t.tileRows(shared), rows)
 		seen := int64(context - rows + last)
-		pages := bands * seen * int64(kvHeads) * int64(2*dim*size)
+		pages := bands * seen * int64(kvHeads) * int64(2*stored)
 		if first == 0 {
 			out.Weights += pages
 		} else {

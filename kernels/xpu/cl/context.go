@@ -13,8 +13,10 @@ type Context struct {
 	handle uintptr
 	queue  uintptr
 
-	// Waits counts how often the host has waited for the queue.
-	Waits int
+	// Waits counts how often the host has waited for the queue, and Brought the bytes that
+	// it has read from the device.
+	Waits   int
+	Brought int64
 }
 
 // Open begins to use a device.
@@ -269,6 +271,7 @@ func (b *Buffer) Read(offset int64, p []byte) error {
 		return nil
 	}
 	b.c.Waits++
+	b.c.Brought += int64(len(p))
 	return check("clEnqueueReadBuffer", b.c.lib.enqueueReadBuffer(b.c.queue, b.handle, 1, uintptr(offset), uintptr(len(p)), unsafe.Pointer(&p[0]), 0, nil, nil))
 }
 

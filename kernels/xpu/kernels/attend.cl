@@ -57,6 +57,9 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 {
 	__local float scores[QUERIES * 256];
 	__local float ends[64];
+#if TYPE == PAGE_INT8
+	__local float valueScales[256]; // of the split's tokens, for all queries
+#endif
 	const int i = get_local_id(0), split = get_group_id(0);
 	const int perRow = min(shared, QUERIES), bands = (shared + QUERIES - 1) / QUERIES;
 	const int head = get_group_id(1) / bands, band = get_group_id(1) % bands * QUERIES;
@@ -108,6 +111,7 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 		UNROLL
 		for (int s = 0; s < QUERIES; s++)
 			dot[s] *= keyScale;
+		valueScales[t - base] = hasValues ? SCALE_OF(values, keyPage, valueDim, t % blockTokens) : keyScale;
 #endif
 		UNROLL
 		for (int s = 0; s < QUERIES; s++) {
@@ -140,8 +144,7 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 			const float p = mine[t] == -INFINITY ? 0.0f : exp(mine[t] - most);
 			sum += p;
 #if TYPE == PAGE_INT8
-			const long valuePage = (layerBlocks + table[t / blockTokens]) * heads + head;
-			mine[t] = p * (hasValues ? SCALE_OF(values, valuePage, valueDim, t % blockTokens) : SCALE_OF(keys, valuePage, keyDim, t % blockTokens));
+			mine[t] = p * valueScales[t - base];
 #else
 			mine[t] = p;
 #endif

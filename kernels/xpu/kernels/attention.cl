@@ -2,15 +2,15 @@
 // take one token each read side by side; values as (head, token, dim). attend.cl holds
 // the part that reads them.
 
-inline void store_page(__global uchar *pages, long i, int type, float x) {
+inline void store_page(__global uchar *pages, long i, int type, float x COUNTING) {
 	if (type == PAGE_F32)
-		((__global float *)pages)[i] = x;
+		STORE((__global float *)pages, i, x);
 	else if (type == PAGE_BF16)
-		((__global ushort *)pages)[i] = (ushort)to_bf16(x);
+		STORE((__global ushort *)pages, i, (ushort)to_bf16(x));
 	else if (type == PAGE_F16)
-		((__global ushort *)pages)[i] = (ushort)to_f16(x);
+		STORE((__global ushort *)pages, i, (ushort)to_f16(x));
 	else
-		pages[i] = (uchar)to_e4m3(x);
+		STORE(pages, i, (uchar)to_e4m3(x));
 }
 
 // Geometry of one layer's pages: block b begins at (layer · blocks + b) · pageElements.
@@ -27,17 +27,19 @@ inline long value_at(const Pages p, int block, int head, int dim, int slot) {
 // keep writes one column of one row's keys or values to its page.
 __kernel void keep(__global const float *x, int stride, int first, int isValue,
 	__global uchar *pages, int type, int blockTokens, int heads, int keyDim, int valueDim, long layerBlocks,
-	__global const int *step, int seqs, int selfs, int tables)
+	__global const int *step, int seqs, int selfs, int tables COUNTER)
 {
+	COUNT_BEGIN(0)
 	const Pages p = {type, blockTokens, heads, keyDim, valueDim, layerBlocks};
 	const int c = get_global_id(0), row = get_global_id(1);
 	const int self = step[selfs + row];
 	const int block = step[step[tables + step[seqs + row]] + self / blockTokens];
-	const float v = x[(long)row * stride + first + c];
+	const float v = LOAD(x, (long)row * stride + first + c);
 	if (isValue)
-		store_page(pages, value_at(p, block, c / valueDim, c % valueDim, self % blockTokens), type, v);
+		store_page(pages, value_at(p, block, c / valueDim, c % valueDim, self % blockTokens), type, v COUNT_ON);
 	else
-		store_page(pages, key_at(p, block, c / keyDim, c % keyDim, self % blockTokens), type, v);
+		store_page(pages, key_at(p, block, c / keyDim, c % keyDim, self % blockTokens), type, v COUNT_ON);
+	COUNT_END;
 }
 
 // keep_int8 writes one head of one row's keys or values to its page: codes and their scale,
@@ -45,8 +47,9 @@ __kernel void keep(__global const float *x, int stride, int first, int isValue,
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 void keep_int8(__global const float *x, int stride, int first, int isValue,
 	__global char *pages, int type, int blockTokens, int heads, int keyDim, int valueDim, long layerBlocks,
-	__global const int *step, int seqs, int selfs, int tables)
+	__global const int *step, int seqs, int selfs, int tables COUNTER)
 {
+	COUNT_BEGIN(0)
 	__local uint greatest[64];
 	const int i = get_local_id(0), head = get_group_id(0), row = get_group_id(1);
 	const int self = step[selfs + row], slot = self % blockTokens, dim = isValue ? valueDim : keyDim;
@@ -54,7 +57,7 @@ void keep_int8(__global const float *x, int stride, int first, int isValue,
 	__global const float *from = x + (long)row * stride + first + head * dim;
 	uint most = 0u; // magnitudes order as their bits do, NaN above all
 	for (int d = i; d < dim; d += 64)
-		most = max(most, as_uint(from[d]) & 0x7fffffffu);
+		most = max(most, as_uint(LOAD(from, d)) & 0x7fffffffu);
 	greatest[i] = most;
 	barrier(CLK_LOCAL_MEM_FENCE);
 	for (int n = 0; n < 64; n++)
@@ -68,11 +71,12 @@ void keep_int8(__global const float *x, int stride, int first, int isValue,
 	}
 	__global char *to = pages + ((layerBlocks + block) * heads + head) * INT8_HEAD(dim, blockTokens);
 	for (int d = i; d < dim; d += 64) {
-		const int code = inverse != 0.0f ? (int)rint(from[d] * inverse) : 0;
-		to[isValue ? (long)slot * dim + d : (long)d * blockTokens + slot] = (char)code;
+		const int code = inverse != 0.0f ? (int)rint(LOAD(from, d) * inverse) : 0;
+		STORE(to, isValue ? (long)slot * dim + d : (long)d * blockTokens + slot, (char)code);
 	}
 	if (i == 0)
-		((__global float *)(to + INT8_CODES(dim * blockTokens)))[slot] = scale;
+		STORE((__global float *)(to + INT8_CODES(dim * blockTokens)), slot, scale);
+	COUNT_END;
 }
 
 // merge puts the splits of one head of one row together. A sink takes part in the

@@ -15,15 +15,16 @@ inline int greatest(__global const float *x, int n) {
 // is overwritten; choice (rows, experts) is room to work in.
 __kernel void route(__global float *scores, __global float *choice, int experts, int top, int sigmoids, int topFirst, int normalise,
 	float scale, int groups, int topGroups, __global const float *biases, long bias, __global const float *adds, long routerAdd,
-	__global int *which, __global float *weights)
+	__global int *which, __global float *weights COUNTER)
 {
+	COUNT_BEGIN(0)
 	const int row = get_global_id(0);
 	__global float *s = scores + (long)row * experts, *c = choice + (long)row * experts;
 	float most = -INFINITY, sum = 0.0f;
 	for (int i = 0; i < experts; i++) {
 		if (routerAdd >= 0)
-			s[i] += adds[routerAdd + i];
-		most = fmax(most, s[i]);
+			s[i] += LOAD(adds, routerAdd + i);
+		most = fmax(most, LOAD(s, i));
 	}
 	if (sigmoids)
 		for (int i = 0; i < experts; i++)
@@ -35,7 +36,7 @@ __kernel void route(__global float *scores, __global float *choice, int experts,
 			s[i] /= sum;
 	}
 	for (int i = 0; i < experts; i++)
-		c[i] = s[i] + (bias >= 0 ? biases[bias + i] : 0.0f);
+		STORE(c, i, s[i] + (bias >= 0 ? LOAD(biases, bias + i) : 0.0f));
 	if (groups > 1) { // all but the best groups are out
 		const int size = experts / groups;
 		ulong keep = 0ul;
@@ -66,8 +67,8 @@ __kernel void route(__global float *scores, __global float *choice, int experts,
 	__global int *ids = which + row * top;
 	__global float *w = weights + row * top;
 	for (int n = 0; n < top; n++) {
-		ids[n] = greatest(c, experts);
-		w[n] = s[ids[n]];
+		STORE(ids, n, greatest(c, experts));
+		STORE(w, n, s[ids[n]]);
 		c[ids[n]] = -INFINITY;
 	}
 	if (topFirst && !sigmoids) {
@@ -88,16 +89,19 @@ __kernel void route(__global float *scores, __global float *choice, int experts,
 	}
 	for (int n = 0; n < top; n++)
 		w[n] *= scale;
+	COUNT_END;
 }
 
 // combine adds up the answers of a row's experts, in the order of the choice.
-__kernel void combine(__global const float *answers, __global const float *weights, int top, __global const float *add, int hasAdd, __global float *out) {
+__kernel void combine(__global const float *answers, __global const float *weights, int top, __global const float *add, int hasAdd, __global float *out COUNTER) {
+	COUNT_BEGIN(get_global_id(0))
 	const int c = get_global_id(0), width = get_global_size(0);
 	const long row = get_global_id(1);
 	float sum = 0.0f;
 	for (int n = 0; n < top; n++)
-		sum = fma(weights[row * top + n], answers[(row * top + n) * width + c], sum);
+		sum = fma(LOAD_SAME(weights, row * top + n), LOAD(answers, (row * top + n) * width + c), sum);
 	if (hasAdd)
-		sum += add[row * width + c];
-	out[row * width + c] = sum;
+		sum += LOAD(add, row * width + c);
+	STORE(out, row * width + c, sum);
+	COUNT_END;
 }

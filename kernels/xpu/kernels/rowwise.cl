@@ -1,7 +1,7 @@
 // Operations on rows: embedding, norm, RoPE, activations, copies, pooling.
 
 // element (o, k) of a weight, as a number.
-inline float element(__global const uint *arena, long base, int format, int k, int scales, int zeros, int group, int o, int c) {
+inline float element(__global const uint *arena, long base, int format, int k, int scales, int zeros, int group, int o, int c COUNTING) {
 	const int lane = o % TILE;
 	const long tile = o / TILE;
 	__global const uint *w = arena + base + lane;
@@ -9,48 +9,54 @@ inline float element(__global const uint *arena, long base, int format, int k, i
 	const long depth128 = (k + 127) / 128;
 	switch (format) {
 	case F32:
-		return as_float(w[(tile * k + c) * TILE]);
+		return as_float(LOAD(w, (tile * k + c) * TILE));
 	case BF16:
-		return from_bf16(w[(tile * ((k + 15) / 16 * 8) + c / 2) * TILE] >> (c % 2 * 16) & 0xffffu);
+		return from_bf16(LOAD(w, (tile * ((k + 15) / 16 * 8) + c / 2) * TILE) >> (c % 2 * 16) & 0xffffu);
 	case F16:
-		return from_f16(w[(tile * ((k + 1) / 2) + c / 2) * TILE] >> (c % 2 * 16) & 0xffffu);
+		return from_f16(LOAD(w, (tile * ((k + 1) / 2) + c / 2) * TILE) >> (c % 2 * 16) & 0xffffu);
 	case INT8:
-		return (float)(char)(w[(tile * depth128 * 32 + c / 4) * TILE] >> (c % 4 * 8) & 255u) * ws[tile * TILE];
+		return (float)(char)(LOAD(w, (tile * depth128 * 32 + c / 4) * TILE) >> (c % 4 * 8) & 255u) * LOAD(ws, tile * TILE);
 	case FP8: {
 		const int columns = group ? (k + group - 1) / group : 1;
-		return from_e4m3(w[(tile * depth128 * 32 + c / 4) * TILE] >> (c % 4 * 8) & 255u) * ws[(tile * columns + (group ? c / group : 0)) * TILE];
+		return from_e4m3(LOAD(w, (tile * depth128 * 32 + c / 4) * TILE) >> (c % 4 * 8) & 255u) * LOAD(ws, (tile * columns + (group ? c / group : 0)) * TILE);
 	}
 	case MXFP4: {
-		uint scale = ((__global const uchar *)(arena + base + scales))[(tile * (k / 32) + c / 32) * TILE + lane];
-		return from_e2m1(w[(tile * (k / 8) + c / 8) * TILE] >> (c % 8 * 4)) * from_e8m0(scale);
+		uint scale = LOAD((__global const uchar *)(arena + base + scales), (tile * (k / 32) + c / 32) * TILE + lane);
+		return from_e2m1(LOAD(w, (tile * (k / 8) + c / 8) * TILE) >> (c % 8 * 4)) * from_e8m0(scale);
 	}
 	default: { // four-bit codes: columns 0 to 63 of a group are low nibbles
 		const int i = c % 128;
-		uint code = w[(tile * depth128 * 16 + c / 128 * 16 + i % 64 / 4) * TILE] >> (i % 4 * 8 + i / 64 * 4) & 15u;
+		uint code = LOAD(w, (tile * depth128 * 16 + c / 128 * 16 + i % 64 / 4) * TILE) >> (i % 4 * 8 + i / 64 * 4) & 15u;
 		const int columns = k / group;
-		uint zero = zeros ? arena[base + zeros + (tile * columns + c / group) * TILE + lane] : 8u;
-		return (float)((int)code - (int)zero) * ws[(tile * columns + c / group) * TILE];
+		uint zero = zeros ? LOAD(arena, base + zeros + (tile * columns + c / group) * TILE + lane) : 8u;
+		return (float)((int)code - (int)zero) * LOAD(ws, (tile * columns + c / group) * TILE);
 	}
 	}
 }
 
 __kernel void embed(__global const uint *arena, long base, int format, int k, int scales, int zeros, int group,
-	long order, __global const int *step, int ids, float scale, __global float *out)
+	long order, __global const int *step, int ids, float scale, __global float *out COUNTER)
 {
+	COUNT_BEGIN(0)
 	const int c = get_global_id(0), row = get_global_id(1);
-	const int to = order < 0 ? c : (int)arena[order + c]; // stored columns may be in another order
-	out[(long)row * k + to] = element(arena, base, format, k, scales, zeros, group, step[ids + row], c) * scale;
+	const int to = order < 0 ? c : (int)LOAD(arena, order + c); // stored columns may be in another order
+	STORE(out, (long)row * k + to, element(arena, base, format, k, scales, zeros, group, step[ids + row], c COUNT_ON) * scale);
+	COUNT_END;
 }
 
 // add_rows is the residual stream: sum += x.
-__kernel void add_rows(__global const float *x, __global float *sum) {
+__kernel void add_rows(__global const float *x, __global float *sum COUNTER) {
+	COUNT_BEGIN(0)
 	const long i = get_global_id(0);
-	sum[i] = sum[i] + x[i];
+	STORE(sum, i, LOAD(sum, i) + LOAD(x, i));
+	COUNT_END;
 }
 
-__kernel void copy_rows(__global const float *in, __global float *out) {
+__kernel void copy_rows(__global const float *in, __global float *out COUNTER) {
+	COUNT_BEGIN(0)
 	const long i = get_global_id(0);
-	out[i] = in[i];
+	STORE(out, i, LOAD(in, i));
+	COUNT_END;
 }
 
 // norm normalises one group of columns of a row; 64 items share it. With a residual, in is
@@ -58,8 +64,9 @@ __kernel void copy_rows(__global const float *in, __global float *out) {
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 void norm(__global const float *in, __global float *out, int stride, int first, int width, int layer, float eps,
 	__global const float *weights, long weight, float offset, __global const float *biases, long bias,
-	__global float *residual, int hasResidual)
+	__global float *residual, int hasResidual COUNTER)
 {
+	COUNT_BEGIN(0)
 	__local float parts[64];
 	const int i = get_local_id(0);
 	const long at = (long)get_global_id(2) * stride + first + (long)get_global_id(1) * width;
@@ -67,81 +74,95 @@ void norm(__global const float *in, __global float *out, int stride, int first, 
 	float mean = 0.0f, square = 0.0f;
 	if (hasResidual)
 		for (int c = i; c < width; c += 64)
-			residual[at + c] = residual[at + c] + in[at + c];
+			STORE(residual, at + c, LOAD(residual, at + c) + LOAD(in, at + c));
 	if (layer) {
 		for (int c = i; c < width; c += 64)
-			mean += x[at + c];
+			mean += LOAD(x, at + c);
 		mean = total(mean, parts) / (float)width;
 	}
-	for (int c = i; c < width; c += 64)
-		square = fma(x[at + c] - mean, x[at + c] - mean, square);
+	for (int c = i; c < width; c += 64) {
+		const float v = LOAD(x, at + c) - mean;
+		square = fma(v, v, square);
+	}
 	const float scale = 1.0f / sqrt(total(square, parts) / (float)width + eps);
 	for (int c = i; c < width; c += 64) {
-		float y = (x[at + c] - mean) * scale;
+		float y = (LOAD(x, at + c) - mean) * scale;
 		if (weight >= 0)
-			y *= weights[weight + c] + offset;
+			y *= LOAD(weights, weight + c) + offset;
 		if (bias >= 0)
-			y += biases[bias + c];
-		out[at + c] = y;
+			y += LOAD(biases, bias + c);
+		STORE(out, at + c, y);
 	}
+	COUNT_END;
 }
 
 // rope turns one pair of one head. Its angle is position · frequency; turns is
 // frequency / 2π in two floats, so that only the fraction of a turn is left
 // before sine and cosine are taken: a float has no room for 100 000 radians.
 __kernel void rope(__global float *x, int stride, int first, int headDim, int start, int rotary, int interleaved,
-	__global const float *turns, __global const int *step, int positions, float scale)
+	__global const float *turns, __global const int *step, int positions, float scale COUNTER)
 {
+	COUNT_BEGIN(0)
 	const int f = get_global_id(0), h = get_global_id(1), row = get_global_id(2);
 	const float p = (float)step[positions + row];
-	const float high = turns[2 * f], low = turns[2 * f + 1];
+	const float high = LOAD(turns, 2 * f), low = LOAD(turns, 2 * f + 1);
 	const float t = p * high, rest = fma(p, high, -t);
 	const float angle = 2.0f * ((t - rint(t)) + fma(p, low, rest));
 	const float c = cospi(angle) * scale, s = sinpi(angle) * scale;
 	__global float *head = x + (long)row * stride + first + h * headDim + start;
 	const int a = interleaved ? 2 * f : f, b = interleaved ? 2 * f + 1 : f + rotary / 2;
-	const float u = head[a], v = head[b];
-	head[a] = u * c - v * s;
-	head[b] = v * c + u * s;
+	const float u = LOAD(head, a), v = LOAD(head, b);
+	STORE(head, a, u * c - v * s);
+	STORE(head, b, v * c + u * s);
+	COUNT_END;
 }
 
-__kernel void activate(__global const float *in, int kind, int up, float limit, __global float *out) {
+__kernel void activate(__global const float *in, int kind, int up, float limit, __global float *out COUNTER) {
+	COUNT_BEGIN(0)
 	const int c = get_global_id(0), width = get_global_size(0);
 	const long row = get_global_id(1);
 	if (up)
-		out[row * width + c] = gated(kind, in[row * 2 * width + c], in[row * 2 * width + width + c], limit);
+		STORE(out, row * width + c, gated(kind, LOAD(in, row * 2 * width + c), LOAD(in, row * 2 * width + width + c), limit));
 	else
-		out[row * width + c] = activation(kind, in[row * width + c]);
+		STORE(out, row * width + c, activation(kind, LOAD(in, row * width + c)));
+	COUNT_END;
 }
 
 __kernel void scale_rows(__global const float *in, __global const float *gate, int gateWidth, __global const float *add, int hasAdd,
-	int kind, float factor, __global float *out)
+	int kind, float factor, __global float *out COUNTER)
 {
+	COUNT_BEGIN(0)
 	const int c = get_global_id(0), width = get_global_size(0);
 	const long row = get_global_id(1);
-	float y = in[row * width + c] * factor;
+	float y = LOAD(in, row * width + c) * factor;
 	if (gateWidth)
-		y *= activation(kind, gate[row * gateWidth + c % gateWidth]);
+		y *= activation(kind, LOAD(gate, row * gateWidth + c % gateWidth));
 	if (hasAdd)
-		y += add[row * width + c];
-	out[row * width + c] = y;
+		y += LOAD(add, row * width + c);
+	STORE(out, row * width + c, y);
+	COUNT_END;
 }
 
-__kernel void columns(__global const float *in, int inWidth, int first, __global float *out) {
+__kernel void columns(__global const float *in, int inWidth, int first, __global float *out COUNTER) {
+	COUNT_BEGIN(0)
 	const int c = get_global_id(0), width = get_global_size(0);
 	const long row = get_global_id(1);
-	out[row * width + c] = in[row * inWidth + first + c];
+	STORE(out, row * width + c, LOAD(in, row * inWidth + first + c));
+	COUNT_END;
 }
 
-__kernel void pick(__global const float *in, __global const int *step, int rows, __global float *out) {
+__kernel void pick(__global const float *in, __global const int *step, int rows, __global float *out COUNTER) {
+	COUNT_BEGIN(0)
 	const int c = get_global_id(0), width = get_global_size(0);
 	const long row = get_global_id(1);
-	out[row * width + c] = in[(long)step[rows + row] * width + c];
+	STORE(out, row * width + c, LOAD(in, (long)step[rows + row] * width + c));
+	COUNT_END;
 }
 
 // pool reduces the rows of a sequence to one: kind 0 first, 1 mean, 2 last.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
-void pool(__global const float *in, int width, int kind, int normalise, __global const int *step, int firsts, int counts, __global float *out) {
+void pool(__global const float *in, int width, int kind, int normalise, __global const int *step, int firsts, int counts, __global float *out COUNTER) {
+	COUNT_BEGIN(0)
 	__local float parts[64];
 	const int i = get_local_id(0), seq = get_global_id(1);
 	int from = step[firsts + seq], to = from + step[counts + seq] - 1;
@@ -153,18 +174,21 @@ void pool(__global const float *in, int width, int kind, int normalise, __global
 	for (int c = i; c < width; c += 64) {
 		float sum = 0.0f;
 		for (int row = from; row <= to; row++)
-			sum += in[(long)row * width + c];
+			sum += LOAD(in, (long)row * width + c);
 		sum /= (float)(to - from + 1);
 		square = fma(sum, sum, square);
-		out[(long)seq * width + c] = sum;
+		STORE(out, (long)seq * width + c, sum);
 	}
 	square = total(square, parts);
 	if (normalise && square > 0.0f)
 		for (int c = i; c < width; c += 64)
-			out[(long)seq * width + c] /= sqrt(square);
+			STORE(out, (long)seq * width + c, LOAD(out, (long)seq * width + c) / sqrt(square));
+	COUNT_END;
 }
 
-__kernel void soft_cap(__global float *x, float cap) {
+__kernel void soft_cap(__global float *x, float cap COUNTER) {
+	COUNT_BEGIN(0)
 	const long i = get_global_id(0);
-	x[i] = cap * tanh(x[i] / cap);
+	STORE(x, i, cap * tanh(LOAD(x, i) / cap));
+	COUNT_END;
 }

@@ -31,7 +31,8 @@ inline void first_of(__local float *values, __local int *tokens) {
 // survey describes one chunk of one job: its first candidate, and the sums of
 // exponents relative to it, at temperature 1 and at the job's.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
-void survey(__global const float *logits, int vocab, __global const int *asked, __global int *chunks) {
+void survey(__global const float *logits, int vocab, __global const int *asked, __global int *chunks COUNTER) {
+	COUNT_BEGIN(0)
 	__local float values[64];
 	__local int tokens[64];
 	__local float parts[64];
@@ -39,12 +40,15 @@ void survey(__global const float *logits, int vocab, __global const int *asked, 
 	__global const int *a = asked + job * JOB;
 	__global const float *x = logits + (long)a[0] * vocab;
 	const float cooling = as_float(a[3]);
-	float best = -INFINITY;
+	float best = -INFINITY, own[CHUNK / 64];
 	int token = NOBODY;
+	UNROLL
 	for (int k = 0; k < CHUNK / 64; k++) {
 		const int c = chunk * CHUNK + k * 64 + i;
-		if (c < vocab && allowed(asked, a[1], c) && before(x[c], c, best, token)) {
-			best = x[c];
+		const int may = c < vocab && allowed(asked, a[1], c);
+		own[k] = may ? LOAD(x, c) : -INFINITY;
+		if (may && before(own[k], c, best, token)) {
+			best = own[k];
 			token = c;
 		}
 	}
@@ -54,22 +58,22 @@ void survey(__global const float *logits, int vocab, __global const int *asked, 
 	const float most = values[0];
 	const int first = tokens[0];
 	float plain = 0.0f, cooled = 0.0f;
-	for (int k = 0; k < CHUNK / 64; k++) {
-		const int c = chunk * CHUNK + k * 64 + i;
-		if (c < vocab && allowed(asked, a[1], c) && x[c] != -INFINITY) {
-			plain += exp(x[c] - most);
-			cooled += exp((x[c] - most) * cooling);
+	UNROLL
+	for (int k = 0; k < CHUNK / 64; k++)
+		if (own[k] != -INFINITY) {
+			plain += exp(own[k] - most);
+			cooled += exp((own[k] - most) * cooling);
 		}
-	}
 	plain = total(plain, parts);
 	cooled = total(cooled, parts);
 	if (i == 0) {
 		__global int *to = chunks + 4 * ((long)job * get_num_groups(0) + chunk);
-		to[0] = as_int(most);
-		to[1] = first;
-		to[2] = as_int(plain);
-		to[3] = as_int(cooled);
+		STORE(to, 0, as_int(most));
+		STORE(to, 1, first);
+		STORE(to, 2, as_int(plain));
+		STORE(to, 3, as_int(cooled));
 	}
+	COUNT_END;
 }
 
 // extract takes a job's candidates from its chunks, the first one first. Its answer is
@@ -77,7 +81,8 @@ void survey(__global const float *logits, int vocab, __global const int *asked, 
 // then pairs of a logit and a token. A job that draws gets its chunks' sums besides, and
 // the logits of the chunk.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
-void extract(__global const float *logits, int vocab, int count, __global const int *asked, __global int *chunks, __global int *found) {
+void extract(__global const float *logits, int vocab, int count, __global const int *asked, __global int *chunks, __global int *found COUNTER) {
+	COUNT_BEGIN(0)
 	__local float values[64], mine[64];
 	__local int tokens[64], owned[64];
 	__local float parts[64];
@@ -93,7 +98,7 @@ void extract(__global const float *logits, int vocab, int count, __global const 
 	float best = -INFINITY;
 	int token = NOBODY;
 	for (int k = i; k < count; k += 64)
-		if (before(as_float(c[4 * k]), c[4 * k + 1], best, token)) {
+		if (before(as_float(LOAD(c, 4 * k)), LOAD(c, 4 * k + 1), best, token)) {
 			best = as_float(c[4 * k]);
 			token = c[4 * k + 1];
 		}
@@ -104,14 +109,14 @@ void extract(__global const float *logits, int vocab, int count, __global const 
 
 	float plain = 0.0f, cooled = 0.0f;
 	for (int k = i; k < count; k += 64) {
-		const float m = as_float(c[4 * k]);
-		const float p = m == -INFINITY ? 0.0f : as_float(c[4 * k + 2]) * exp(m - most);
-		const float q = m == -INFINITY ? 0.0f : as_float(c[4 * k + 3]) * exp((m - most) * cooling);
-		c[4 * k + 3] = as_int(q);
+		const float m = as_float(LOAD(c, 4 * k));
+		const float p = m == -INFINITY ? 0.0f : as_float(LOAD(c, 4 * k + 2)) * exp(m - most);
+		const float q = m == -INFINITY ? 0.0f : as_float(LOAD(c, 4 * k + 3)) * exp((m - most) * cooling);
+		STORE(c, 4 * k + 3, as_int(q));
 		plain += p;
 		cooled += q;
 		if (chance >= 0.0f)
-			out[4 + 2 * wanted + k] = as_int(q);
+			STORE(out, 4 + 2 * wanted + k, as_int(q));
 	}
 	plain = total(plain, parts);
 	cooled = total(cooled, parts);
@@ -121,7 +126,7 @@ void extract(__global const float *logits, int vocab, int count, __global const 
 	float stretch = 0.0f;
 	barrier(CLK_GLOBAL_MEM_FENCE);
 	for (int k = i * each; k < min((i + 1) * each, count); k++)
-		stretch += as_float(c[4 * k + 3]);
+		stretch += as_float(LOAD(c, 4 * k + 3));
 	parts[i] = stretch;
 	barrier(CLK_LOCAL_MEM_FENCE);
 	if (i == 0) {
@@ -137,15 +142,15 @@ void extract(__global const float *logits, int vocab, int count, __global const 
 			k++;
 		}
 		drawn = k;
-		out[0] = as_int(most);
-		out[1] = as_int(plain);
-		out[2] = as_int(cooled);
-		out[3] = k;
+		STORE(out, 0, as_int(most));
+		STORE(out, 1, as_int(plain));
+		STORE(out, 2, as_int(cooled));
+		STORE(out, 3, k);
 	}
 	barrier(CLK_LOCAL_MEM_FENCE);
 	if (chance >= 0.0f)
 		for (int k = i; k < CHUNK; k += 64)
-			out[4 + 2 * wanted + count + k] = drawn * CHUNK + k < vocab ? as_int(x[drawn * CHUNK + k]) : 0;
+			STORE(out, 4 + 2 * wanted + count + k, drawn * CHUNK + k < vocab ? as_int(LOAD(x, drawn * CHUNK + k)) : 0);
 
 	for (int n = 0; n < wanted; n++) {
 		values[i] = mine[i];
@@ -155,8 +160,8 @@ void extract(__global const float *logits, int vocab, int count, __global const 
 		const int taken = tokens[0];
 		barrier(CLK_LOCAL_MEM_FENCE);
 		if (i == 0) {
-			out[4 + 2 * n] = as_int(value);
-			out[5 + 2 * n] = taken;
+			STORE(out, 4 + 2 * n, as_int(value));
+			STORE(out, 5 + 2 * n, taken);
 		}
 		// The next of that chunk, behind the one that was taken.
 		best = -INFINITY;
@@ -164,21 +169,24 @@ void extract(__global const float *logits, int vocab, int count, __global const 
 		const int chunk = taken / CHUNK;
 		for (int k = 0; k < CHUNK / 64; k++) {
 			const int t = chunk * CHUNK + k * 64 + i;
-			if (taken != NOBODY && t < vocab && allowed(asked, mask, t) && before(value, taken, x[t], t) && before(x[t], t, best, token)) {
-				best = x[t];
-				token = t;
+			if (taken != NOBODY && t < vocab && allowed(asked, mask, t)) {
+				const float v = LOAD(x, t);
+				if (before(value, taken, v, t) && before(v, t, best, token)) {
+					best = v;
+					token = t;
+				}
 			}
 		}
 		values[i] = best;
 		tokens[i] = token;
 		first_of(values, tokens);
 		if (taken != NOBODY && i == chunk % 64) {
-			c[4 * chunk] = as_int(values[0]);
-			c[4 * chunk + 1] = tokens[0];
+			STORE(c, 4 * chunk, as_int(values[0]));
+			STORE(c, 4 * chunk + 1, tokens[0]);
 			best = -INFINITY;
 			token = NOBODY;
 			for (int k = i; k < count; k += 64)
-				if (before(as_float(c[4 * k]), c[4 * k + 1], best, token)) {
+				if (before(as_float(LOAD(c, 4 * k)), LOAD(c, 4 * k + 1), best, token)) {
 					best = as_float(c[4 * k]);
 					token = c[4 * k + 1];
 				}
@@ -187,10 +195,13 @@ void extract(__global const float *logits, int vocab, int count, __global const 
 		}
 		barrier(CLK_LOCAL_MEM_FENCE);
 	}
+	COUNT_END;
 }
 
 // gather answers with single logits: asked holds pairs of a row and a token.
-__kernel void gather(__global const float *logits, int vocab, __global const int *asked, int pairs, __global int *found, int to) {
+__kernel void gather(__global const float *logits, int vocab, __global const int *asked, int pairs, __global int *found, int to COUNTER) {
+	COUNT_BEGIN(0)
 	const int i = get_global_id(0);
-	found[to + i] = as_int(logits[(long)asked[pairs + 2 * i] * vocab + asked[pairs + 2 * i + 1]]);
+	STORE(found, to + i, as_int(LOAD(logits, (long)asked[pairs + 2 * i] * vocab + asked[pairs + 2 * i + 1])));
+	COUNT_END;
 }
