@@ -6,6 +6,8 @@
 //	start_test.go     the quick start, and starts that cannot work
 //	rotation_test.go  streams of checkable answers while every worker takes its turn
 //	client_test.go    openai-python and openai-node (tag clients)
+//	adapter_test.go   an adapter as a model, while its workers are replaced
 //	rules_test.go     the repository's own rules, each with its reason
+//	adapter, counting what tests ask for: an adapter, and streams that can be checked
 //	ports             ports that nobody else is given, for what a test must name beforehand
 package test
