@@ -43,7 +43,7 @@ test-docker: ## images, compose files, dashboards and alert rules, on a real Doc
 
 # What an ordinary user's engine is held to, without what takes long; `go test
 # ./supervisor/docker -rootless` is all of it.
-ROOTLESS = TestLife|TestTakeover|TestEndsSeen|TestStartRefused|TestHosts|TestMigrationUnderLoad|TestEngineRestarted$$|TestRenderNodes|TestNameTaken$$|TestDoctorOfRootless
+ROOTLESS = TestLife|TestTakeover|TestEndsSeen|TestStartRefused|TestHosts|TestMigrationUnderLoad|TestEngineRestarted$$|TestRenderNodes|TestNameTaken$$|TestDoctor$$|TestPlaces
 
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
 	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl

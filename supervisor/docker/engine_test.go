@@ -43,13 +43,19 @@ var shared *lab
 // rootless has all tests run against an engine of an ordinary user's.
 var rootless = flag.Bool("rootless", false, "against a Docker engine of the user nobody's (rootlesskit, slirp4netns, uidmap; as root)")
 
+// For machines that have an engine of their own making, and no Go.
+var (
+	engineURL = flag.String("engine", "", "against the Docker engine that answers here")
+	programs  = flag.String("programs", "", "a folder with roundhouse and worker, which is testdata/worker, instead of building them")
+)
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if shared != nil {
 		shared.close()
 	}
-	if built.dir != "" {
+	if built.dir != "" && built.dir != *programs {
 		os.RemoveAll(built.dir)
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -66,8 +72,8 @@ func engineFor(t *testing.T) *lab {
 	if shared != nil {
 		return shared
 	}
-	l := &lab{}
-	if !*rootless && l.answers() {
+	l := &lab{host: Host{URL: *engineURL}}
+	if (!*rootless || *engineURL != "") && l.answers() {
 		shared = l
 	} else {
 		if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
@@ -199,11 +205,14 @@ const testImage = "roundhouse-test-worker:1"
 // layer builds the test worker, and returns it as the one layer of an image.
 func layer(t *testing.T) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "worker")
-	cmd := exec.Command("go", "build", "-o", path, "./testdata/worker")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	path := filepath.Join(*programs, "worker")
+	if *programs == "" {
+		path = filepath.Join(t.TempDir(), "worker")
+		cmd := exec.Command("go", "build", "-o", path, "./testdata/worker")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
 	}
 	program, err := os.ReadFile(path)
 	if err != nil {

@@ -43,6 +43,9 @@ type house struct {
 func houseFor(t *testing.T, name, pool string) *house {
 	t.Helper()
 	built.once.Do(func() {
+		if built.dir = *programs; built.dir != "" {
+			return
+		}
 		if built.dir, built.err = os.MkdirTemp("", "rh-built-"); built.err != nil {
 			return
 		}
