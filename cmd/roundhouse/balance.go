@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -46,8 +47,8 @@ undrain, reload and the list of what is in flight work against it.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.balance(cmd.Context(), f) },
 	}
 	cmd.Flags().StringVarP(&f.file, "config", "c", "", "the configuration file")
-	cmd.Flags().StringVar(&f.socket, "socket", "", "the private socket, for a supervisor")
-	cmd.Flags().StringVar(&f.stateDir, "state-dir", "", "keep the worker set here")
+	cmd.Flags().StringVar(&f.socket, "socket", "", "the private socket, for a supervisor; in a folder that ends in / it has the host's name")
+	cmd.Flags().StringVar(&f.stateDir, "state-dir", "", "keep the worker set here; in a folder that ends in /, under the host's name")
 	cmd.Flags().IntVar(&f.fd, "listener-fd", -1, "serve on this inherited listener")
 	cmd.Flags().StringVar(&f.id, "id", "", "the door's id")
 	for _, hidden := range []string{"listener-fd", "id"} {
@@ -58,9 +59,31 @@ undrain, reload and the list of what is in flight work against it.`,
 	return cmd
 }
 
+// name gives several doors that are started alike, as the tasks of a Swarm's service
+// are, a socket and a folder each, by the names of their hosts.
+func (f *balanceFlags) name(hostname func() (string, error)) error {
+	if !strings.HasSuffix(f.socket, "/") && !strings.HasSuffix(f.stateDir, "/") {
+		return nil
+	}
+	host, err := hostname()
+	if err != nil {
+		return err
+	}
+	if strings.HasSuffix(f.socket, "/") {
+		f.socket += host + ".sock"
+	}
+	if strings.HasSuffix(f.stateDir, "/") {
+		f.stateDir += host
+	}
+	return nil
+}
+
 // balance runs a door until it is told to end: at the first signal once its
 // streams have ended, at the second at once.
 func (c *console) balance(ctx context.Context, f balanceFlags) error {
+	if err := f.name(os.Hostname); err != nil {
+		return err
+	}
 	o := balancer.Options{ID: f.id, Socket: f.socket, StateDir: f.stateDir, Build: api.Version}
 	cfg := &configs.Config{}
 	if f.file != "" {

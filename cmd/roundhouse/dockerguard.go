@@ -43,6 +43,11 @@ func dockerGuardCommand(c *console) *cobra.Command {
 				if err != nil {
 					return nil, err
 				}
+				for _, p := range cfg.Pools {
+					if p.Driver == "swarm" {
+						return nil, fmt.Errorf("pool %q: the guard knows containers and no services; a supervisor of a Swarm asks a manager's socket itself (compose/stack.yaml)", p.Name)
+					}
+				}
 				return guard.PolicyOf(cfg, instance), nil
 			}, file: file, log: log}
 			if err := policy.read(); err != nil {
@@ -51,7 +56,7 @@ func dockerGuardCommand(c *console) *cobra.Command {
 			return serveGuard(cmd.Context(), path, guard.New(socket, policy.now, log), log)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "", "the configuration, whose docker and swarm pools are what may run")
+	cmd.Flags().StringVarP(&file, "config", "c", "", "the configuration, whose docker pools are what may run")
 	cmd.Flags().StringVar(&listen, "listen", "unix:///run/roundhouse/docker.sock", "the socket for the supervisor")
 	cmd.Flags().StringVar(&engine, "engine", "unix:///var/run/docker.sock", "the Docker engine's socket")
 	cmd.Flags().StringVar(&instance, "instance", "roundhouse", "the value of the label "+guard.LabelInstance+" on our containers")

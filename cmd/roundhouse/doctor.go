@@ -92,6 +92,7 @@ func (d *doctor) all(ctx context.Context) {
 	if d.cfg != nil {
 		d.plan()
 		d.machine()
+		d.swarm(ctx)
 	}
 }
 

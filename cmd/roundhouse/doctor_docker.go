@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -15,6 +16,13 @@ func (c *console) dockerHost() docker.Host {
 	host.CertPath, _ = c.env("DOCKER_CERT_PATH")
 	verify, _ := c.env("DOCKER_TLS_VERIFY")
 	host.TLSVerify = verify != ""
+	folder, ok := c.env("DOCKER_CONFIG")
+	if home, found := c.env("HOME"); !ok && found {
+		folder = filepath.Join(home, ".docker")
+	}
+	if folder != "" {
+		host.Auth = docker.Auths(folder)
+	}
 	return host
 }
 

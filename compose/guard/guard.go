@@ -33,12 +33,12 @@ type Policy struct {
 	Takeover     []string // containers without our label that may be stopped and removed
 }
 
-// PolicyOf reads the policy off a configuration: its docker and swarm pools
-// are what may be run.
+// PolicyOf reads the policy off a configuration: its docker pools are what may be
+// run. What services of a Swarm take is not on the list.
 func PolicyOf(cfg *configs.Config, instance string) *Policy {
 	p := &Policy{Instance: instance}
 	for _, pool := range cfg.Pools {
-		if pool.Driver != "docker" && pool.Driver != "swarm" {
+		if pool.Driver != "docker" {
 			continue
 		}
 		c := pool.Container

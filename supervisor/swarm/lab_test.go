@@ -249,8 +249,8 @@ func (n *node) close() {
 	_ = exec.Command("ip", "netns", "del", n.name).Run()
 }
 
-// dial connects from within the node's network.
-func (n *node) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial connects from within a network namespace.
+func dial(ctx context.Context, namespace, network, address string) (net.Conn, error) {
 	runtime.LockOSThread()
 	back, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -258,7 +258,7 @@ func (n *node) dial(ctx context.Context, network, address string) (net.Conn, err
 		return nil, err
 	}
 	defer back.Close()
-	there, err := os.Open("/run/netns/" + n.name)
+	there, err := os.Open(namespace)
 	if err != nil {
 		runtime.UnlockOSThread()
 		return nil, err
@@ -276,10 +276,16 @@ func (n *node) dial(ctx context.Context, network, address string) (net.Conn, err
 	return c, err
 }
 
-// http is a client within the node's network. It keeps no connection.
-func (n *node) http() *http.Client {
-	return &http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{DialContext: n.dial, DisableKeepAlives: true}}
+// httpIn is a client within a network namespace. It keeps no connection.
+func httpIn(namespace string) *http.Client {
+	return &http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dial(ctx, namespace, network, address)
+		}}}
 }
+
+// http is one within the node's network.
+func (n *node) http() *http.Client { return httpIn("/run/netns/" + n.name) }
 
 func (n *node) healthy(url string) bool {
 	res, err := n.http().Get(url + "/health")

@@ -233,6 +233,9 @@ func (s service) instance() (driver.Instance, error) {
 		i.Ended, i.Released, i.Killed = "Swarm was told to replace its task; it is started anew as the next generation", true, true
 	case ended(t.Status.State):
 		i.Ended, i.Released = how(*t), true
+		if why, _ := s.leaving(*t); s.replicas() > 0 && strings.HasPrefix(why, "its node") { // the task's own end looks like one that was asked for
+			i.Ended, i.Killed = why+": "+i.Ended, true
+		}
 	case !placed(*t) && t.Status.Err != "":
 		i.Ended, i.Released = unplaced(*t), true
 	case s.replicas() == 0 && s.down(*t):
