@@ -28,6 +28,8 @@ type composition struct {
 	name    string // of project, instance, network, pool and workers
 	door    string
 	config  string // its folder
+	// of those that it starts; empty: all. What they depend on is started, too.
+	services []string
 }
 
 // compositionFor makes one of compose.yaml and the shipped configuration.
@@ -64,12 +66,18 @@ func compositionFor(t *testing.T, files ...string) *composition {
 	return c
 }
 
-var packed sync.Once
+var packed, packedXPU sync.Once
 
-// packImages packs what the tests run, once.
+// packImages packs what most tests run, once.
 func packImages(t *testing.T) {
 	t.Helper()
 	packed.Do(func() { run(t, ".", "./images", "roundhouse", "worker-cpu") })
+}
+
+// packXPU packs the image for Intel GPUs, once.
+func packXPU(t *testing.T) {
+	t.Helper()
+	packedXPU.Do(func() { run(t, ".", "./images", "worker-xpu") })
 }
 
 // configure writes a shipped configuration with some words replaced by others.
@@ -131,7 +139,7 @@ func (c *composition) clean() {
 func (c *composition) up(workers string) {
 	c.t.Helper()
 	c.clean()
-	c.run("up", "--detach")
+	c.run(append([]string{"up", "--detach"}, c.services...)...)
 	waitFor(c.t, func() error {
 		out, err := c.try("exec", "-T", "supervisor", "roundhouse", "ps")
 		if err != nil || !strings.Contains(out, c.name+"  "+workers) {
@@ -151,6 +159,18 @@ func (c *composition) containers() string {
 	return string(out)
 }
 
+// healthy waits until the images' own checks say so of n containers, the workers' too.
+func (c *composition) healthy(n int) {
+	c.t.Helper()
+	waitFor(c.t, func() error {
+		services, err := exec.Command("docker", "ps", "--filter", "health=healthy", "--filter", "name="+c.name, "--format", "{{.Names}} {{.Status}}").CombinedOutput()
+		if err != nil || strings.Count(string(services), "\n") != n {
+			return fmt.Errorf("%d containers should be healthy: %s %w", n, services, err)
+		}
+		return nil
+	})
+}
+
 // TestCompose packs the images and lives through compose.yaml's life: up, a chat
 // through the door, logs, the workers' containers rotated and the supervisor
 // restarted while requests run, down. Run by `go test -tags docker ./compose`
@@ -162,6 +182,7 @@ func TestCompose(t *testing.T) {
 	if err := requests(c.door); err != nil {
 		t.Fatal(err)
 	}
+	c.healthy(5)
 
 	before := c.containers()
 	sent := underLoad(t, c.door, func() { c.roundhouse("rotate", c.name) })

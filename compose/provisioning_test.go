@@ -83,7 +83,7 @@ func TestProvisioning(t *testing.T) {
 	}
 	for name, service := range file.Services {
 		for _, port := range service.Ports {
-			if !strings.HasPrefix(port, "127.0.0.1:") {
+			if !strings.Contains(port, "_LISTEN:-127.0.0.1:") {
 				t.Errorf("%s publishes %s to everybody", name, port)
 			}
 		}

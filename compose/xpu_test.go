@@ -70,7 +70,7 @@ func TestComposeXPU(t *testing.T) {
 	}
 	c := compositionFor(t, "compose.xpu.yaml")
 	packImages(t)
-	run(t, ".", "./images", "worker-xpu")
+	packXPU(t)
 
 	worker := exec.Command("docker", "run", "--rm", "roundhouse/worker-xpu:latest")
 	var said bytes.Buffer
