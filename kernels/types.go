@@ -54,7 +54,7 @@ const (
 	FormatBF16                 // activations bf16, sums float32
 	FormatF16                  // activations and sums float32 over fp16 values
 	FormatInt8                 // one scale a row; activations int8, one scale a row and 128 columns
-	FormatInt4                 // sym_int4: groups of 128, fp16 scales; activations int8 as above
+	FormatInt4                 // sym_int4: groups of 128, fp16 scales; activations int8 as above. Q4_0 stays as it is, in groups of 32
 	FormatFP8                  // e4m3, one scale a row; activations bf16
 	FormatMXFP4                // e2m1 in groups of 32 with e8m0 scales; activations bf16
 	FormatGPTQ                 // 4 bits, group scales and zero points, act-order by Source.Order

@@ -35,7 +35,7 @@ type Cache struct {
 }
 
 // layoutVersion is to be raised with every change of a packed layout.
-const layoutVersion = 3
+const layoutVersion = 4
 
 // A cache file is sections at multiples of 64 bytes, the index as JSON, and a
 // tail of 32 bytes: offset, length and CRC32C of the index, and the magic.

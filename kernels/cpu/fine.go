@@ -9,8 +9,12 @@ import (
 
 // Four-bit weights with a scale and a zero point for each 32 columns (groups of
 // 32, and of 64, which are two of the same) lie as those of 128 do; their scales
-// and zero points are (tiles, blocks, 4, 16).
+// and zero points are (tiles, blocks, 4, 16). Those of GGUF's Q4_0 have no zero
+// points: all are 8.
 const fineGroup = 32
+
+// fine says whether a kind has scales for each 32 columns.
+func fine(kind int) bool { return kind == kindInt4Fine || kind == kindQ4 }
 
 // fineParts is the order in which the parts of 32 columns of a block are added.
 var fineParts = [4]int{0, 2, 1, 3}
@@ -19,44 +23,63 @@ var fineParts = [4]int{0, 2, 1, 3}
 func multiplyInt4Fine(t *tile) {
 	var total lanes
 	for b := range t.blocks {
-		w := (*[16][16][4]uint8)(unsafe.Add(t.w, b*1024))
-		a := (*[4][8][4]int8)(unsafe.Add(t.a, b*128))
-		scale := *(*float32)(unsafe.Add(t.aux, b*4))
-		ones := (*[4]int32)(unsafe.Add(t.sums, b*16))
-		halves := (*[4][16]uint16)(unsafe.Add(t.scales, b*128))
-		zeros := (*[4][16]uint8)(unsafe.Add(t.zeros, b*64))
-		for _, part := range fineParts {
-			first, shift := part%2*8, part/2*4
-			var sum [16]int32
-			for r, x := range &a[part] {
-				for j := range sum {
-					for i, c := range &w[first+r][j] {
-						sum[j] += int32(c>>shift&15) * int32(x[i])
-					}
-				}
-			}
-			for j := range sum {
-				exact := float32(sum[j] - int32(zeros[part][j])*ones[part])
-				total[j] += float32(exact * float32(scale*num.FromF16(halves[part][j])))
-			}
-		}
+		groupFine(t, b, (*[4][16]uint8)(unsafe.Add(t.zeros, b*64)), &total)
 	}
 	*(*lanes)(t.out) = total
 }
 
-// partSums adds up each 32 of a group of activations.
+// multiplyQ4 is that of weights without zero points.
+func multiplyQ4(t *tile) {
+	var eights [4][16]uint8
+	for i := range eights {
+		for j := range eights[i] {
+			eights[i][j] = 8
+		}
+	}
+	var total lanes
+	for b := range t.blocks {
+		groupFine(t, b, &eights, &total)
+	}
+	*(*lanes)(t.out) = total
+}
+
+// groupFine adds one group of 128 columns to the total.
+func groupFine(t *tile, b uintptr, zeros *[4][16]uint8, total *lanes) {
+	w := (*[16][16][4]uint8)(unsafe.Add(t.w, b*1024))
+	a := (*[4][8][4]int8)(unsafe.Add(t.a, b*128))
+	scale := *(*float32)(unsafe.Add(t.aux, b*4))
+	less := (*[4]int32)(unsafe.Add(t.sums, b*16))
+	halves := (*[4][16]uint16)(unsafe.Add(t.scales, b*128))
+	for _, part := range fineParts {
+		first, shift := part%2*8, part/2*4
+		var sum [16]int32
+		for r, x := range &a[part] {
+			for j := range sum {
+				for i, c := range &w[first+r][j] {
+					sum[j] += int32(c>>shift&15) * int32(x[i])
+				}
+			}
+		}
+		for j := range sum {
+			exact := float32(sum[j] + int32(zeros[part][j])*less[part])
+			total[j] += float32(exact * float32(scale*num.FromF16(halves[part][j])))
+		}
+	}
+}
+
+// partSums is -Σ of each 32 of a group of activations.
 func partSums(sums []int32, q []int8) {
 	for p := range sums {
 		var sum int32
 		for _, v := range q[fineGroup*p:][:fineGroup] {
-			sum += int32(v)
+			sum -= int32(v)
 		}
 		sums[p] = sum
 	}
 }
 
-// packFine packs outputs first to last of codes in groups of 32 or 64. Columns
-// beyond the last are zeros of scale zero.
+// packFine packs outputs first to last of codes in groups of 32 or 64, which may
+// have no zero points. Columns beyond the last are zeros of scale zero.
 func (w *weight) packFine(q *num.Int4, half func(o int, scale float32) (uint16, error), first, last int) error {
 	groups := w.in / q.Group
 	codes := make([]uint8, num.Group)
@@ -77,7 +100,9 @@ func (w *weight) packFine(q *num.Int4, half func(o int, scale float32) (uint16, 
 				}
 				at := w.finePlace(o, g, part)
 				binary.LittleEndian.PutUint16(w.halves[2*at:], bits)
-				w.zeros[at] = q.Zeros[i]
+				if w.zeros != nil {
+					w.zeros[at] = q.Zeros[i]
+				}
 			}
 		}
 	}

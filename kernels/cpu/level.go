@@ -83,12 +83,13 @@ const (
 	kindInt4
 	kindInt4Zero // with zero points
 	kindInt4Fine // with scales and zero points for each 32 columns
+	kindQ4       // with scales alone for each 32
 	kinds
 )
 
 // rowBytes is the size of one block of a tile, by kind.
 var blockBytes = [kinds]int{kindF32: 32 * 64, kindBF16: 16 * 64, kindF16: 32 * 32, kindFP8: 32 * 16, kindMXFP4: 4 * 64,
-	kindInt8: 32 * 64, kindInt4: 16 * 64, kindInt4Zero: 16 * 64, kindInt4Fine: 16 * 64}
+	kindInt8: 32 * 64, kindInt4: 16 * 64, kindInt4Zero: 16 * 64, kindInt4Fine: 16 * 64, kindQ4: 16 * 64}
 
 // integer says whether a kind has integer activations, in groups of 128.
 func integer(kind int) bool { return kind >= kindInt8 }

@@ -23,12 +23,12 @@ const (
 	formFloat   form = iota // float32, padded to 32 columns
 	formOperand             // bf16 operands as float32, padded to 32
 	formInteger             // int8 padded to 128, then scales, then sums
-	formFine                // the same with a sum for each 32
+	formFine                // the same with -Σ for each 32
 )
 
 func formOf(kind int) form {
 	switch {
-	case kind == kindInt4Fine:
+	case fine(kind):
 		return formFine
 	case integer(kind):
 		return formInteger

@@ -42,6 +42,7 @@ func portable() *level {
 	l.matrix[kindInt4] = one(multiplyInt4)
 	l.matrix[kindInt4Zero] = one(multiplyInt4Zero)
 	l.matrix[kindInt4Fine] = one(multiplyInt4Fine)
+	l.matrix[kindQ4] = one(multiplyQ4)
 	return l
 }
 

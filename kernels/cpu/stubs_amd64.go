@@ -70,6 +70,9 @@ func multiplyInt4Zero_1x1_AVX2(t *tile)
 func multiplyInt4Fine_1x1_AVX2(t *tile)
 
 //go:noescape
+func multiplyQ4_1x1_AVX2(t *tile)
+
+//go:noescape
 func sumSquaresAVX2(lanes *lanes, x *float32, n int)
 
 //go:noescape
@@ -418,6 +421,36 @@ func multiplyInt4Fine_2x1a_AVX512(t *tile)
 func multiplyInt4Fine_1x1_AVX512(t *tile)
 
 //go:noescape
+func multiplyQ4_4x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyQ4_4x2a_AVX512(t *tile)
+
+//go:noescape
+func multiplyQ4_2x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyQ4_2x2a_AVX512(t *tile)
+
+//go:noescape
+func multiplyQ4_1x2_AVX512(t *tile)
+
+//go:noescape
+func multiplyQ4_4x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyQ4_4x1a_AVX512(t *tile)
+
+//go:noescape
+func multiplyQ4_2x1_AVX512(t *tile)
+
+//go:noescape
+func multiplyQ4_2x1a_AVX512(t *tile)
+
+//go:noescape
+func multiplyQ4_1x1_AVX512(t *tile)
+
+//go:noescape
 func sumSquaresAVX512(lanes *lanes, x *float32, n int)
 
 //go:noescape
@@ -659,6 +692,9 @@ func matrixAVX2() [kinds][]multiply {
 		kindInt4Fine: {
 			{1, 1, multiplyInt4Fine_1x1_AVX2, nil},
 		},
+		kindQ4: {
+			{1, 1, multiplyQ4_1x1_AVX2, nil},
+		},
 	}
 }
 
@@ -740,6 +776,14 @@ func matrixAVX512() [kinds][]multiply {
 			{4, 1, multiplyInt4Fine_4x1_AVX512, multiplyInt4Fine_4x1a_AVX512},
 			{2, 1, multiplyInt4Fine_2x1_AVX512, multiplyInt4Fine_2x1a_AVX512},
 			{1, 1, multiplyInt4Fine_1x1_AVX512, nil},
+		},
+		kindQ4: {
+			{4, 2, multiplyQ4_4x2_AVX512, multiplyQ4_4x2a_AVX512},
+			{2, 2, multiplyQ4_2x2_AVX512, multiplyQ4_2x2a_AVX512},
+			{1, 2, multiplyQ4_1x2_AVX512, nil},
+			{4, 1, multiplyQ4_4x1_AVX512, multiplyQ4_4x1a_AVX512},
+			{2, 1, multiplyQ4_2x1_AVX512, multiplyQ4_2x1a_AVX512},
+			{1, 1, multiplyQ4_1x1_AVX512, nil},
 		},
 	}
 }

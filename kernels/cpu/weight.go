@@ -73,8 +73,11 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 		}
 	}
 	w.kind = kindOf[format]
-	if w.kind == kindInt4Zero && src.Group > 0 && src.Group < num.Group {
+	switch {
+	case w.kind == kindInt4Zero && src.Group > 0 && src.Group < num.Group:
 		w.kind = kindInt4Fine
+	case w.kind == kindInt4 && src.Type == kernels.Q4_0:
+		w.kind = kindQ4
 	}
 	columns := blockColumns(w.kind)
 	w.tiles, w.blocks = (w.out+15)/16, (w.in+columns-1)/columns
@@ -85,7 +88,7 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 		return nil, fmt.Errorf("weight %s: %w", src.Name, err)
 	}
 	var q *num.Int4
-	if w.kind == kindInt4Zero || w.kind == kindInt4Fine {
+	if w.kind == kindInt4Zero || fine(w.kind) {
 		if q, err = num.Quantise(src, format); err != nil {
 			return nil, err
 		}
@@ -133,6 +136,8 @@ func (b *Backend) room(w *weight) (err error) {
 		if w.zeros, err = b.weights.bytes(64 * w.tiles * w.blocks); err != nil {
 			return err
 		}
+		fallthrough
+	case kindQ4:
 		w.halves, err = b.weights.bytes(128 * w.tiles * w.blocks)
 	case kindInt4Zero:
 		if w.zeros, err = b.weights.bytes(16 * w.tiles * w.blocks); err != nil {
@@ -270,7 +275,7 @@ func (w *weight) packInt4(q *num.Int4, name string, first, last int) error {
 		}
 		return half, nil
 	}
-	if w.kind == kindInt4Fine {
+	if fine(w.kind) {
 		return w.packFine(q, half, first, last)
 	}
 	groups, each := w.in/q.Group, q.Group/num.Group
@@ -358,7 +363,7 @@ func (w *weight) at(o, k int) float32 {
 	g, i := k/128, k%128
 	code := tile[1024*g+64*(i%64/4)+4*lane+i%4] >> (i / 64 * 4) & 15
 	at := (o/16*w.blocks+g)*16 + lane
-	if w.kind == kindInt4Fine {
+	if fine(w.kind) {
 		at = w.finePlace(o, g, i/fineGroup)
 	}
 	zero := 8

@@ -13,15 +13,22 @@ import (
 // (%read), and what it computes in GFLOP/s, as a share of peak (%peak). read and
 // peak are what the caller has measured; 0 is unknown.
 func Bench(b *testing.B, backend kernels.Backend, read float64, peak func(kernels.Format) float64) {
-	for _, format := range []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatInt8, kernels.FormatInt4, kernels.FormatFP8} {
-		top := roof{read: read, flop: peak(format)}
+	for _, kind := range []struct {
+		name   string
+		format kernels.Format
+		stored kernels.DType
+	}{
+		{"float32", kernels.FormatF32, kernels.Int8}, {"bfloat16", kernels.FormatBF16, kernels.Int8}, {"int8", kernels.FormatInt8, kernels.Int8},
+		{"sym_int4", kernels.FormatInt4, kernels.Int8}, {"q4_0", kernels.FormatInt4, kernels.Q4_0}, {"fp8", kernels.FormatFP8, kernels.Int8},
+	} {
+		top := roof{read: read, flop: peak(kind.format)}
 		for _, n := range []int{1, 16, 512} {
-			b.Run(name("Linear/%v/rows=%d", format, n), func(b *testing.B) {
+			b.Run(name("Linear/%s/rows=%d", kind.name, n), func(b *testing.B) {
 				out := 4096
 				if n == 1 {
 					out = 65536 // beyond the caches, so that a single row shows the memory
 				}
-				benchLinear(b, backend, format, n, out, 2048, top)
+				benchLinear(b, backend, kind.format, kind.stored, n, out, 2048, top)
 			})
 		}
 	}
@@ -39,13 +46,17 @@ func Bench(b *testing.B, backend kernels.Backend, read float64, peak func(kernel
 // roof is what a bare loop reaches a second.
 type roof struct{ read, flop float64 }
 
-func benchLinear(b *testing.B, backend kernels.Backend, format kernels.Format, n, out, in int, top roof) {
+func benchLinear(b *testing.B, backend kernels.Backend, format kernels.Format, stored kernels.DType, n, out, in int, top roof) {
 	s := newScene(b, backend, 1)
 	x := s.input(s.normal(n*in, 1), in)
 	y := s.p.New(kernels.Tokens, out)
-	src := kernels.Source{Name: "random", Out: out, In: in, Type: kernels.Int8, Data: make([]byte, out*in)}
+	elements, size := stored.Block()
+	src := kernels.Source{Name: "random", Out: out, In: in, Type: stored, Data: make([]byte, out*in/elements*size)}
 	for i := range src.Data {
 		src.Data[i] = byte(i * i >> 3)
+		if elements > 1 && i%size == 1 {
+			src.Data[i] = 0x20 // of the scale: it is a small number
+		}
 	}
 	w := s.add(src, format)
 	if s.missing {

@@ -30,7 +30,8 @@ func fits(format kernels.Format, out, in int) bool {
 }
 
 // testFine has four-bit weights with scales for 32 and 64 columns, whose columns
-// need not fill a group of activations; backends may not have them.
+// need not fill a group of activations, and GGUF's Q4_0; backends may not have
+// them.
 func testFine(t *testing.T, b kernels.Backend) {
 	for i, c := range []struct{ n, out, in, group int }{
 		{1, 16, 32, 32}, {1, 8, 64, 64}, {2, 24, 96, 32}, {5, 40, 192, 64}, {4, 128, 256, 32}, {7, 160, 896, 64}, {1, 264, 416, 32}, {33, 48, 640, 32}, {64, 72, 128, 64},
@@ -38,6 +39,7 @@ func testFine(t *testing.T, b kernels.Backend) {
 		for _, format := range []kernels.Format{kernels.FormatGPTQ, kernels.FormatAWQ} {
 			compareLinear(t, b, format, uint64(i), c.n, c.out, c.in, func(s *scene, out, in int) kernels.Source { return s.packed(format, out, in, c.group) })
 		}
+		compareLinear(t, b, kernels.FormatInt4, uint64(i), c.n, c.out, c.in, (*scene).q4)
 	}
 }
 

@@ -106,12 +106,16 @@ func testScale(t *testing.T, b kernels.Backend) {
 func testEmbed(t *testing.T, b kernels.Backend) {
 	step := &kernels.Step{Tokens: []int32{3, 0, 19, 3, 7}, Positions: []int32{4, 5, 6, 0, 1}, Types: []int32{1, 1, 0, 0, 1},
 		Seqs: []kernels.Seq{{First: 0, Count: 3, Context: 7}, {First: 3, Count: 2, Context: 2}}, Rows: []int32{2, 4}}
+	tables := map[string]func(*scene) kernels.Weight{"q4_0": func(s *scene) kernels.Weight { return s.add(s.q4(24, 256), kernels.FormatInt4) }}
 	for _, format := range formats {
+		tables[format.String()] = func(s *scene) kernels.Weight { return s.matrix(format, 24, 256) }
+	}
+	for _, table := range tables {
 		for _, ids := range []kernels.IDs{kernels.TokenIDs, kernels.PositionIDs, kernels.TypeIDs} {
 			got, want, ok := against(t, b, 6, step, func(s *scene) {
 				x, part := s.p.New(kernels.Tokens, 256), s.p.New(kernels.Tokens, 50)
 				picked := s.p.New(kernels.Sampled, 50)
-				s.p.Do(&kernels.Embed{Out: x, Table: s.matrix(format, 24, 256), IDs: ids, Scale: 3})
+				s.p.Do(&kernels.Embed{Out: x, Table: table(s), IDs: ids, Scale: 3})
 				s.p.Do(&kernels.Columns{In: x, Out: part, First: 11})
 				s.p.Do(&kernels.Pick{In: part, Out: picked})
 				s.p.Do(&kernels.Output{In: x})

@@ -131,6 +131,18 @@ func (s *scene) blockFP8(out, in int) kernels.Source {
 	return src
 }
 
+// q4 is a random source in GGUF's Q4_0.
+func (s *scene) q4(out, in int) kernels.Source {
+	src := kernels.Source{Name: "q4_0", Out: out, In: in, Type: kernels.Q4_0}
+	for range out * in / 32 {
+		src.Data = binary.LittleEndian.AppendUint16(src.Data, num.F16(float32((0.01+0.01*s.rng.Float64())*float64(1-2*s.rng.IntN(2)))))
+		for range 16 {
+			src.Data = append(src.Data, byte(s.rng.Uint32()))
+		}
+	}
+	return src
+}
+
 // mxfp4 is a random MXFP4 source.
 func (s *scene) mxfp4(out, in int) kernels.Source {
 	src := kernels.Source{Name: "mxfp4", Out: out, In: in, Type: kernels.UInt8, Data: make([]byte, out*in/2), Scales: make([]byte, out*in/32)}

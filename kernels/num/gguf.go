@@ -55,6 +55,21 @@ func blockQ4(dst []float32, data []byte) {
 	}
 }
 
+// q4 takes a matrix of Q4_0 as it is: blocks are groups of 32 whose zero points are
+// 8.
+func q4(src kernels.Source) *Int4 {
+	const group = 32
+	w := &Int4{Out: src.Out, In: src.In, Group: group, Codes: make([]uint8, src.Out*src.In), Scales: make([]float32, src.Out*src.In/group)}
+	for i := range w.Scales {
+		block, codes := src.Data[18*i:][:18], w.Codes[group*i:][:group]
+		w.Scales[i] = half(block)
+		for k, q := range block[2:] {
+			codes[k], codes[k+16] = q&15, q>>4
+		}
+	}
+	return w
+}
+
 func blockQ4K(dst []float32, data []byte) {
 	d, m := half(data), half(data[2:])
 	packed, codes := data[4:16], data[16:]

@@ -44,6 +44,9 @@ func Check(src kernels.Source, format kernels.Format) error {
 			return bad("no scales in the file")
 		}
 	case kernels.FormatInt4:
+		if src.Type == kernels.Q4_0 {
+			break // it has groups of its own
+		}
 		if src.In%Group != 0 {
 			return bad("%d columns; they must be a multiple of %d", src.In, Group)
 		}
@@ -147,6 +150,9 @@ func Quantise(src kernels.Source, format kernels.Format) (*Int4, error) {
 		return gptq(src)
 	case kernels.FormatAWQ:
 		return awq(src), nil
+	}
+	if src.Type == kernels.Q4_0 {
+		return q4(src), nil
 	}
 	groups := src.In / Group
 	w := &Int4{Out: src.Out, In: src.In, Group: Group,

@@ -185,6 +185,9 @@ func packInt4(src kernels.Source, format kernels.Format) (blob, error) {
 	if src.Group > 0 && src.Group < num.Group {
 		return blob{}, fmt.Errorf("weight %s as %v: groups of %d: %w; the kernels have groups of %d and multiples of it", src.Name, format, src.Group, errors.ErrUnsupported, num.Group)
 	}
+	if src.Type == kernels.Q4_0 {
+		return blob{}, fmt.Errorf("weight %s as %v: blocks of %v: %w; they can be int8", src.Name, format, src.Type, errors.ErrUnsupported)
+	}
 	q, err := num.Quantise(src, format)
 	if err != nil {
 		return blob{}, err

@@ -12,6 +12,7 @@ import (
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/cpu"
+	"roundhouse/kernels/num"
 	"roundhouse/worker/demo"
 	"roundhouse/worker/model"
 )
@@ -46,8 +47,26 @@ func texts(t testing.TB, most int) [][]int32 {
 	return all
 }
 
-// open is the demonstration model on a backend that ends with the test.
-func open(t testing.TB, threads int, format kernels.Format, page kernels.DType, dequantised, wide bool) *Runner {
+// blocks is a backend that is given GGUF's Q4_0 where four bits are asked for.
+type blocks struct{ kernels.Backend }
+
+// Weight implements kernels.Backend.
+func (b blocks) Weight(src kernels.Source, format kernels.Format) (kernels.Weight, error) {
+	if format == kernels.FormatInt4 {
+		four := kernels.Source{Name: src.Name, Out: src.Out, In: src.In, Type: kernels.Q4_0}
+		row, t := make([]float32, src.In), tensor{gguf: "blk", role: matrix}
+		for o := range src.Out {
+			num.Row(row, src, o)
+			four.Data = append(four.Data, t.encode(row, true)...)
+		}
+		src = four
+	}
+	return b.Backend.Weight(src, format)
+}
+
+// open is the demonstration model on a backend that ends with the test, its four
+// bits by default or as Q4_0.
+func open(t testing.TB, threads int, format kernels.Format, page kernels.DType, dequantised, wide, q4 bool) *Runner {
 	t.Helper()
 	m, err := model.OpenFS(demo.FS)
 	if err != nil {
@@ -71,6 +90,9 @@ func open(t testing.TB, threads int, format kernels.Format, page kernels.DType, 
 	var be kernels.Backend = b
 	if dequantised {
 		be = Dequantised{b}
+	}
+	if q4 {
+		be = blocks{be}
 	}
 	r, err := NewRunner(be, m, format, page, 512)
 	if err != nil {
@@ -99,24 +121,27 @@ func logits(t *testing.T, r *Runner, texts [][]int32) [][]float32 {
 // within bounds, and prints it beside what the format itself loses.
 func TestAccuracy(t *testing.T) {
 	ids := texts(t, 300)
-	whole := logits(t, open(t, 1, kernels.FormatF32, kernels.F32, false, false), ids)
+	whole := logits(t, open(t, 1, kernels.FormatF32, kernels.F32, false, false, false), ids)
 	for _, f := range []struct {
 		format kernels.Format
 		wide   bool // a head of 16 bits
+		q4     bool // four bits as Q4_0
 		kl     float64
 	}{
-		{kernels.FormatF32, false, 1e-9},
-		{kernels.FormatF16, false, 1e-9},
-		{kernels.FormatBF16, false, 1e-4},
-		{kernels.FormatFP8, true, 1e-4},
-		{kernels.FormatFP8, false, 1e-4},
-		{kernels.FormatInt8, true, 1e-3},
-		{kernels.FormatInt8, false, 1e-3},
-		{kernels.FormatInt4, true, 1e-3},
-		{kernels.FormatInt4, false, 1e-3},
+		{kernels.FormatF32, false, false, 1e-9},
+		{kernels.FormatF16, false, false, 1e-9},
+		{kernels.FormatBF16, false, false, 1e-4},
+		{kernels.FormatFP8, true, false, 1e-4},
+		{kernels.FormatFP8, false, false, 1e-4},
+		{kernels.FormatInt8, true, false, 1e-3},
+		{kernels.FormatInt8, false, false, 1e-3},
+		{kernels.FormatInt4, true, false, 1e-3},
+		{kernels.FormatInt4, false, false, 1e-3},
+		{kernels.FormatInt4, true, true, 1e-3},
+		{kernels.FormatInt4, false, true, 1e-3},
 	} {
-		got := logits(t, open(t, 1, f.format, kernels.F32, false, f.wide), ids)
-		ideal := logits(t, open(t, 1, f.format, kernels.F32, true, f.wide), ids)
+		got := logits(t, open(t, 1, f.format, kernels.F32, false, f.wide, f.q4), ids)
+		ideal := logits(t, open(t, 1, f.format, kernels.F32, true, f.wide, f.q4), ids)
 		kernel, err := Compare(ideal, got)
 		if err != nil {
 			t.Fatal(err)
@@ -125,8 +150,8 @@ func TestAccuracy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%-9v wide head %-5v kernels: KL %.2g a token, same first choice %.2f %%; format: KL %.2g, same %.2f %%",
-			f.format, f.wide, kernel.KL, 100*kernel.Agree, format.KL, 100*format.Agree)
+		t.Logf("%-9v wide head %-5v Q4_0 %-5v kernels: KL %.2g a token, same first choice %.2f %%; format: KL %.2g, same %.2f %%",
+			f.format, f.wide, f.q4, kernel.KL, 100*kernel.Agree, format.KL, 100*format.Agree)
 		if !(kernel.KL <= f.kl) {
 			t.Errorf("%v: the kernels lose a KL of %.3g a token; want at most %g", f.format, kernel.KL, f.kl)
 		}
@@ -136,12 +161,12 @@ func TestAccuracy(t *testing.T) {
 // TestPageAccuracy holds what pages lose, beside pages in float32, within bounds.
 func TestPageAccuracy(t *testing.T) {
 	ids := texts(t, 300)
-	whole := logits(t, open(t, 1, kernels.FormatF32, kernels.F32, false, false), ids)
+	whole := logits(t, open(t, 1, kernels.FormatF32, kernels.F32, false, false, false), ids)
 	for _, f := range []struct {
 		page kernels.DType
 		kl   float64
 	}{{kernels.BF16, 1e-4}, {kernels.Int8, 1e-3}, {kernels.F8E4M3, 3e-2}} {
-		got, err := Compare(whole, logits(t, open(t, 1, kernels.FormatF32, f.page, false, false), ids))
+		got, err := Compare(whole, logits(t, open(t, 1, kernels.FormatF32, f.page, false, false, false), ids))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +186,7 @@ func BenchmarkDemo(b *testing.B) {
 	}
 	for _, format := range []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatInt8, kernels.FormatInt4} {
 		for _, threads := range []int{1, 2} {
-			r := open(b, threads, format, kernels.BF16, false, false)
+			r := open(b, threads, format, kernels.BF16, false, false, false)
 			run := func(name string, ids []int32, first int) {
 				b.Run(fmt.Sprintf("%v/threads=%d/%s", format, threads, name), func(b *testing.B) {
 					for b.Loop() {

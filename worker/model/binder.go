@@ -48,11 +48,11 @@ func (b *binder) matrix(name string, out, in int) kernels.Weight {
 	if w, ok := b.quantised([]string{name}, out, in); ok {
 		return b.bind(w)
 	}
-	format := b.linearFormat(in)
+	w := wanted{format: b.linearFormat(in), out: out, in: in, pieces: []piece{whole(name, out, in)}}
 	if t := b.lookup(name); t != nil && slices.Contains(blockTypes, t.Type) {
-		format = blockFormat(format)
+		b.block(&w, t.Type)
 	}
-	return b.bind(wanted{format: format, out: out, in: in, pieces: []piece{whole(name, out, in)}})
+	return b.bind(w)
 }
 
 // stack binds two (out, in) matrices of a linear one below the other.
@@ -155,6 +155,7 @@ type wanted struct {
 	format  kernels.Format
 	out, in int
 	pieces  []piece
+	blocks  kernels.DType // of GGUF, that stay as they are; F32: none do
 
 	// make puts the weight together from the bytes of the pieces, and the type
 	// of those that are floats; nil puts the pieces one below the other.
@@ -218,8 +219,12 @@ func (b *binder) miss(format string, args ...any) {
 
 func (b *binder) make(w wanted) kernels.Weight {
 	plan := counted{w.format, w.out, w.in, formatBytes(w.format, w.out, w.in)}
-	if four := w.format == kernels.FormatGPTQ || w.format == kernels.FormatAWQ; four && b.quant.group < int4Group {
-		plan.bytes = int64(w.out)*int64(w.in)/2 + int64(w.out)*int64(w.in)/32*3 // an fp16 scale and a zero point
+	n := int64(w.out) * int64(w.in)
+	switch four := w.format == kernels.FormatGPTQ || w.format == kernels.FormatAWQ; {
+	case four && b.quant.group < int4Group:
+		plan.bytes = n/2 + n/32*3 // an fp16 scale and a zero point
+	case w.format == kernels.FormatInt4 && w.blocks == kernels.Q4_0:
+		plan.bytes = n/2 + n/32*2
 	}
 	tensors := make([]*weights.Tensor, len(w.pieces))
 	float := weights.DType("") // of the pieces that are floats; they must agree

@@ -1,16 +1,19 @@
 package model
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"roundhouse/kernels"
+	"roundhouse/kernels/num"
 	"roundhouse/worker/gguf"
 	"roundhouse/worker/weights"
 )
@@ -239,6 +242,34 @@ func (m *Model) GGUF() *gguf.File {
 
 // blockTypes are those of GGUF that hold several numbers together.
 var blockTypes = []weights.DType{weights.Q8_0, weights.Q4_0, weights.Q4_K, weights.Q6_K}
+
+// block says how a linear's matrix of blocks is kept. Those of Q4_0 are what the
+// kernels for groups of 32 read: they stay as they are where sixteen bits or four
+// were asked for and the backend has such kernels. Where it has none, four bits
+// are chosen anew for groups of 128.
+func (b *binder) block(w *wanted, t weights.DType) {
+	four := t == weights.Q4_0 && (b.format == kernels.FormatInt4 || blockFormat(b.format) != b.format)
+	switch {
+	case four && b.fine:
+		w.format, w.blocks = kernels.FormatInt4, kernels.Q4_0
+	case four && w.format == kernels.FormatInt4:
+		w.make = widened
+	default:
+		w.format = blockFormat(w.format)
+	}
+}
+
+// widened is a matrix of blocks as floats.
+func widened(data [][]byte, stored kernels.DType) (kernels.Source, error) {
+	elements, bytes := stored.Block()
+	x := make([]float32, len(data[0])/bytes*elements)
+	num.Blocks(x, stored, data[0])
+	wide := make([]byte, 0, 4*len(x))
+	for _, v := range x {
+		wide = binary.LittleEndian.AppendUint32(wide, math.Float32bits(v))
+	}
+	return kernels.Source{Type: kernels.F32, Data: wide}, nil
+}
 
 // blockFormat is the format of a matrix that the file has as blocks, where
 // sixteen bits were asked for: eight bits, one scale a row. Its rounding is far

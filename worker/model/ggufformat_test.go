@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strings"
 	"testing"
 
 	"roundhouse/kernels"
@@ -24,6 +25,32 @@ func TestGGUFFormats(t *testing.T) {
 		}
 		if sixteen, eight := m.WeightBytes(kernels.FormatBF16), m.WeightBytes(kernels.FormatF32); sixteen*5 > eight*2 {
 			t.Errorf("%s: %d bytes where sixteen bits were asked for, %d as float32: blocks are not kept as int8", name, sixteen, eight)
+		}
+	}
+}
+
+// TestQ4: matrices of Q4_0 stay as they are where the backend has groups of 32,
+// whether sixteen bits were asked for or four, and then lose nothing but what
+// activations in int8 do; elsewhere four bits are chosen anew.
+func TestQ4(t *testing.T) {
+	f := &ggufFixture{}
+	readJSON(t, "gguf_qwen2", f)
+	var contents []gguf.Content
+	for _, x := range f.Tensors {
+		if len(x.shape) == 2 && strings.HasPrefix(x.name, "blk.") {
+			x.kind = "Q4_0"
+		}
+		contents = append(contents, x.content())
+	}
+	m := ggufModel(t, f.Values, contents)
+	want := first(t, m, kernels.FormatF32, f.IDs[0])
+	eight, again := m.WeightBytes(kernels.FormatBF16), m.WeightBytes(kernels.FormatInt4)
+	near(t, "chosen anew", m, kernels.FormatInt4, f.IDs[0], want, 0.8)
+	m.FineGroups()
+	for _, format := range []kernels.Format{kernels.FormatBF16, kernels.FormatInt4} {
+		near(t, "as it is", m, format, f.IDs[0], want, 0.05)
+		if four := m.WeightBytes(format); four >= eight || format == kernels.FormatInt4 && four > again+again/4 {
+			t.Errorf("%v: %d bytes as it is, %d as int8, %d chosen anew", format, four, eight, again)
 		}
 	}
 }

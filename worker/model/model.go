@@ -147,8 +147,8 @@ func (m *Model) KVGroups(blockTokens int, t kernels.DType) []kernels.KVSpec {
 // anything that takes a format.
 func (m *Model) WideHead() { m.wideHead = true }
 
-// FineGroups has four-bit codes whose scales are for 32 or 64 columns stay as
-// they are, for a backend that has kernels for them. It is to be called when
+// FineGroups has four-bit codes whose scales are for 32 or 64 columns, GGUF's
+// Q4_0 among them, stay as they are, for a backend that has kernels for them. It is to be called when
 // WideHead is.
 func (m *Model) FineGroups() { m.fine = true }
 

@@ -124,8 +124,9 @@ the formats below; activations are not rounded to fp8. The golden tests are ` + 
 Weights can be kept as float32, bfloat16, float16, int8, sym_int4 (groups of 128) or fp8 (e4m3), quantised while they are read. Embeddings
 keep 16 bits, routers and norms 32; the head, and with it a tied embedding, is int8 under sym_int4, int8 and fp8 (` + "`--head-dtype bfloat16`" + `: 16 bits). A matrix whose columns are no multiple of 128 stays in 16 bits under sym_int4.
 
-GGUF's blocks are decoded exactly (the golden tests hold them to the package gguf) and turned into the format asked for. Where none is, matrices
-of blocks are kept as int8, one scale a row: blocks of 32 with a scale of their own have no kernel here, sixteen bits would take two to four
-times the memory and the time of a token, and rounding a row to int8 adds a tenth of the error that four bits have already made.
+GGUF's blocks are decoded exactly (the golden tests hold them to the package gguf) and turned into the format asked for. On CPUs matrices in Q4_0 stay
+as they are, four bits and a scale for each 32 columns, unless float32, int8 or fp8 is asked for. Where no format is, other matrices of blocks, and on OpenCL those
+in Q4_0, are kept as int8, one scale a row: sixteen bits would take two to four times the memory and the time of a token, and rounding a row to int8 adds
+a tenth of the error that four bits have already made.
 ` + "`--dtype float32`" + ` keeps them exactly.
 `

@@ -59,7 +59,8 @@ func Generate(wide bool) string {
 		g.int8(s)
 		g.int4(s, false)
 		g.int4(s, true)
-		g.int4Fine(s)
+		g.int4Fine(s, true)
+		g.int4Fine(s, false)
 	}
 	g.rowKernels()
 	return g.text.String()

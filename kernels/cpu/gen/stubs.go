@@ -63,9 +63,9 @@ func (s *sides) declare(signature string) {
 func (s *sides) level(g *gen) {
 	suffix := g.level()
 	fmt.Fprintf(&s.tables, "\n// matrix%s is the matrix kernels of one level, the largest first.\nfunc matrix%s() [kinds][]multiply {\nreturn [kinds][]multiply{\n", suffix, suffix)
-	for _, kind := range []string{"F32", "BF16", "F16", "FP8", "MXFP4", "Int8", "Int4", "Int4Zero", "Int4Fine"} {
+	for _, kind := range []string{"F32", "BF16", "F16", "FP8", "MXFP4", "Int8", "Int4", "Int4Zero", "Int4Fine", "Q4"} {
 		shapes := g.shapes()
-		if strings.HasPrefix(kind, "Int") || kind == "MXFP4" {
+		if strings.HasPrefix(kind, "Int") || kind == "MXFP4" || kind == "Q4" {
 			shapes = g.integerShapes()
 		}
 		fmt.Fprintf(&s.tables, "kind%s: {\n", kind)

@@ -20,7 +20,11 @@ import (
 // alone compares one prompt and one stream: our kernels driven as llama-bench
 // drives its own, with nothing else around.
 func (m *measured) alone() error {
-	o, err := newOurs(m.dir, m.format, cpu.Options{Threads: m.threads, Level: m.level}, m.prompt+m.generate)
+	from := m.dir
+	if m.same {
+		from = m.gguf
+	}
+	o, err := newOurs(from, m.format, cpu.Options{Threads: m.threads, Level: m.level}, m.prompt+m.generate)
 	if err != nil {
 		return err
 	}
@@ -88,12 +92,18 @@ type ours struct {
 	operations float64 // a token of a prompt, of its linears
 }
 
-func newOurs(dir string, format kernels.Format, options cpu.Options, tokens int) (*ours, error) {
-	m, err := model.Open(dir)
+// newOurs loads a folder or a GGUF file.
+func newOurs(path string, format kernels.Format, options cpu.Options, tokens int) (*ours, error) {
+	read := model.Open
+	if filepath.Ext(path) == ".gguf" {
+		read = model.OpenGGUF
+	}
+	m, err := read(path)
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
+	m.FineGroups()
 	b, err := cpu.New(options)
 	if err != nil {
 		return nil, err

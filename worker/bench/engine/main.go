@@ -67,11 +67,13 @@ type form struct {
 	format kernels.Format
 	flag   string // of our worker
 	four   bool   // of the GGUF file
+	same   bool   // ours reads the GGUF file too, which only part alone does
 }
 
 var forms = []form{
-	{"bf16", kernels.FormatBF16, "none", false},
-	{"int4", kernels.FormatInt4, "sym_int4", true},
+	{"bf16", kernels.FormatBF16, "none", false, false},
+	{"int4", kernels.FormatInt4, "sym_int4", true, false},
+	{"q4_0", kernels.FormatInt4, "auto", true, true},
 }
 
 func (c *config) does(part string) bool { return c.only == "" || strings.Contains(c.only, part) }
@@ -103,7 +105,7 @@ func runShape(c *config, shape *bench.Shape) error {
 	fmt.Printf("\n%s: medians of %d turns\n", shape.Name, c.rounds)
 	t := newTable(os.Stdout)
 	for _, f := range forms {
-		gguf := filepath.Join(dir, f.name+".gguf")
+		gguf := filepath.Join(dir, map[bool]string{false: "bf16.gguf", true: "int4.gguf"}[f.four])
 		if err := makeOnce(gguf, func() error { return writeWhole(gguf, func(to string) error { return shape.WriteGGUF(to, f.four) }) }); err != nil {
 			return err
 		}
@@ -112,7 +114,7 @@ func runShape(c *config, shape *bench.Shape) error {
 			name string
 			run  func(*measured) error
 		}{{"alone", (*measured).alone}, {"streams", (*measured).together}, {"pair", (*measured).pair}, {"batch", (*measured).batch}, {"start", (*measured).starts}} {
-			if !c.does(part.name) {
+			if !c.does(part.name) || f.same && part.name != "alone" {
 				continue
 			}
 			if err := part.run(&m); err != nil {
