@@ -109,6 +109,12 @@ func (p *plan) noteHAProxy(words []string) {
 				p.limit("first_byte", d)
 			}
 		}
+	case "default-server":
+		p.note("default-server %s: a worker is used once it is healthy and has answered one real request, left when it refuses connections or computes nothing, and after a start comes to its full share within slow_start, 30s unless the door block says otherwise.", rest)
+	case "log", "option":
+		if words[0] == "log" || rest == "tcplog" || rest == "httplog" {
+			p.note("log: the door writes one line a request, without its prompt; log { access = false } ends that.")
+		}
 	case "stick-table", "stick", "cookie":
 		p.note("%s: a route with sticky = \"session\", \"user\" or \"prefix\" takes its place.", words[0])
 	case "acl", "use_backend", "http-request", "http-response":

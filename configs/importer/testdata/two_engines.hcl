@@ -16,6 +16,7 @@
 #   device instead. To choose, write gpus = ["0000:18:00.0"] into its block; `roundhouse doctor`
 #   lists the addresses.
 # - haproxy (haproxy:latest): the door takes its place.
+# - log: the door writes one line a request, without its prompt; log { access = false } ends that.
 # - maxconn 1024: the door takes 20000 connections and queues 2048 requests; limits and queue blocks
 #   change that.
 # - stats socket: `roundhouse drain`, `undrain` and `ps` take its place, on 127.0.0.1 alone.
@@ -23,6 +24,9 @@
 #   answer, not a closed socket.
 # - balance roundrobin chose a server for each connection; the door chooses a worker for each
 #   request, the one whose KV cache will be least full.
+# - default-server inter 2s rise 2 fall 3 slowstart 10s: a worker is used once it is healthy and has
+#   answered one real request, left when it refuses connections or computes nothing, and after a
+#   start comes to its full share within slow_start, 30s unless the door block says otherwise.
 # - vllm_bootstrap_and_rotate.sh: take its line out of crontab (crontab -l | grep -v
 #   vllm_bootstrap_and_rotate.sh | crontab -) before `roundhouse up`.
 
@@ -45,9 +49,11 @@ pool "vllm" {
     model             = "/llm/models/DeepSeek-R1-Distill-Qwen-7B"
     served_model_name = ["model"]
     max_model_len     = 32768
-    args              = ["--dtype=float16", "--enforce-eager", "--gpu-memory-util=0.9", "--no-enable-prefix-caching", "--block-size", "64"]
+    args              = ["--dtype=float16", "--enforce-eager", "--trust-remote-code", "--gpu-memory-util=0.9", "--no-enable-prefix-caching", "--max-num-batched-tokens=8192", "--max-num-seqs", "256", "--block-size", "64"]
     environment = {
-      "VLLM_WORKER_MULTIPROC_METHOD" = "spawn"
+      "VLLM_ALLOW_LONG_MAX_MODEL_LEN"     = "1"
+      "VLLM_OFFLOAD_WEIGHTS_BEFORE_QUANT" = "1"
+      "VLLM_WORKER_MULTIPROC_METHOD"      = "spawn"
     }
   }
 
