@@ -38,7 +38,7 @@ test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SD
 	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer ./compose | $(GO) run ./test/tool/summary clients
 
 test-docker: ## images, compose files, dashboards and alert rules, on a real Docker engine and a real Prometheus
-	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... | $(GO) run ./test/tool/summary docker
+	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... ./supervisor/swarm | $(GO) run ./test/tool/summary docker
 	$(GO) test -json -run '$(ROOTLESS)' ./supervisor/docker -rootless | $(GO) run ./test/tool/summary 'docker, rootless'
 
 # What an ordinary user's engine is held to, without what takes long; `go test

@@ -220,7 +220,7 @@ func TestYAML(t *testing.T) {
 
 // TestConfigurations: those that are shipped in images and packages are valid.
 func TestConfigurations(t *testing.T) {
-	for _, file := range []string{"etc/roundhouse.hcl", "etc-vllm/roundhouse.hcl", "etc-xpu/roundhouse.hcl", "debian/roundhouse.hcl"} {
+	for _, file := range []string{"etc/roundhouse.hcl", "etc-vllm/roundhouse.hcl", "etc-xpu/roundhouse.hcl", "etc-swarm/roundhouse.hcl", "debian/roundhouse.hcl"} {
 		src, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

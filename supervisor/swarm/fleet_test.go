@@ -95,6 +95,7 @@ type fleet struct {
 	file string
 	up   *exec.Cmd
 	log  bytes.Buffer
+	want []string // what was answered in peace
 }
 
 const fleetDoor, fleetAdmin = "10.97.0.1:8000", "127.0.0.1:8001"
@@ -224,13 +225,16 @@ func (f *fleet) roundhouse(args ...string) string {
 // be to the letter what it was in peace. It returns how many there were.
 func (f *fleet) under(streams int, do func()) int64 {
 	f.t.Helper()
-	want := make([]string, 4)
-	for i := range want {
-		var err error
-		if want[i], err = f.count(10 * i); err != nil {
-			f.t.Fatal(err)
+	if f.want == nil {
+		for i := range 4 {
+			text, err := f.count(10 * i)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			f.want = append(f.want, text)
 		}
 	}
+	want := f.want
 	var ending atomic.Bool
 	var answers atomic.Int64
 	var all sync.WaitGroup
@@ -318,7 +322,7 @@ func TestFleet(t *testing.T) {
 		n := f.under(12, do)
 		t.Logf("%s: %d answers in %v, 0 lost", what, n, time.Since(began).Round(100*time.Millisecond))
 	}
-	f.until(4, "two are at each node", func(now []member) bool { return at(b, now) == 2 })
+	f.until(4, "some are at each node", func(now []member) bool { return at(b, now)%4 > 0 })
 	phase("a node is drained", func() {
 		b.available(t, swarm.NodeAvailabilityDrain)
 		f.until(4, "all are at the other node", func(now []member) bool { return at(b, now) == 0 })

@@ -120,6 +120,10 @@ func workerFor(t *testing.T) (a, b *node) {
 	if err := b.client.SwarmJoin(t.Context(), swarm.JoinRequest{ListenAddr: b.address + ":2377", AdvertiseAddr: b.address, RemoteAddrs: []string{a.address + ":2377"}, JoinToken: info.JoinTokens.Worker}); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "both nodes are ready", func() bool {
+		list, err := a.client.NodeList(t.Context(), swarm.NodeListOptions{})
+		return err == nil && len(list) == 2 && list[0].Status.State == swarm.NodeStateReady && list[1].Status.State == swarm.NodeStateReady
+	})
 	return a, b
 }
 
