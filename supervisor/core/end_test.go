@@ -155,3 +155,27 @@ func TestStartThatTheDriverDidNotTake(t *testing.T) {
 		t.Errorf("%+v; events %+v", w, b.events)
 	}
 }
+
+// A worker whose process will end by somebody else's hand, as where a Swarm's node is
+// drained, drains for as long as its requests may run, and starts anew once it has
+// ended; that is no crash.
+func TestLeaving(t *testing.T) {
+	b := newBench(t, 2)
+	b.until("both are ready", time.Minute, func() bool {
+		return b.d.Intent.Workers["p/1"].Phase == Ready && b.d.Intent.Workers["p/2"].Phase == Ready
+	})
+	b.see("p/1", func(s *Seen) { s.Leaving, s.LeavesIn, s.InFlight = "its node is drained", 20*time.Second, 3 })
+	b.next()
+	w := b.d.Intent.Workers["p/1"]
+	if w.Phase != Draining || w.Then != ThenStart || w.Reason != "its node is drained" || w.Deadline.After(b.now.Add(20*time.Second)) || w.Crashes != 0 {
+		t.Fatalf("%+v", w)
+	}
+	if w := b.d.Intent.Workers["p/2"]; w.Phase != Ready {
+		t.Errorf("the other one is %s", w.Phase)
+	}
+	b.see("p/1", func(s *Seen) { s.Process, s.Exit, s.Released, s.InFlight, s.Leaving = Exited, "exit status 0", true, 0, "" })
+	b.until("it runs again", time.Minute, func() bool {
+		w := b.d.Intent.Workers["p/1"]
+		return w.Phase == Ready && w.Generation == 2 && w.Crashes == 0
+	})
+}
