@@ -44,9 +44,6 @@ func (x *exchange) digest() {
 	if x.peek.Extra.Set() {
 		salt ^= xxhash.Sum64(x.peek.Extra.Of(x.body)) * 17
 	}
-	if n := x.peek.Prompt.To - x.peek.Prompt.From; cap(x.chunks) < n/ledger.ChunkBytes {
-		x.chunks = make([]uint64, 0, n/ledger.ChunkBytes)
-	}
 	x.chunks = ledger.Digests(x.chunks[:0], salt, x.peek.Prompt.Of(x.body))
 }
 
@@ -75,7 +72,7 @@ func (x *exchange) match() {
 	x.hits = x.hits[:len(workers)]
 	per := float64(x.ask.Prompt) / float64(max(1, x.peek.PromptBytes)) * ledger.ChunkBytes
 	for i, w := range workers {
-		x.hits[i] = int32(float64(bySlot[w.slot]) * per)
+		x.hits[i] = int32(float64(ledger.Units(int(bySlot[w.slot]))) * per)
 	}
 	x.ask.Hits = x.hits
 	x.ask.Chunks, x.ask.ChunkTokens = x.chunks, per

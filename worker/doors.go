@@ -2,6 +2,7 @@ package worker
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 
 	"roundhouse/worker/api"
@@ -117,16 +118,31 @@ func (d *doors) leave(r *request) {
 	}
 }
 
+// length is how much of a prompt a digest stands for, beside the others: its last
+// digit says how many times the chunk was doubled.
+func length(digest string) int {
+	var doubled int
+	if n, err := strconv.ParseUint(digest[max(len(digest)-1, 0):], 16, 4); err == nil {
+		doubled = int(n)
+	}
+	return 1 << doubled
+}
+
 // computed maps the digests of a prompt that is all in the cache to the blocks
-// that end its chunks, which are taken to be of equal length in tokens.
+// that end its chunks, which are taken to be as long in tokens as in bytes.
 func (d *doors) computed(r *request, q *Sequence, blockTokens int) {
 	if len(r.Chunks) == 0 || len(q.Table.Groups) == 0 {
 		return
 	}
+	all, to := 0, 0
+	for _, digest := range r.Chunks {
+		all += length(digest)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i, digest := range r.Chunks {
-		end := (i + 1) * q.Prompt / len(r.Chunks)
+	for _, digest := range r.Chunks {
+		to += length(digest)
+		end := to * q.Prompt / all
 		b := min((end-1)/blockTokens, q.Prompt/blockTokens-1)
 		if b < 0 || q.Table.Groups[0][b] < 0 {
 			continue

@@ -91,6 +91,7 @@ func (l *Ledger) First(c *Charge, now int64) {
 		w.ttft.add(float64(took) / 1e9)
 	}
 	w.computed(c)
+	w.turned = now
 	w.check()
 	w.post()
 	w.progressAt = now

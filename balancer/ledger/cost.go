@@ -22,10 +22,10 @@ type crowd struct {
 	second   float64  // that one unit of work takes
 	perToken float64  // work
 	shorter  float64  // share of the work that is in prompts no longer than this one
-	unlike   float64  // how far from the mean a worker's rate is its own
 	picky    bool     // not every worker may be asked
 	grown    int64    // a worker that joined before then takes its full share
 	joining  float64  // nanoseconds that it takes to get there
+	eldest   float64  // the share of the worker that joined first
 }
 
 func (g *Group) crowd(a *Ask, slowStart int64) crowd {
@@ -36,9 +36,11 @@ func (g *Group) crowd(a *Ask, slowStart int64) crowd {
 		picky: a.Prefer != nil || len(a.Tried) > 0, grown: endless, joining: float64(slowStart),
 	}
 	if slowStart > 0 {
-		c.grown = a.Now - slowStart
+		// Those that joined together are equals, however lately it was.
+		first := g.firstJoin()
+		c.grown, c.eldest = max(a.Now-slowStart, first), grownBy(a.Now-first, c.joining)
 	}
-	c.second, c.unlike = 1/c.rate, alike*c.rate
+	c.second = 1 / c.rate
 	below, all := 0.0, 0.0
 	for i, work := range g.mix {
 		all += work
@@ -84,12 +86,11 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 		if r.fresh < a.Now {
 			trust = faded(a.Now - (r.fresh - freshFor))
 		}
-		second := c.second
-		if r.rate > 0 && math.Abs(r.rate-c.rate) >= c.unlike {
-			second = 1 / r.rate
-		}
+		second := r.second(c.rate, c.second)
 		ahead, behind := r.work+r.elsewhere*c.perToken, 0.0
-		if r.shortest && ahead > 0 {
+		if ahead > 0 && !r.shortest {
+			ahead -= r.begun(a.Now, second)
+		} else if ahead > 0 {
 			at, uncached := &queues[i], a.Prompt
 			if t.hit != 0 {
 				uncached -= int64(t.hit)
@@ -109,13 +110,13 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 			// longer the more KV it reads.
 			wait *= 1 + fill/2
 		} else {
-			noRoom = r.limit > 0 && r.there >= r.limit && trust > 0
+			noRoom = r.limit > 0 && r.there >= int64(r.limit) && trust > 0
 			wait *= 1 + float64(r.there)/256
 		}
 		t.wait, t.fill, t.grown, t.there = wait, fill, 1, r.there
 		t.cost = wait + own*second*behind // those behind it wait for it
 		if r.joined > c.grown {
-			t.slow(float64(a.Now-r.joined) / c.joining)
+			t.slow(grownBy(a.Now-r.joined, c.joining) / c.eldest)
 		}
 		if noRoom && !a.Force {
 			t.out, s.full = full, true
@@ -148,10 +149,15 @@ func (g *Group) crowded(i int, a *Ask, c *crowd, foreign, fill float64) (noRoom 
 	return fill > 1 && (r.there > 0 || foreign > r.capacity/2), fill
 }
 
-// slow makes a worker that has just joined seem fuller and slower than it is,
-// less and less: its caches are cold and its clocks not learned.
+// share is what part of its full share a worker of some age takes.
+func grownBy(age int64, joining float64) float64 {
+	return min(max(float64(age)/joining, 0.1), 1)
+}
+
+// slow makes a worker that has just joined seem fuller and slower than those
+// that were there before, less and less: its caches are cold and its clocks not
+// learned.
 func (t *terms) slow(share float64) {
-	share = max(share, 0.1)
 	t.grown = share
 	t.wait /= share
 	t.cost /= share
@@ -172,6 +178,29 @@ func (g *Group) ahead(r *row, at *queued, uncached int64, c *crowd) (ahead, behi
 		ahead += min(longer, float64(uncached)*r.mean)
 	}
 	return ahead, r.prompts - at.n
+}
+
+// second is what one unit of work takes the worker; usual is what it takes where
+// so much is done in a second as the mean worker does.
+func (r *row) second(mean, usual float64) float64 {
+	if r.rate > 0 && math.Abs(r.rate-mean) >= alike*mean {
+		return 1 / r.rate
+	}
+	return usual
+}
+
+// begun is what an engine that computes prompts as they come has done of the one
+// under way. What takes more than twice as long as one was believed to take is
+// not believed to go on.
+func (r *row) begun(now int64, second float64) float64 {
+	if r.prompts == 0 || r.elsewhere > 0 {
+		return 0
+	}
+	done, one := float64(now-r.turned)/1e9/second, r.work/r.prompts
+	if done > one {
+		done = max(0, 2*one-done)
+	}
+	return done
 }
 
 // queued returns what the workers have in prompts up to a class of length.

@@ -36,6 +36,32 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
+// TestJoinedTogether starts a whole fleet: none of it is new beside the others, so
+// that what lies in whose cache counts from the beginning.
+func TestJoinedTogether(t *testing.T) {
+	const second = int64(1e9)
+	l, g, ws := fleet(4, 50_000)
+	l.Configure(Breaker{}, 30*second)
+	for _, w := range ws {
+		l.SetWorker(w, 2, true, 50_000, 100*second)
+	}
+	first := &Charge{}
+	if v, _ := l.Pick(g, &Ask{Prompt: 9000, Expect: 500, Now: 101 * second}, first); v != Picked {
+		t.Fatal(v)
+	}
+	at := first.Worker()
+	l.First(first, 102*second)
+	hits := make([]int32, 4)
+	hits[at.index] = 9000
+	again := &Charge{}
+	if v, _ := l.Pick(g, &Ask{Prompt: 9000, Expect: 500, Hits: hits, Now: 102 * second}, again); v != Picked || again.Worker() != at {
+		t.Errorf("the prompt that %s has in its cache went to %s", at.ID, again.Worker().ID)
+	}
+	if fill := l.Weighed(nil, g, at, 1, 102*second)[0].Fill; fill > 0.5 {
+		t.Errorf("a worker with a fifth of its cache in use is taken for one of %.2f", fill)
+	}
+}
+
 // TestBlame: a client's own mistake is not the worker's, one that has no room
 // is left alone for a moment, and one that goes on failing stays out longer.
 func TestBlame(t *testing.T) {

@@ -65,7 +65,7 @@ func TestAccounts(t *testing.T) {
 				}
 				family := rapid.Uint64Range(1, 3).Draw(t, "family")
 				for i := range rapid.Uint64Range(0, 60).Draw(t, "chunks") {
-					a.Chunks = append(a.Chunks, family<<32+i)
+					a.Chunks = append(a.Chunks, family<<32+i<<4)
 				}
 				a.ChunkTokens = rapid.Float64Range(0, 500).Draw(t, "tokens a chunk")
 				if v, _ := l.Pick(g, a, c); v == Picked {

@@ -36,7 +36,7 @@ type Ask struct {
 	// worker's index in the group; nil: none.
 	Hits []int32
 	// Chunks are the chained digests of the prompt, and ChunkTokens how many tokens
-	// each stands for: what live requests at one worker have in common is booked
+	// ChunkBytes of it are: what live requests at one worker have in common is booked
 	// once. They must not change while the charge is live.
 	Chunks      []uint64
 	ChunkTokens float64
@@ -47,9 +47,10 @@ type Ask struct {
 	// Order is what a policy outside the ledger prefers, the best first: the first
 	// of it that can take the request gets it. Nil, or none of it: the group's policy.
 	Order []*Worker
-	// Force takes a worker even where none has room.
-	Force bool
-	Now   int64
+	// Force takes a worker even where none has room, Eager even where it would
+	// only wait there.
+	Force, Eager bool
+	Now          int64
 }
 
 // Try is a worker that has failed a request.
@@ -77,7 +78,7 @@ type Verdict byte
 // The verdicts.
 const (
 	Picked  Verdict = iota
-	Full            // workers are there, and none has room
+	Full            // workers are there, and none has room, or the best has others waiting
 	None            // no worker can be asked
 	TooLong         // no worker's context is long enough
 )
@@ -100,9 +101,30 @@ func (l *Ledger) Pick(g *Group, a *Ask, c *Charge) (Verdict, Reason) {
 		return verdict, ""
 	}
 	best, reason := g.choose(a, &s)
+	if g.waits(best, a) {
+		return Full, ""
+	}
 	l.book(g, best, a, c)
 	g.turn = best.index + 1
 	return Picked, reason
+}
+
+// inHand is how much an engine that computes prompts as they come has before it,
+// in seconds, so that it never waits for the door.
+const inHand = 0.25
+
+// waits reports whether a request would do better to wait at the door than at
+// the best worker there is: an engine that computes prompts as they come, says
+// that requests wait there, and has enough to do. Here the shorter of those that
+// wait go first, and whichever worker is ready first takes them.
+func (g *Group) waits(w *Worker, a *Ask) bool {
+	r := &g.rows[w.index]
+	if !r.waiting || r.shortest || r.fresh < a.Now || a.Force || a.Eager || a.Prefer != nil || len(a.Order) > 0 || g.Policy > Fastest {
+		return false
+	}
+	mean := g.meanRate()
+	second := r.second(mean, 1/mean)
+	return (r.work+r.elsewhere*max(g.perToken.v, 1)-r.begun(a.Now, second))*second > inHand
 }
 
 // Predicted appends the time to first token that each worker of the group would
@@ -285,6 +307,9 @@ func (l *Ledger) book(g *Group, w *Worker, a *Ask, c *Charge) {
 	w.charges = c
 	w.kv += c.kv
 	w.prefill += c.prefill
+	if w.prompts == 0 {
+		w.turned = a.Now
+	}
 	w.queue(c.class, c.work, 1)
 	g.mix.add(c.class, float64(c.work))
 	if c.prefill >= 32 {

@@ -1,33 +1,9 @@
 package ledger
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"sync"
-
-	"github.com/cespare/xxhash/v2"
 )
-
-// ChunkBytes is how much of a canonical prompt one digest stands for.
-const ChunkBytes = 1024
-
-// Digests appends the chained digests of a prompt's whole chunks to dst. Equal
-// digests stand for equal prompts up to and with that chunk, under the salt.
-func Digests(dst []uint64, salt uint64, prompt []byte) []uint64 {
-	var link [8]byte
-	h := xxhash.New()
-	prev := salt
-	for len(prompt) >= ChunkBytes {
-		h.Reset()
-		binary.LittleEndian.PutUint64(link[:], prev)
-		h.Write(link[:])
-		h.Write(prompt[:ChunkBytes])
-		prev = h.Sum64()
-		dst = append(dst, prev)
-		prompt = prompt[ChunkBytes:]
-	}
-	return dst
-}
 
 // PrefixTable remembers which workers have seen which prompt chunks: one table
 // for all workers of a pool, of a fixed size, the least recently used
@@ -194,7 +170,7 @@ func (t *PrefixTable) Forget(worker int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if worker < len(t.shares) {
-		t.shares[worker].ring, t.shares[worker].from = nil, 0
+		t.shares[worker].empty()
 	}
 	if worker/64 >= t.words {
 		return

@@ -1,6 +1,9 @@
 package ledger
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // row is what a choice reads of one worker: two cache lines, in one piece with
 // those of the other workers of the group, so that a choice among a thousand
@@ -23,8 +26,10 @@ type row struct {
 	joined         int64
 	shut           int64 // it may be that it cannot be asked until then
 	maxLen         int64 // endless, where it is unknown
-	limit          int64 // learned concurrency; 0: none
+	turned         int64 // since when it computes the prompt under way
+	limit          int32 // learned concurrency; 0: none
 	shortest       bool  // it takes the shortest prompt first, and says what it has to prefill
+	waiting        bool  // it says that requests wait there
 }
 
 const (
@@ -81,6 +86,7 @@ func (g *Group) seat(workers []*Worker) {
 	g.rows = make([]row, len(workers))
 	g.queues = make([]queued, classes*len(workers))
 	g.rates, g.rated = make([]float64, len(workers)), false
+	g.joins, g.joined = make([]int64, len(workers)), false
 	for i, w := range workers {
 		w.group, w.index, w.curve = g, i, &g.curve
 		w.post()
@@ -105,7 +111,7 @@ func (w *Worker) post() {
 		work: float64(w.work), prompts: float64(w.prompts),
 		mean: max(1, 2*float64(w.work)/float64(max(w.prefill, 1))-1), credit: 1,
 		there: int64(w.there()), fresh: never, joined: w.joined, shut: max(w.breaker.until, w.breaker.busy), maxLen: endless,
-		limit: int64(w.limit), shortest: w.report.HasPrefill,
+		turned: w.turned, limit: int32(min(w.limit, math.MaxInt32)), shortest: w.report.HasPrefill, waiting: w.report.Waiting > 0,
 	}
 	if !w.ready || w.breaker.opens > 0 && w.breaker.probing {
 		r.shut = endless
@@ -125,6 +131,21 @@ func (w *Worker) post() {
 	if g.rates[w.index] != w.rate.v {
 		g.rates[w.index], g.rated = w.rate.v, false
 	}
+	joined := w.joined
+	if !w.ready {
+		joined = endless
+	}
+	if g.joins[w.index] != joined {
+		g.joins[w.index], g.joined = joined, false
+	}
+}
+
+// firstJoin is when the first of the workers that may be used joined.
+func (g *Group) firstJoin() int64 {
+	if !g.joined {
+		g.eldest, g.joined = slices.Min(g.joins), true
+	}
+	return g.eldest
 }
 
 // postQueue does the same for what is queued there in prompts of a class.

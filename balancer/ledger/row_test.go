@@ -14,6 +14,7 @@ type plain struct {
 	hit, believed    int64
 	wait, fill, cost float64
 	grown            float64
+	waits            bool // the request does better to wait at the door
 	out              string
 }
 
@@ -33,11 +34,19 @@ func plainRate(g *Group) float64 {
 }
 
 // ahead is the work before the request's first token, and how many it delays.
-func (p *plain) ahead(g *Group, a *Ask, perToken float64) (ahead, behind float64) {
+func (p *plain) ahead(g *Group, a *Ask, perToken, second float64) (ahead, behind float64) {
 	w := p.w
 	elsewhere := float64(w.elsewhere.Prefill) * perToken
 	if !w.report.HasPrefill {
-		return float64(w.work) + elsewhere, 0
+		ahead = float64(w.work) + elsewhere
+		if w.prompts > 0 && w.elsewhere.Prefill == 0 {
+			done, one := float64(a.Now-w.turned)/1e9/second, float64(w.work)/float64(w.prompts)
+			if done > one {
+				done = max(0, 2*one-done)
+			}
+			ahead -= done
+		}
+		return ahead, 0
 	}
 	if w.work == 0 && elsewhere == 0 {
 		return 0, 0
@@ -72,7 +81,9 @@ func (p *plain) weigh(g *Group, a *Ask, slowStart int64) {
 		second = 1 / w.rate.v
 	}
 	own := float64(g.curve.work(a.Prompt, p.hit))
-	ahead, behind := p.ahead(g, a, perToken)
+	ahead, behind := p.ahead(g, a, perToken, second)
+	p.waits = !w.report.HasPrefill && w.report.Waiting > 0 && w.trust(a.Now) == 1 && !a.Force && !a.Eager && a.Prefer == nil && g.Policy <= Fastest &&
+		ahead*second > inHand
 	p.wait = (ahead + float64(w.report.foreignPrefill)*perToken*trust + own) * second
 	there, noRoom := w.there(), false
 	if w.capacity > 0 {
@@ -89,8 +100,15 @@ func (p *plain) weigh(g *Group, a *Ask, slowStart int64) {
 		p.wait *= 1 + float64(there)/256
 	}
 	p.cost, p.grown = p.wait+own*second*behind, 1
-	if age := a.Now - w.joined; slowStart > 0 && age < slowStart {
-		share := max(float64(age)/float64(slowStart), 0.1)
+	first := int64(endless)
+	for _, o := range g.workers {
+		if o.ready {
+			first = min(first, o.joined)
+		}
+	}
+	of := func(age int64) float64 { return min(max(float64(age)/float64(slowStart), 0.1), 1) }
+	if age := a.Now - w.joined; slowStart > 0 && age < slowStart && w.joined > first {
+		share := of(age) / of(a.Now-first)
 		p.grown = share
 		p.wait /= share
 		p.cost /= share
@@ -219,6 +237,12 @@ func TestRows(t *testing.T) {
 						t.Fatalf("%s: the row says %+v, cost %v; the account %+v", p.w.ID, got, g.terms[i].cost, p)
 					}
 				}
+				if want != nil && want.waits {
+					if verdict != Full {
+						t.Fatalf("picked %v; %s has others waiting", verdict, want.w.ID)
+					}
+					return
+				}
 				if verdict != plainVerdict(all) || want != nil && c.worker != want.w {
 					t.Fatalf("picked %v, %v; want %+v", verdict, c.worker, want)
 				}
@@ -281,11 +305,12 @@ func (s *stirred) some(t *rapid.T) *Charge {
 func (s *stirred) ask(t *rapid.T) *Ask {
 	a := &Ask{Prompt: rapid.Int64Range(1, 12_000).Draw(t, "prompt"), Expect: rapid.Int64Range(0, 2000).Draw(t, "expect"), Now: s.now}
 	a.Force = rapid.IntRange(0, 9).Draw(t, "force") == 0
+	a.Eager = rapid.Bool().Draw(t, "eager")
 	if rapid.Bool().Draw(t, "hits") {
 		a.Hits = rapid.SliceOfN(rapid.Int32Range(0, 14_000), len(s.g.workers), len(s.g.workers)).Draw(t, "hit")
 		family := rapid.Uint64Range(1, 2).Draw(t, "family")
 		for i := range rapid.Uint64Range(0, 30).Draw(t, "chunks") {
-			a.Chunks = append(a.Chunks, family<<32+i)
+			a.Chunks = append(a.Chunks, family<<32+i<<4)
 		}
 		a.ChunkTokens = 250
 	}

@@ -1,9 +1,10 @@
 package ledger
 
 // share is what one worker has of a prefix table: the chunks in the order in
-// which it got them, and how many it may have.
+// which it got them, and how much it may have.
 type share struct {
-	most int // 0: as many as the table holds
+	most int // in ChunkBytes; 0: as much as the table holds
+	has  int // in ChunkBytes
 	ring []owned
 	from int // of the ring, the oldest
 }
@@ -15,29 +16,29 @@ type owned struct {
 	stamp  uint32
 }
 
-// Limit bounds how many chunks a worker is believed to have: what its KV cache
-// holds, for it can cache no more.
-func (t *PrefixTable) Limit(worker, chunks int) {
+// Limit bounds how much a worker is believed to have, in ChunkBytes: what its KV
+// cache holds, for it can cache no more.
+func (t *PrefixTable) Limit(worker, units int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for worker >= len(t.shares) {
 		t.shares = append(t.shares, share{})
 	}
 	s := &t.shares[worker]
-	if s.most = max(chunks, 0); s.most == 0 {
-		s.ring, s.from = nil, 0
+	if s.most = max(units, 0); s.most == 0 {
+		s.empty()
 	}
 }
 
-// count enters a chunk that a worker did not have before. Where it has as many
-// as it may, the oldest that was not used meanwhile goes.
+// count enters a chunk that a worker did not have before. Where it has as much
+// as it may, the oldest that were not used meanwhile go.
 func (t *PrefixTable) count(worker int, digest uint64) {
 	if worker >= len(t.shares) || t.shares[worker].most == 0 {
 		return
 	}
 	s := &t.shares[worker]
 	for range 32 {
-		if s.len() < s.most {
+		if len(s.ring) == s.from || s.has+unitsOf(digest) <= s.most {
 			break
 		}
 		oldest := s.pop()
@@ -51,20 +52,24 @@ func (t *PrefixTable) count(worker int, digest uint64) {
 		}
 		t.clear(worker, oldest.digest)
 	}
-	if s.len() >= s.most { // all that was looked at is in use
+	for len(s.ring) > s.from && s.has+unitsOf(digest) > s.most { // all that was looked at is in use
 		t.clear(worker, s.pop().digest)
 	}
 	s.push(owned{digest, t.stamp})
 }
 
-func (s *share) len() int { return len(s.ring) - s.from }
+func (s *share) empty() { s.ring, s.from, s.has = nil, 0, 0 }
 
-func (s *share) push(o owned) { s.ring = append(s.ring, o) }
+func (s *share) push(o owned) {
+	s.ring = append(s.ring, o)
+	s.has += unitsOf(o.digest)
+}
 
 // pop takes the oldest chunk. The ring is moved to its beginning once half of
 // it is empty.
 func (s *share) pop() owned {
 	o := s.ring[s.from]
+	s.has -= unitsOf(o.digest)
 	if s.from++; s.from*2 > len(s.ring) {
 		s.ring = append(s.ring[:0], s.ring[s.from:]...)
 		s.from = 0

@@ -9,9 +9,15 @@ type shared struct {
 }
 
 // nextMark returns the end of the segment that begins behind n chunks. Segments
-// grow with their distance, so that a prompt of hundreds of chunks is accounted
-// in a few dozen and what two prompts have in common is known to an eighth.
-func nextMark(n int) int { return n + max(1, n/8) }
+// grow with their distance, so that a long prompt is accounted in a few dozen
+// and what two prompts have in common is known to an eighth. Where the chunks
+// themselves grow, four are an eighth.
+func nextMark(n int) int {
+	if n >= evenChunks {
+		return n + octave/8
+	}
+	return n + max(1, n/8)
+}
 
 // cover enters the chunks of a charge's prompt at its worker. What another
 // live request there has entered already is not counted again.
@@ -27,7 +33,11 @@ func (w *Worker) cover(c *Charge, a *Ask) {
 		end := min(nextMark(from), len(c.chunks))
 		s := w.shared[c.chunks[end-1]]
 		if s.n == 0 {
-			s.tokens = int64(float64(end-from) * a.ChunkTokens)
+			units := 0
+			for _, d := range c.chunks[from:end] {
+				units += unitsOf(d)
+			}
+			s.tokens = int64(float64(units) * a.ChunkTokens)
 			w.kv += s.tokens
 			w.common += s.tokens
 		}

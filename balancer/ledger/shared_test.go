@@ -8,9 +8,9 @@ func TestSharedOnce(t *testing.T) {
 	l, g, ws := fleet(1, 100_000)
 	chain := func(own uint64) (out []uint64) {
 		for i := range uint64(8) {
-			out = append(out, i+1)
+			out = append(out, (i+1)<<4)
 		}
-		return append(out, own)
+		return append(out, own<<4)
 	}
 	book := func(own uint64) *Charge {
 		c := &Charge{}
@@ -40,7 +40,7 @@ func TestSharedOnce(t *testing.T) {
 // TestSharedRoom takes a request that fits only because its prompt is there.
 func TestSharedRoom(t *testing.T) {
 	l, g, _ := fleet(1, 1000)
-	chunks := []uint64{1, 2, 3, 4, 5, 6, 7, 8}
+	chunks := []uint64{1 << 4, 2 << 4, 3 << 4, 4 << 4, 5 << 4, 6 << 4, 7 << 4, 8 << 4}
 	ask := &Ask{Prompt: 800, Expect: 60, Chunks: chunks, ChunkTokens: 100, Now: 5}
 	if v, _ := l.Pick(g, ask, &Charge{}); v != Picked {
 		t.Fatal("not picked")

@@ -50,15 +50,21 @@ func (w *Worker) before(class int) int64 {
 }
 
 // Turn says when a request goes among those that wait for room, the least
-// first: the shorter before the longer, less what each has waited. A worker of
-// ours weighs those that wait there alike: what is computed meanwhile counts a
-// sixteenth, so that no stream of short prompts holds a long one off for good.
+// first: the shorter before the longer, less what each has waited, so that no
+// stream of short prompts holds a long one off for good. A worker of ours weighs
+// those that wait there alike: what is computed meanwhile counts a sixteenth.
+// Before engines that compute prompts as they come it counts a quarter: a prompt
+// is overtaken only by what comes within four times what it takes itself.
 func (l *Ledger) Turn(g *Group, prompt, now int64) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The clock only goes on, at whatever rate is believed meanwhile.
 	if now > g.agedAt {
-		g.aged += float64(now-g.agedAt) / 1e9 * g.meanRate() / 16
+		part := 4.0
+		if len(g.rows) > 0 && g.rows[0].shortest {
+			part = 16
+		}
+		g.aged += float64(now-g.agedAt) / 1e9 * g.meanRate() / part
 		g.agedAt = now
 	}
 	return float64(prompt) + g.aged

@@ -116,3 +116,64 @@ func TestPredicted(t *testing.T) {
 		}
 	}
 }
+
+// TestUnderWay follows a prompt at an engine that computes them as they come: the
+// next one waits for what is left of it, and for all of it again where it takes
+// far longer than it was believed to.
+func TestUnderWay(t *testing.T) {
+	l, g, ws := fleet(1, 50_000)
+	l.SetRates(ws[0], Rates{Prefill: 1000})
+	l.Report(ws[0], 1, Report{At: 1, Used: -1, Running: -1, Waiting: -1, Progress: -1})
+	var c Charge
+	if v, _ := l.Pick(g, &Ask{Prompt: 4000, Now: 1}, &c); v != Picked {
+		t.Fatal(v)
+	}
+	wait := func(seconds float64) float64 {
+		now := 1 + int64(seconds*1e9)
+		l.Report(ws[0], 1, Report{At: now, Used: -1, Running: -1, Waiting: -1, Progress: -1})
+		return l.Predicted(nil, g, &Ask{Prompt: 1, Now: now})[0]
+	}
+	for at, want := range map[float64]float64{0: 4, 1: 3, 3.5: 0.5, 4: 0, 5: 1, 8: 4, 100: 4} {
+		if got := wait(at); got < want || got > want*1.05+0.01 {
+			t.Errorf("after %v s: the next one waits for %.2f s; want %v", at, got, want)
+		}
+	}
+	l.First(&c, 4e9)
+	if got := wait(4); got > 0.01 {
+		t.Errorf("after its first token: the next one waits for %.2f s", got)
+	}
+}
+
+// TestWaitsAtTheDoor holds requests back from engines that compute prompts as
+// they come and say that requests wait there already.
+func TestWaitsAtTheDoor(t *testing.T) {
+	f := func(name string, change func(r *Report, a *Ask), behind bool, want Verdict) {
+		t.Helper()
+		l, g, ws := fleet(2, 50_000)
+		for i, w := range ws {
+			l.SetRates(w, Rates{Prefill: 1000})
+			if v, _ := l.Pick(g, &Ask{Prompt: 440 - 40*int64(i), Prefer: w, Now: 1}, &Charge{}); v != Picked {
+				t.Fatal(v)
+			}
+		}
+		r := Report{At: 2, Used: -1, Own: -1, Others: -1, Running: 1, Waiting: 1, Progress: -1}
+		a := &Ask{Prompt: 100, Now: 2}
+		change(&r, a)
+		l.Report(ws[0], 1, r)
+		if !behind {
+			r.Waiting = 0
+		}
+		l.Report(ws[1], 1, r)
+		if v, _ := l.Pick(g, a, &Charge{}); v != want {
+			t.Errorf("%s: %v; want %v", name, v, want)
+		}
+	}
+	f("both have others waiting", func(*Report, *Ask) {}, true, Full)
+	f("the better one has none waiting", func(*Report, *Ask) {}, false, Picked)
+	f("it wants a worker even so", func(_ *Report, a *Ask) { a.Eager = true }, true, Picked)
+	f("a resume or a trial", func(_ *Report, a *Ask) { a.Force = true }, true, Picked)
+	f("workers that take the shortest first", func(r *Report, _ *Ask) { r.HasPrefill = true }, true, Picked)
+	f("old reports", func(r *Report, a *Ask) { a.Now = r.At + 3e9 }, true, Picked)
+	f("little is left", func(_ *Report, a *Ask) { a.Now += 2e8 }, true, Picked)
+	f("what waits is not said", func(r *Report, _ *Ask) { r.Waiting = -1 }, true, Picked)
+}

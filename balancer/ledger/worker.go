@@ -19,6 +19,7 @@ type Worker struct {
 	prefill    int64
 	work       int64 // of the prompts to be prefilled, and how many
 	prompts    int64
+	turned     int64 // since when it computes the prompt under way, as far as is seen here
 	inflight   int
 	elsewhere  Elsewhere
 	foreign    int64

@@ -80,7 +80,7 @@ func (g *generator) prefixes(j *Job) {
 	which := int(math.Floor(40 * g.rng.Float64() * g.rng.Float64()))
 	blocks := min(3+which%10, (g.speed.Longest-450)/blockTokens)
 	for b := range blocks {
-		j.Blocks = append(j.Blocks, uint64(which+1)<<20|uint64(b))
+		j.Blocks = append(j.Blocks, oneBlock(uint64(which+1)<<20|uint64(b)))
 	}
 	j.Prompt, j.Output = blocks*blockTokens+50+g.rng.IntN(400), 50+g.rng.IntN(300)
 	j.shared = blocks * blockTokens
@@ -169,6 +169,9 @@ func readLines(sc *bufio.Scanner, limit int) (jobs []Job, err error) {
 			return nil, fmt.Errorf("line %d: %w", len(jobs)+1, err)
 		}
 		// Equal ids are equal prefixes; the last block of a prompt is not full.
+		for i, id := range l.Hashes {
+			l.Hashes[i] = oneBlock(id)
+		}
 		jobs = append(jobs, Job{At: l.At / 1000, Prompt: max(1, l.Prompt), Output: max(1, l.Output), Blocks: l.Hashes[:l.Prompt/blockTokens]})
 	}
 	return jobs, sc.Err()

@@ -5,7 +5,7 @@ package api
 const (
 	HeaderDoor      = "X-Roundhouse-Door"   // the door's id, [A-Za-z0-9_-]{1,64}
 	HeaderSeq       = "X-Roundhouse-Seq"    // decimal; rises by one a request that this door sends to this worker
-	HeaderChunks    = "X-Roundhouse-Chunks" // the door's prompt-chunk digests: 16 hex digits each, joined by commas
+	HeaderChunks    = "X-Roundhouse-Chunks" // the door's prompt-chunk digests: 16 hex digits each, joined by commas; the last says how many times the chunk's length was doubled
 	HeaderWaited    = "X-Roundhouse-Waited" // decimal: milliseconds that the request has waited at the door, or at a worker that failed it
 	HeaderRequestID = "X-Request-Id"
 )
