@@ -4,7 +4,9 @@ package swarm
 
 import (
 	"context"
+	"errors"
 	"io"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -193,5 +195,45 @@ func TestNoManager(t *testing.T) {
 		if f.State != "fail" || !strings.Contains(f.Text+f.Action, "docker swarm init") {
 			t.Errorf("doctor says %+v", f)
 		}
+	}
+}
+
+// While the manager's engine is away nothing is known and nothing fails for good; when
+// it is back everything is found again, and a start leaves one task alone.
+func TestManagerAway(t *testing.T) {
+	m, d := driverFor(t)
+	if err := d.Start(t.Context(), specFor("1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.daemon.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = m.daemon.Wait()
+	if _, err := d.List(t.Context()); !errors.Is(err, driver.ErrAway) {
+		t.Errorf("List: %v", err)
+	}
+	if err := d.Start(t.Context(), specFor("1", 2)); !errors.Is(err, driver.ErrAway) {
+		t.Errorf("Start: %v", err)
+	}
+	if err := d.Prepare(t.Context(), specFor("1", 2)); !errors.Is(err, driver.ErrAway) {
+		t.Errorf("Prepare: %v", err)
+	}
+	if err := d.Stop(t.Context(), "pool/1", 1, time.Second); !errors.Is(err, driver.ErrAway) {
+		t.Errorf("Stop: %v", err)
+	}
+	for len(d.Changed()) > 0 {
+		<-d.Changed()
+	}
+	m.start(t)
+	<-d.Changed()
+	until(t, "it is found, and has ended with its engine", func() bool {
+		list, err := d.List(t.Context())
+		return err == nil && len(list) == 1 && list[0].ID == "pool/1" && !list[0].Running
+	})
+	if err := d.Start(t.Context(), specFor("1", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := d.ours(t.Context(), "pool/1"); err != nil || len(list) != 1 || len(list[0].live()) != 1 {
+		t.Errorf("%+v %v", list, err)
 	}
 }
