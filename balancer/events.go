@@ -132,6 +132,7 @@ func (s *stream) batch(n int) {
 		x.first = now
 		x.d.ledger.First(&x.charge, now)
 		x.computed() // the next prompt like it may come
+		x.pool.pump(x.d)
 		x.d.metrics.firstEvent(x, now)
 	} else {
 		x.d.metrics.gap(x, float64(now-s.last)/1e9/float64(n), n)

@@ -30,7 +30,8 @@ func priorityOf(name string) (int, bool) {
 	return priorityNormal, false
 }
 
-// queue holds the requests of a pool that wait for room. Classes are strict;
+// queue holds the requests of a pool that wait for room, or for a worker that
+// has not enough to do. Classes are strict;
 // within one, keys take turns by deficit round robin on tokens, so that a key
 // with long prompts gets no more than its share. Of one key's the shorter go
 // first, and the longer one has waited the shorter it counts.
@@ -226,6 +227,7 @@ func (x *exchange) place() *failure {
 	x.why.CompareAndSwap(int32(causeDrain), 0) // what moved it away from its last worker says nothing of the next
 	x.why.CompareAndSwap(int32(causeHung), 0)
 	x.prepare()
+	x.ask.Eager = x.s != nil && x.s.resumed // someone is in the middle of its answer
 	x.askPolicy()
 	if p.queue.n.Load() == 0 || x.s != nil && x.s.resumed {
 		verdict, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
@@ -273,6 +275,11 @@ func (x *exchange) placed(reason ledger.Reason) {
 	x.d.metrics.decision(x.pool, reason)
 	x.d.peers.change()
 	x.d.explain(x)
+	if w := x.worker.Load(); !w.own.Load() {
+		// An engine that computes prompts as they come has this one in its cache before
+		// it comes to the next.
+		x.remember()
+	}
 }
 
 // wait stands in the queue until there is room, the client leaves, or the
@@ -293,6 +300,9 @@ func (x *exchange) wait() *failure {
 	}
 	w := p.queue.add(x, limit)
 	if w == nil {
+		if x.eagerly() {
+			return nil
+		}
 		return &failure{status: 503, typ: "service_unavailable", code: "queue_full", reason: "full", retryAfter: p.patience(d),
 			message: fmt.Sprintf("the queue of pool %q is full (%d requests)", p.name, cfg.MaxRequests)}
 	}
@@ -331,7 +341,10 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 		case <-wake:
 			return x.leave(w, nil)
 		case <-deadline.C:
-			return x.leave(w, x.waitedTooLong(patience))
+			if f := x.leave(w, x.waitedTooLong(patience)); f == nil || !x.eagerly() {
+				return f
+			}
+			return nil
 		case <-beat.C:
 			// A worker that died is known to be gone within a second; one that
 			// is still there then is alive, and does not want this request.
@@ -349,6 +362,18 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 // this very request: waiting would not help.
 func (x *exchange) hopeless() bool {
 	return len(x.tried) > 0 && x.pool.alive(x.d) && !x.pool.others(x)
+}
+
+// eagerly sends the request even to a worker at which it waits behind others: here
+// it can wait no longer, or there is no room to.
+func (x *exchange) eagerly() bool {
+	x.ask.Eager, x.ask.Now = true, x.d.now()
+	verdict, reason := x.d.ledger.Pick(&x.pool.group, &x.ask, &x.charge)
+	if verdict != ledger.Picked {
+		return false
+	}
+	x.placed(reason)
+	return true
 }
 
 func (x *exchange) granted(g grant) *failure {

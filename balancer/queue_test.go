@@ -61,6 +61,48 @@ func TestWaitedIsTold(t *testing.T) {
 	}
 }
 
+// TestQueueBeforeEngines puts a worker that computes prompts as they come behind
+// the door, and has it say that requests wait there: what comes then waits at the
+// door, and goes on all the same when it has waited long enough, or when there is
+// no room to wait.
+func TestQueueBeforeEngines(t *testing.T) {
+	w := sim.New(sim.Options{Words: 2})
+	w.Hang.Store(true)
+	w.Lie.Store("vllm:kv_cache_usage_perc 0.1\nvllm:num_requests_running 1\nvllm:num_requests_waiting 1\nvllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"6250\"} 1\n")
+	r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) {
+		s.Pools[0].Scrape.Interval = 1
+		s.Door.Queue = configs.Queue{MaxRequests: 1, MaxWait: configs.Duration(400 * time.Millisecond)}
+	})
+	r.until("the worker has said so", func() bool { return r.door.State().Workers[0].Reached })
+	ctx, leave := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer leave()
+	send := func(words int) {
+		body := fmt.Sprintf(`{"model":"sim","max_tokens":9,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("word ", words))
+		req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		wg.Go(func() {
+			if resp, err := r.client.Do(req); err == nil {
+				resp.Body.Close()
+			}
+		})
+	}
+	send(6000)
+	r.until("the worker has a long prompt", func() bool { return w.Served.Load() == 1 })
+	send(10)
+	r.until("the next one waits", func() bool { return len(r.door.Queued()) == 1 })
+	send(20)
+	r.until("one for which the queue has no room is sent", func() bool { return w.Served.Load() == 2 })
+	r.until("the one that waited is sent", func() bool { return w.Served.Load() == 3 })
+	if n := len(r.door.Queued()); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+}
+
 // TestQueueOrder lets the shorter of one key's requests go first, whichever
 // came first.
 func TestQueueOrder(t *testing.T) {

@@ -51,10 +51,10 @@ func (d *doors) tell(f *Fleet, now float64) {
 	}
 	d.begun = true
 	for i, o := range d.all {
-		for _, j := range o.untold {
+		for _, t := range o.untold {
 			for k, other := range d.all {
 				if k != i {
-					other.table.Add(j.worker, j.Blocks)
+					other.table.Add(t.worker, t.blocks)
 				}
 			}
 		}

@@ -35,7 +35,13 @@ type ours struct {
 	door    int  // which of several
 	several bool // there are other doors
 	tells   bool // they want to hear what workers cache
-	untold  []*Job
+	untold  []told
+}
+
+// told is what other doors are to hear of one worker's cache.
+type told struct {
+	worker int
+	blocks []uint64
 }
 
 func newOurs(p ledger.Policy) *ours {
@@ -86,6 +92,9 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 	j.state, j.told = c, true
 	for i, w := range o.ws {
 		if w == c.Worker() {
+			if f.engines[i].speed.InOrder {
+				o.remember(i, j)
+			}
 			return i
 		}
 	}
@@ -97,13 +106,20 @@ func (o *ours) turn(j *Job, now float64) float64 {
 	return o.l.Turn(&o.g, int64(j.Prompt), nanos(now))
 }
 
-// First implements Policy. As in the door a prompt counts as cached once it has
-// been computed.
-func (o *ours) First(_ *Fleet, j *Job, now float64) {
+// First implements Policy.
+func (o *ours) First(f *Fleet, j *Job, now float64) {
 	o.l.First(j.state.(*ledger.Charge), nanos(now))
-	o.table.Add(j.worker, j.Blocks)
+	if !f.engines[j.worker].speed.InOrder {
+		o.remember(j.worker, j)
+	}
+}
+
+// remember notes that a worker has a prompt in its cache: as in the door once it
+// is computed, or once it is sent to an engine that computes it before the next.
+func (o *ours) remember(w int, j *Job) {
+	o.table.Add(w, j.Blocks)
 	if o.tells {
-		o.untold = append(o.untold, j)
+		o.untold = append(o.untold, told{w, j.Blocks})
 	}
 }
 
