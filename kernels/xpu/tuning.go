@@ -69,6 +69,22 @@ func Targets() []Target {
 	}
 }
 
+// newer are GPUs that came after the ocloc of some distributions; their kernels are those of
+// 16 lanes, whose SPIR-V they take.
+var newer = []string{"bmg-g21", "bmg-g31", "lnl-m", "ptl-h"}
+
+// Checked are the GPUs that kernels can be compiled for with a compiler: Targets, and of newer
+// ones those that it knows.
+func Checked(knows func(device string) bool) []Target {
+	all := Targets()
+	for _, name := range newer {
+		if knows(name) {
+			all = append(all, Target{name, matrixTuning(16)})
+		}
+	}
+	return all
+}
+
 // Options are those that a module is compiled with for Intel's GPUs.
 func (t Target) Options(m Module) string { return m.Options + intelOptions }
 

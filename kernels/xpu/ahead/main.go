@@ -57,8 +57,10 @@ func build(out, dir string, only bool, w io.Writer) error {
 				return err
 			}
 		}
-		if !only {
-			bad = errors.Join(bad, check(c, target, modules, w))
+	}
+	if !only {
+		for _, target := range xpu.Checked(c.Knows) {
+			bad = errors.Join(bad, check(c, target, xpu.Modules(target.Tuning), w))
 		}
 	}
 	return errors.Join(bad, sweep(out, wanted))

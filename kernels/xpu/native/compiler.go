@@ -28,6 +28,17 @@ func Find(dir string) (*Compiler, error) {
 	return &Compiler{path, dir}, nil
 }
 
+// Knows says whether this ocloc compiles for a device; older ones know fewer.
+func (c *Compiler) Knows(device string) bool {
+	help, _ := exec.Command(c.path, "compile", "--help").CombinedOutput() // it may call that a failure
+	for _, word := range strings.FieldsFunc(string(help), func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", r) }) {
+		if word == device {
+			return true
+		}
+	}
+	return false
+}
+
 // Binary is one module compiled for one device.
 type Binary struct {
 	Path    string
