@@ -47,7 +47,7 @@ ROOTLESS = TestLife|TestTakeover|TestEndsSeen|TestStartRefused|TestHosts|TestMig
 
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
 	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl
-	$(GO) test -tags pocl -timeout 20m -json -run 'XPU$$|^TestNoDevice$$|^TestRenderNodes$$|^TestDeviceFails$$' ./worker/launch ./worker/model ./cmd/roundhouse-worker | $(GO) run ./test/tool/summary 'pocl, end to end'
+	$(GO) test -tags pocl -timeout 20m -json -run 'XPU$$|^TestNoDevice$$|^TestRenderNodes$$|^TestDeviceFails$$' ./worker/launch ./worker/model ./cmd/roundhouse-worker ./test | $(GO) run ./test/tool/summary 'pocl, end to end'
 
 test-intel: ## the XPU backend on Intel's own OpenCL driver of the CPU: the SPIR-V that ships, sub-groups and block reads
 	$(GO) run ./kernels/xpu/ahead -spirv
