@@ -42,6 +42,19 @@ func TestLife(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "worker fake") {
 		t.Errorf("its output: %q %v", text, err)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	follow, err := d.Logs(ctx, "pool/1", driver.LogOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(follow, make([]byte, len("worker fake"))); err != nil {
+		t.Errorf("its output as it comes: %v", err)
+	}
+	cancel()
+	if more, err := io.ReadAll(follow); err == nil {
+		t.Errorf("what follows its output ends as if it were whole: %q", more)
+	}
+	follow.Close()
 	if err := d.Start(t.Context(), specFor("1", 2)); err == nil || !strings.Contains(err.Error(), "still runs") {
 		t.Errorf("a second start: %v", err)
 	}
