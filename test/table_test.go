@@ -79,5 +79,7 @@ func TestRulesOfTables(t *testing.T) {
 	}
 	f("../docs/rotation.md", "## The faults", 2, 32)
 	f("../docs/operations.md", "## What survives what", 5, 0)
-	f("../docs/door.md", "## What shows it", 1, 0)
+	for _, page := range []string{"door", "dropin", "xpu"} {
+		f("../docs/"+page+".md", "## What shows it", 1, 0)
+	}
 }
