@@ -21,6 +21,7 @@ type crowd struct {
 	rate     float64  // work a second, the workers' mean
 	second   float64  // that one unit of work takes
 	perToken float64  // work
+	unheard  float64  // work that another door may be sending to a worker that it takes first
 	shorter  float64  // share of the work that is in prompts no longer than this one
 	picky    bool     // not every worker may be asked
 	grown    int64    // a worker that joined before then takes its full share
@@ -32,7 +33,7 @@ func (g *Group) crowd(a *Ask, slowStart int64) crowd {
 	class := classOf(a.Prompt)
 	c := crowd{
 		need: float64(a.Prompt + a.Expect), whole: float64(g.curve.work(a.Prompt, 0)), queues: g.queued(class),
-		rate: g.meanRate(), perToken: max(g.perToken.v, 1), shorter: 1,
+		rate: g.meanRate(), perToken: max(g.perToken.v, 1), unheard: g.crowding.unheard(), shorter: 1,
 		picky: a.Prefer != nil || len(a.Tried) > 0, grown: endless, joining: float64(slowStart),
 	}
 	if slowStart > 0 {
@@ -115,6 +116,9 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 		}
 		t.wait, t.fill, t.grown, t.there = wait, fill, 1, r.there
 		t.cost = wait + own*second*behind // those behind it wait for it
+		if r.theirs {
+			t.cost += c.unheard * second * (1 + fill/2)
+		}
 		if r.joined > c.grown {
 			t.slow(grownBy(a.Now-r.joined, c.joining) / c.eldest)
 		}

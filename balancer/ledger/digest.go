@@ -3,8 +3,6 @@ package ledger
 import (
 	"math/bits"
 	"slices"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // ChunkBytes is how much of a canonical prompt the first digests stand for
@@ -42,15 +40,12 @@ func Digests(dst []uint64, salt uint64, prompt []byte) []uint64 {
 	} else {
 		dst = slices.Grow(dst, units)
 	}
-	h := xxhash.New()
 	for n := 0; ; n++ {
 		units := Units(n+1) - Units(n)
 		if len(prompt) < units*ChunkBytes {
 			return dst
 		}
-		h.ResetWithSeed(salt)
-		h.Write(prompt[:units*ChunkBytes])
-		salt = h.Sum64()
+		salt = hash(salt, prompt[:units*ChunkBytes])
 		dst = append(dst, salt&^sizeBits|uint64(bits.TrailingZeros(uint(units))))
 		prompt = prompt[units*ChunkBytes:]
 	}

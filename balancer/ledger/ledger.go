@@ -31,6 +31,7 @@ type Group struct {
 
 	curve    curve
 	mix      mix
+	crowding crowding
 	perToken average // work of a prompt token
 	aged     float64 // what waiting has earned so far, in tokens, and when
 	agedAt   int64

@@ -312,6 +312,7 @@ func (l *Ledger) book(g *Group, w *Worker, a *Ask, c *Charge) {
 	}
 	w.queue(c.class, c.work, 1)
 	g.mix.add(c.class, float64(c.work))
+	g.crowding.booked(a.Now, c.work)
 	if c.prefill >= 32 {
 		g.perToken.add(float64(c.work) / float64(c.prefill))
 	}

@@ -30,6 +30,7 @@ type row struct {
 	limit          int32 // learned concurrency; 0: none
 	shortest       bool  // it takes the shortest prompt first, and says what it has to prefill
 	waiting        bool  // it says that requests wait there
+	theirs         bool  // another door takes it first
 }
 
 const (
@@ -111,7 +112,7 @@ func (w *Worker) post() {
 		work: float64(w.work), prompts: float64(w.prompts),
 		mean: max(1, 2*float64(w.work)/float64(max(w.prefill, 1))-1), credit: 1,
 		there: int64(w.there()), fresh: never, joined: w.joined, shut: max(w.breaker.until, w.breaker.busy), maxLen: endless,
-		turned: w.turned, limit: int32(min(w.limit, math.MaxInt32)), shortest: w.report.HasPrefill, waiting: w.report.Waiting > 0,
+		turned: w.turned, limit: int32(min(w.limit, math.MaxInt32)), shortest: w.report.HasPrefill, waiting: w.report.Waiting > 0, theirs: w.theirs,
 	}
 	if !w.ready || w.breaker.opens > 0 && w.breaker.probing {
 		r.shut = endless

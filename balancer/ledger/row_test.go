@@ -100,6 +100,9 @@ func (p *plain) weigh(g *Group, a *Ask, slowStart int64) {
 		p.wait *= 1 + float64(there)/256
 	}
 	p.cost, p.grown = p.wait+own*second*behind, 1
+	if w.theirs {
+		p.cost += g.crowding.share * g.crowding.work.v * second * (1 + p.fill/2)
+	}
 	first := int64(endless)
 	for _, o := range g.workers {
 		if o.ready {

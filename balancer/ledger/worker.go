@@ -25,6 +25,7 @@ type Worker struct {
 	foreign    int64
 	twice      int64   // what several doors have booked that is there once
 	rate       average // prefill work a second
+	theirs     bool    // another door takes it first
 	joined     int64   // when it became ready; slow start counts from here
 	breaker    breaker
 	why        string // what the breaker said to the last choice that it kept it out of
