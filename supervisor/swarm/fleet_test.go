@@ -67,6 +67,20 @@ func (n *node) pack(t *testing.T) {
 
 func (n *node) importImage(t *testing.T, name, file string, program []byte, change string) {
 	t.Helper()
+	layer := bytes.NewReader(layerOf(t, file, program))
+	r, err := n.client.ImageImport(t.Context(), image.ImportSource{Source: layer, SourceName: "-"}, name, image.ImportOptions{Changes: []string{change}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if out, err := io.ReadAll(r); err != nil || bytes.Contains(out, []byte(`"error"`)) {
+		t.Fatal(err, string(out))
+	}
+}
+
+// layerOf is the one layer of an image that holds a program alone.
+func layerOf(t *testing.T, file string, program []byte) []byte {
+	t.Helper()
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
 	if err := w.WriteHeader(&tar.Header{Name: file, Mode: 0o755, Size: int64(len(program))}); err != nil {
@@ -78,14 +92,7 @@ func (n *node) importImage(t *testing.T, name, file string, program []byte, chan
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.client.ImageImport(t.Context(), image.ImportSource{Source: &layer, SourceName: "-"}, name, image.ImportOptions{Changes: []string{change}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if out, err := io.ReadAll(r); err != nil || bytes.Contains(out, []byte(`"error"`)) {
-		t.Fatal(err, string(out))
-	}
+	return layer.Bytes()
 }
 
 // fleet is a running `roundhouse up` at the manager.

@@ -253,30 +253,39 @@ func (n *node) close() {
 	_ = exec.Command("ip", "netns", "del", n.name).Run()
 }
 
-// dial connects from within a network namespace.
-func dial(ctx context.Context, namespace, network, address string) (net.Conn, error) {
+// within does something in a network namespace, in this goroutine's own thread.
+func within(namespace string, do func() error) error {
 	runtime.LockOSThread()
 	back, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		runtime.UnlockOSThread()
-		return nil, err
+		return err
 	}
 	defer back.Close()
 	there, err := os.Open(namespace)
 	if err != nil {
 		runtime.UnlockOSThread()
-		return nil, err
+		return err
 	}
 	defer there.Close()
 	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
-		return nil, err
+		return err
 	}
-	var d net.Dialer
-	c, err := d.DialContext(ctx, network, address) // of an address as it is: in this thread
+	err = do()
 	if unix.Setns(int(back.Fd()), unix.CLONE_NEWNET) == nil {
 		runtime.UnlockOSThread() // else the thread ends with this goroutine
 	}
+	return err
+}
+
+// dial connects from within a network namespace, to an address as it is.
+func dial(ctx context.Context, namespace, network, address string) (c net.Conn, err error) {
+	err = within(namespace, func() (err error) {
+		var d net.Dialer
+		c, err = d.DialContext(ctx, network, address)
+		return err
+	})
 	return c, err
 }
 
@@ -305,6 +314,12 @@ const testImage = "roundhouse-test-worker:1"
 // build makes an image of nothing but the test worker of package docker.
 func (n *node) build(t *testing.T) {
 	t.Helper()
+	n.importImage(t, testImage, "worker", testWorker(t), `ENTRYPOINT ["/worker"]`)
+}
+
+// testWorker builds it.
+func testWorker(t *testing.T) []byte {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "worker")
 	cmd := exec.Command("go", "build", "-o", path, "../docker/testdata/worker")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -315,7 +330,7 @@ func (n *node) build(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.importImage(t, testImage, "worker", program, `ENTRYPOINT ["/worker"]`)
+	return program
 }
 
 func until(t *testing.T, what string, ok func() bool) {
