@@ -41,6 +41,7 @@ type peers struct {
 	serial uint64
 	looked time.Time
 
+	sharing  sync.Mutex    // held while workers are shared out
 	listened atomic.Bool   // some door is to be told
 	changed  chan struct{} // holds one: a choice was made since the last tell
 }
@@ -306,6 +307,9 @@ func (d *Door) hear(t control.Totals) {
 	kept.Cached = nil
 	p.heard[t.Door] = &heard{kept, now}
 	p.mu.Unlock()
+	if old == nil || old.totals.Leaving != t.Leaving || old.totals.Gone != t.Gone {
+		d.shareOut(d.current())
+	}
 	d.countKeys(old, &t, now)
 	d.hearCached(t.Cached)
 	d.countElsewhere(now)
@@ -388,6 +392,7 @@ func (d *Door) countElsewhere(now time.Time) {
 		d.ledger.SetElsewhere(w.acct, known, e)
 	}
 	if silent {
+		d.shareOut(v)
 		for _, k := range v.keys.keys {
 			k.usedElsewhere(0, 0, p.liveOf(k.name), now)
 		}

@@ -74,6 +74,7 @@ func (d *Door) apply(set control.WorkerSet) error {
 	v.models = mapModels(v)
 	v.traces = d.openTraces(old, set.OTLP.Endpoint)
 	d.view.Store(v)
+	d.shareOut(v)
 	if old.traces != v.traces {
 		d.wg.Go(old.traces.Close) // what runs under it may drop its last spans
 	}

@@ -47,6 +47,7 @@ func (d *doors) tell(f *Fleet, now float64) {
 	for i, o := range d.all {
 		if o.start(f, now); !d.begun {
 			o.l.Begin(&o.g, i*f.Workers()/len(d.all))
+			o.l.Share(&o.g, func(id string) bool { return o.worker(id)*len(d.all)/f.Workers() != i })
 		}
 	}
 	d.begun = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"roundhouse/balancer/ledger"
 )
@@ -69,6 +70,11 @@ func (o *ours) start(f *Fleet, now float64) {
 			o.l.SetWorker(w, 1, true, int64(f.engines[i].speed.Capacity), nanos(now))
 		}
 	}
+}
+
+// worker is the index of a worker of that id.
+func (o *ours) worker(id string) int {
+	return slices.IndexFunc(o.ws, func(w *ledger.Worker) bool { return w.ID == id })
 }
 
 // Place implements Policy. The door knows a prompt's bytes and learns what
