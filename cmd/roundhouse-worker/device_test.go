@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	if !asked {
 		os.Exit(m.Run())
 	}
-	if err := pretend(os.Getenv("DRI"), os.Getenv("PCI")); err != nil {
+	if err := pretend(os.Getenv("DRI"), os.Getenv("PCI"), os.Getenv("NODES")); err != nil {
 		panic(err)
 	}
 	if os.Getenv("NOBODY") != "" {
@@ -36,9 +37,17 @@ func TestMain(m *testing.M) {
 	os.Exit(run(strings.Fields(args), os.Stdout, os.Stderr))
 }
 
-// pretend puts folders in the places of /dev/dri and of the PCI devices, in the mounts of
-// this process alone.
-func pretend(dri, pci string) error {
+// pretend puts folders in the places of /dev/dri, of the PCI devices and of the memory
+// nodes, in the mounts of this process alone.
+func pretend(dri, pci, nodes string) error {
+	if _, err := os.Stat("/dev/dri/pretended"); err == nil {
+		return nil // the worker has executed itself anew
+	}
+	if nodes != "" {
+		if err := syscall.Mount(nodes, "/sys/devices/system/node", "", syscall.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
 	if dri != "" {
 		if err := syscall.Mount("none", "/dev", "tmpfs", 0, ""); err != nil {
 			return err
@@ -170,25 +179,31 @@ func TestNoDevice(t *testing.T) {
 	}
 }
 
-// What takes a machine of one's own: render nodes that may not be opened, and two workers
-// on one GPU.
+// What takes a machine of one's own: render nodes that may not be opened, two workers on
+// one GPU, and two memory nodes, of which the GPU is beside one.
 func TestRenderNodes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may put a render node into a machine")
 	}
 	h := newHouse(t)
-	dri, pci := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(dri, "renderD128"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dri, pci, nodes := t.TempDir(), t.TempDir(), t.TempDir()
 	gpu := filepath.Join(pci, "0000:18:00.0")
-	if err := os.MkdirAll(filepath.Join(gpu, "drm/renderD128"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{"vendor": "0x8086", "class": "0x030000"} {
-		if err := os.WriteFile(filepath.Join(gpu, name), []byte(text+"\n"), 0o644); err != nil {
+	for name, text := range map[string]string{
+		dri + "/renderD128": "", dri + "/pretended": "",
+		gpu + "/vendor": "0x8086", gpu + "/class": "0x030000", gpu + "/device": "0xe211", gpu + "/numa_node": "0", gpu + "/drm/renderD128/dev": "226:128",
+		nodes + "/node0/cpulist": "1", nodes + "/node0/meminfo": "Node 0 MemTotal: 1000 kB",
+		nodes + "/node1/cpulist": "0", nodes + "/node1/meminfo": "Node 1 MemTotal: 1000 kB",
+	} {
+		err := os.MkdirAll(filepath.Dir(name), 0o755)
+		if err == nil {
+			err = os.WriteFile(name, []byte(text+"\n"), 0o600)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink("../../drivers/xe", filepath.Join(gpu, "driver")); err != nil {
+		t.Fatal(err)
 	}
 	h.dies("no permission", h.command(serves+"xpu", "LD_LIBRARY_PATH=", "DRI="+dri, "NOBODY=1"), "/dev/dri/renderD128 may not be opened: add this user to the group that owns it (render)")
 	h.dies("no driver of this GPU", h.command(serves+"xpu", "LD_LIBRARY_PATH=", "DRI="+dri), "/dev/dri/renderD128 is there, but no OpenCL driver offers a GPU; install the driver, on Debian intel-opencl-icd")
@@ -196,7 +211,35 @@ func TestRenderNodes(t *testing.T) {
 	first := h.starts(serves+"xpu", "DRI="+dri, "PCI="+pci)
 	h.dies("two workers on one GPU", h.command(serves+"xpu:18:00.0", "DRI="+dri, "PCI="+pci), "computes on 0000:18:00.0 already, and a worker takes a whole GPU")
 	first.stop()
-	h.starts(serves+"xpu:18:00.0", "DRI="+dri, "PCI="+pci).stop() // what ended has let go
+	env := []string{"DRI=" + dri, "PCI=" + pci}
+	if runtime.NumCPU() > 1 {
+		env = append(env, "NODES="+nodes)
+	}
+	next := h.starts(serves+"xpu:18:00.0", env...) // what ended has let go
+	if runtime.NumCPU() > 1 {
+		next.beside()
+	}
+	next.stop()
+}
+
+// beside checks that a worker has executed itself anew on processor 1, beside its GPU,
+// with memory of node 0, and that it answers there.
+func (w *running) beside() {
+	t := w.h.t
+	t.Helper()
+	proc := fmt.Sprintf("/proc/%d/", w.cmd.Process.Pid)
+	if status, err := os.ReadFile(proc + "status"); err != nil || !strings.Contains(string(status), "\nCpus_allowed_list:\t1\n") {
+		t.Errorf("it runs on other processors than 1: %v\n%s", err, status)
+	}
+	if maps, err := os.ReadFile(proc + "numa_maps"); err == nil && !strings.Contains(string(maps), " prefer:0 ") && !strings.Contains(string(maps), " prefer=relative:0 ") {
+		t.Errorf("it does not prefer memory of node 0: %.300s", maps)
+	}
+	if status, text := w.asks(`{"prompt":"two and two","max_tokens":4}`); status != http.StatusOK {
+		t.Errorf("status %d: %s", status, text)
+	}
+	if !strings.Contains(w.stderr.String(), "placing the worker") {
+		t.Errorf("it does not say that it places itself:\n%s", w.stderr.String())
+	}
 }
 
 // A GPU that fails under a worker ends it: its requests get an answer, its exit code is 1,

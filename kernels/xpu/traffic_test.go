@@ -33,10 +33,13 @@ func counted(t *testing.T, b *Backend, e kernels.Executable, s *kernels.Step) ma
 		return int64(binary.LittleEndian.Uint32(raw))
 	}
 	by := map[string]int64{"choose": bytes(func() error {
-		before := b.ctx.Waits
+		waits, sent := b.ctx.Waits, b.ctx.Sent
 		err := e.Run(s, &out)
-		if waits := b.ctx.Waits - before; waits != 1 {
+		if waits = b.ctx.Waits - waits; waits != 1 {
 			t.Errorf("a step waited %d times for the device", waits)
+		}
+		if sent = b.ctx.Sent - sent; sent > 4096 { // of what a step is, never of weights or pages
+			t.Errorf("a step sent %d bytes to the device", sent)
 		}
 		return err
 	})}

@@ -4,8 +4,8 @@ package launch
 
 import "testing"
 
-// On a GPU, too, a request gives the same tokens alone and in company, its prompt whole, in
-// chunks, and from the prefix cache.
-func TestSameTokensXPU(t *testing.T) {
+// With real sub-groups, many requests give the same tokens alone and in company, their
+// prompts whole, in chunks, and from the prefix cache.
+func TestManySameTokensXPU(t *testing.T) {
 	sameTokens(t, 12, "--max-num-seqs", "12", "--max-num-batched-tokens", "48", "--device", "xpu:cpu")
 }

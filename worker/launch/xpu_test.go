@@ -8,3 +8,8 @@ import "testing"
 func TestGoldenTokensXPU(t *testing.T) {
 	goldenTokens(t, "--dtype", "float32", "--device", "xpu:cpu")
 }
+
+// Prompts in chunks, from the prefix cache and in company give the tokens that they give alone.
+func TestSameTokensXPU(t *testing.T) {
+	sameTokens(t, 4, "--max-num-seqs", "4", "--max-num-batched-tokens", "48", "--dtype", "float32", "--device", "xpu:cpu")
+}

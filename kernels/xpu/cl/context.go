@@ -13,10 +13,10 @@ type Context struct {
 	handle uintptr
 	queue  uintptr
 
-	// Waits counts how often the host has waited for the queue, and Brought the bytes that
-	// it has read from the device.
-	Waits   int
-	Brought int64
+	// Waits counts how often the host has waited for the queue, Sent the bytes that it has
+	// written to the device, and Brought those that it has read from there.
+	Waits         int
+	Sent, Brought int64
 }
 
 // Open begins to use a device.
@@ -253,6 +253,7 @@ func (b *Buffer) Write(offset int64, p []byte) error {
 		return nil
 	}
 	b.c.Waits++
+	b.c.Sent += int64(len(p))
 	return check("clEnqueueWriteBuffer", b.c.lib.enqueueWriteBuffer(b.c.queue, b.handle, 1, uintptr(offset), uintptr(len(p)), unsafe.Pointer(&p[0]), 0, nil, nil))
 }
 
@@ -262,6 +263,7 @@ func (b *Buffer) WriteLater(offset int64, p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
+	b.c.Sent += int64(len(p))
 	return check("clEnqueueWriteBuffer", b.c.lib.enqueueWriteBuffer(b.c.queue, b.handle, 0, uintptr(offset), uintptr(len(p)), unsafe.Pointer(&p[0]), 0, nil, nil))
 }
 
