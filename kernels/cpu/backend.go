@@ -24,7 +24,8 @@ type Options struct {
 	Level string
 
 	// CPUs ties thread i to processor CPUs[i]; the caller of Run, thread 0,
-	// stays where its process may run. Empty: none is tied.
+	// stays where its process may run, unless CPUs are of several nodes: then it
+	// is on CPUs[0] while it runs. Empty: none is tied.
 	CPUs []int
 
 	// Nodes is the memory node of each of CPUs; nil: all are of one. Threads of
@@ -75,7 +76,7 @@ func New(o Options) (*Backend, error) {
 	}
 	var cpus []int
 	cpus, b.nodes = byNode(o.CPUs, o.Nodes)
-	b.team = newTeam(threads, cpus)
+	b.team = newTeam(threads, cpus, b.nodes)
 	return b, nil
 }
 

@@ -45,11 +45,15 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// Every level and every number of threads gives the bits of the portable level.
+// Every level, every number of threads and every split by memory nodes gives the bits of the portable level.
 func TestSameBits(t *testing.T) {
 	plain := open(t, cpu.Options{Threads: 1, Level: levels()[len(levels())-1]})
 	for i, level := range levels() {
-		kerneltest.Equal(t, open(t, cpu.Options{Threads: 1 + (i+1)%3, Level: level, CPUs: []int{0, 1}}), plain)
+		o := cpu.Options{Threads: 1 + (i+1)%3, Level: level, CPUs: []int{0, 1}}
+		if i == 0 { // as if they were of two memory nodes
+			o.Nodes = []int{0, 1}
+		}
+		kerneltest.Equal(t, open(t, o), plain)
 	}
 }
 

@@ -16,6 +16,8 @@ const spin = 50 * time.Microsecond
 // starts a step; within it threads meet at barriers.
 type team struct {
 	threads int
+	home    int      // the processor of the caller of run while it runs; -1: any
+	free    affinity // where the caller may be otherwise
 	job     func(thread int)
 	begun   gate // opens when a job is there
 	met     gate // opens when all have arrived
@@ -67,9 +69,13 @@ func (g *gate) wait(seen uint32) {
 }
 
 // newTeam starts threads-1 workers; worker i runs on processor cpus[i], where
-// cpus are given.
-func newTeam(threads int, cpus []int) *team {
-	t := &team{threads: threads}
+// cpus are given. apart says that they are of several memory nodes: then the caller
+// of run is on cpus[0] while it runs, or what it packs would lie anywhere.
+func newTeam(threads int, cpus []int, apart bool) *team {
+	t := &team{threads: threads, home: -1}
+	if apart {
+		t.home, t.free = cpus[0], affinityNow()
+	}
 	for i := 1; i < threads; i++ {
 		t.gone.Add(1)
 		go t.work(i, cpus)
@@ -98,6 +104,14 @@ func (t *team) run(job func(thread int)) {
 	if t.threads == 1 {
 		job(0)
 		return
+	}
+	if t.home >= 0 {
+		runtime.LockOSThread()
+		pin(t.home)
+		defer func() {
+			unpin(&t.free)
+			runtime.UnlockOSThread()
+		}()
 	}
 	t.job = job
 	t.begun.open()

@@ -10,7 +10,7 @@ import (
 // barrier and between jobs: all of them sleep, and none is forgotten.
 func TestTeamSleeps(t *testing.T) {
 	const threads, jobs = 3, 40
-	team := newTeam(threads, nil)
+	team := newTeam(threads, nil, false)
 	var before, after atomic.Int32
 	for job := range int32(jobs) {
 		team.run(func(thread int) {
