@@ -15,6 +15,7 @@ pool "chat" {
 
   engine {
     served_model_name = ["roundhouse-demo"]
+    args              = ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"] # for clients that always send tools
   }
 
   # There is no schedule: `roundhouse rotate chat` restarts the workers by hand.

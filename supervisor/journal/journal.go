@@ -19,7 +19,7 @@ const Format = 1
 
 var (
 	// ErrBusy is returned by Open when another supervisor has the journal.
-	ErrBusy = errors.New("another supervisor has this state folder")
+	ErrBusy = errors.New("another supervisor has this state folder: end it first, or give this one a folder of its own (state_dir, or --state-dir)")
 	// ErrNewer is returned by Open for a journal of a newer version.
 	ErrNewer = errors.New("the journal was written by a newer version")
 	// errDamaged is returned when a record or the file cannot be trusted.
