@@ -11,7 +11,7 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl test-intel kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-killing bench-killing-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short bench-xpu bench-xpu-short proto clean
+.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl test-intel test-vm test-vm-numa test-vm-docker kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-killing bench-killing-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short bench-xpu bench-xpu-short proto clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -53,6 +53,11 @@ test-intel: ## the XPU backend on Intel's own OpenCL driver of the CPU: the SPIR
 	$(GO) run ./kernels/xpu/ahead -spirv
 	test/intel $(GO) test -tags intel -timeout 20m -json -run '^TestComputes$$|^TestBuildLog$$|^TestErrorsInWords$$|Intel$$' ./kernels/xpu/... | $(GO) run ./test/tool/summary intel
 	test/intel $(GO) test -tags intel -timeout 20m -json -run 'XPU$$' ./worker/launch ./worker/model | $(GO) run ./test/tool/summary 'intel, end to end'
+
+test-vm: test-vm-numa test-vm-docker ## in a virtual machine of Debian's packages: four memory nodes and two GPUs; Docker engines under control groups of version 2 (QEMU; 1 GB)
+
+test-vm-numa test-vm-docker: test-vm-%:
+	test/vm/run $*
 
 kernels: ## every XPU kernel compiled ahead of time for Intel's GPUs (ocloc); SPIR-V that the next build embeds
 	$(GO) run ./kernels/xpu/ahead

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -146,8 +147,19 @@ func (l *lab) program(t *testing.T, flags ...string) *exec.Cmd {
 	return cmd
 }
 
-// nobody is the user whose engine the tests have with -rootless.
-const nobody = 65534
+// user is who has the engine that the tests have with -rootless: nobody, or the owner of
+// the socket that they were given.
+func user(t *testing.T) uint32 {
+	t.Helper()
+	if *engineURL == "" {
+		return 65534
+	}
+	info, err := os.Stat(strings.TrimPrefix(*engineURL, "unix://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Sys().(*syscall.Stat_t).Uid
+}
 
 // open gives a test's folder to the engine's user, where that is an ordinary one.
 func open(t *testing.T, dir string) {
@@ -155,7 +167,7 @@ func open(t *testing.T, dir string) {
 	if !*rootless {
 		return
 	}
-	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(dir, nobody, nobody)); err != nil {
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(dir, int(user(t)), int(user(t)))); err != nil {
 		t.Fatal(err)
 	}
 }

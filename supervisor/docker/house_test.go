@@ -72,7 +72,7 @@ func houseFor(t *testing.T, name, pool string) *house {
 	up.Env = append(os.Environ(), "DOCKER_HOST="+h.lab.host.URL)
 	up.Stdout, up.Stderr = &h.log, &h.log
 	if *rootless { // as the user whose engine it is
-		up.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		up.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user(t), Gid: user(t)}}
 	}
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
