@@ -10,6 +10,7 @@ import (
 var remedies = []struct{ said, action string }{
 	{"no OpenCL library", "install ocl-icd-libopencl1 and the GPU's driver (Debian, Ubuntu: intel-opencl-icd)"},
 	{"may not be opened", "let its user into the group render: usermod -aG render USER; for a container, pass the device with its group"},
+	{"hides all others from Intel's driver", "unset ZE_AFFINITY_MASK: each worker has its own GPU by address; else install the GPU's driver (Debian, Ubuntu: intel-opencl-icd)"},
 	{"no OpenCL driver offers a GPU", "install the GPU's driver (Debian, Ubuntu: intel-opencl-icd), or pass the device to the container"},
 	{"hide every GPU", "unset ZE_AFFINITY_MASK and ONEAPI_DEVICE_SELECTOR: each worker has its own GPU by address"},
 	{"there is no GPU", "the GPUs that are there are listed below; mend gpus in the worker's block"},

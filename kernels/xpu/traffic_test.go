@@ -3,6 +3,7 @@
 package xpu
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ import (
 func counted(t *testing.T, b *Backend, e kernels.Executable, s *kernels.Step) map[string]int64 {
 	t.Helper()
 	var out kernels.Result
-	bytes := func(run func() error) int64 {
+	count := func(run func() error) int64 {
 		t.Helper()
 		err := b.counter.Zero()
 		if err == nil {
@@ -32,7 +33,7 @@ func counted(t *testing.T, b *Backend, e kernels.Executable, s *kernels.Step) ma
 		}
 		return int64(binary.LittleEndian.Uint32(raw))
 	}
-	by := map[string]int64{"choose": bytes(func() error {
+	by := map[string]int64{"choose": count(func() error {
 		waits, sent := b.ctx.Waits, b.ctx.Sent
 		err := e.Run(s, &out)
 		if waits = b.ctx.Waits - waits; waits != 1 {
@@ -46,7 +47,7 @@ func counted(t *testing.T, b *Backend, e kernels.Executable, s *kernels.Step) ma
 	c := counts{tokens: len(s.Tokens), sampled: len(s.Rows), seqs: len(s.Seqs)}
 	for _, l := range e.(*executable).launches {
 		if !slices.Contains(l.global(c), 0) {
-			n := bytes(func() error { return l.run(c) })
+			n := count(func() error { return l.run(c) })
 			by[l.kernel.Name] += n
 			by["choose"] -= n
 		}
@@ -98,7 +99,7 @@ func random(out, in int, format kernels.Format) kernels.Source {
 		}
 	case kernels.FormatGPTQ, kernels.FormatAWQ:
 		src.Type, src.Data, src.Group = kernels.Int32, src.Data[:out*in/2], 128
-		src.Scales, src.ScalesType, src.Zeros = make([]byte, out*in/128*2), kernels.F16, make([]byte, out*in/128/2)
+		src.Scales, src.ScalesType, src.Zeros = bytes.Repeat([]byte{0x2c}, out*in/128*2), kernels.F16, make([]byte, out*in/128/2)
 	}
 	return src
 }
@@ -263,5 +264,12 @@ func TestDecodeTraffic(t *testing.T) {
 			t.Logf("by kernel: %v", by)
 		}
 		near(t, "the choice of a token", by["choose"], Traffic{Weights: 4 * vocab})
+		if by["add_rows"]+by["copy_rows"]+by["scale_rows"] > 0 {
+			t.Errorf("%v: residuals pass over memory by themselves: %v", f, by)
+		}
+		if integer(f) { // each value is rounded once, whatever number of matrices reads it
+			const columns = hidden + heads*dim + hidden + inner + hidden
+			near(t, "rounding", by["quantise"], Traffic{Cached: columns*(4+4+1) + columns/128*8})
+		}
 	}
 }
