@@ -66,7 +66,7 @@ func (e *Engine) models() []string {
 }
 
 // Watch sends the engine's status at once, on every change (at most every
-// 20 ms) and every second, until ctx ends or send fails.
+// 20 ms) and every second, until ctx ends, send fails, or the engine has ended.
 func (e *Engine) Watch(ctx context.Context, send func(api.Status) error) error {
 	_, cursor := e.doors.since(0)
 	tick := time.NewTimer(0)
@@ -88,6 +88,8 @@ func (e *Engine) Watch(ctx context.Context, send func(api.Status) error) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-e.Done():
+			return ErrClosed
 		}
 		tick.Reset(statusEvery - statusAtMost)
 		select {
@@ -95,6 +97,8 @@ func (e *Engine) Watch(ctx context.Context, send func(api.Status) error) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-e.Done():
+			return ErrClosed
 		}
 	}
 }

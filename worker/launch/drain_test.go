@@ -110,3 +110,25 @@ func TestAbortOnStop(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestStatusEndsOnStop holds that who watches the status is told its end, and that a
+// worker does not wait for watchers to leave.
+func TestStatusEndsOnStop(t *testing.T) {
+	s := serveDemo(t)
+	resp, err := http.Get(s.url + "/roundhouse/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	r := bufio.NewReader(resp.Body)
+	if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "{") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	s.stop()
+	if rest, err := io.ReadAll(r); err != nil {
+		t.Fatalf("the status ended in %q, %v", rest, err)
+	}
+	if err := <-s.done; err != nil {
+		t.Fatal(err)
+	}
+}
