@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // bench holds the processes that are measured.
@@ -146,7 +148,11 @@ func (b *bench) addProxy(name, file string, command func(string) *exec.Cmd) erro
 		return err
 	}
 	addr := freeAddr()
-	conf := strings.NewReplacer("LISTEN", addr, "UPSTREAM1", b.ups[0], "UPSTREAM2", b.ups[1], "PID", filepath.Join(b.dir, name+".pid"), "TMP", b.dir).Replace(string(raw))
+	streams, err := mostStreams()
+	if err != nil {
+		return err
+	}
+	conf := strings.NewReplacer("STREAMS", strconv.Itoa(streams), "LISTEN", addr, "UPSTREAM1", b.ups[0], "UPSTREAM2", b.ups[1], "PID", filepath.Join(b.dir, name+".pid"), "TMP", b.dir).Replace(string(raw))
 	path := filepath.Join(b.dir, file)
 	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
 		return err
@@ -218,17 +224,14 @@ func family(pid int) []int {
 	return all
 }
 
-// cpu is the seconds of processor that a proxy has used.
+// cpu is the seconds of processor that a proxy has used, to the microsecond:
+// what /proc says of it is cut to hundredths.
 func (p *proxy) cpu() (seconds float64) {
 	for _, pid := range family(p.cmd.Process.Pid) {
-		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue
+		var at unix.Timespec
+		if unix.ClockGettime(int32(^pid<<3|2), &at) == nil { // the clock of a process
+			seconds += float64(at.Nano()) / 1e9
 		}
-		f := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-		user, _ := strconv.ParseFloat(f[11], 64)
-		system, _ := strconv.ParseFloat(f[12], 64)
-		seconds += (user + system) / 100
 	}
 	return seconds
 }
