@@ -12,6 +12,7 @@ func levelAMX() *level {
 		l.matrix[kind] = append(shapes, l.matrix[kind]...)
 	}
 	l.halves = halvesBy(halvesAMX)
+	l.pairsFP8 = pairsOfFP8
 	return l
 }
 

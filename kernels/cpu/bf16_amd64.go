@@ -16,6 +16,7 @@ func levelBF16() *level {
 	l.name = "avx512_bf16"
 	l.matrix[kindBF16] = append(matrixDot(), l.matrix[kindBF16]...)
 	l.halves = halvesBy(pairsDot)
+	l.pairsFP8 = pairsOfFP8
 	return l
 }
 

@@ -48,7 +48,10 @@ type level struct {
 	operands  func(y, x []float32) // y = bf16 operands of x
 	// halves packs operands as bf16 after the row, for kernels that read them
 	// so; nil if the level has none. x has a multiple of 32 columns.
-	halves   func(y []uint16, x []float32)
+	halves func(y []uint16, x []float32)
+	// pairsFP8 makes a tile of bf16 of one of e4m3, its numbers a 256th of theirs,
+	// for levels whose bf16 kernels are worth it; nil if they are not.
+	pairsFP8 func(y, x []byte)
 	quantise func(q []int8, x []float32) (scale float32, sum int32)
 	codes    func(q []int8, x []float32) (scale float32)               // of a weight row: num.Int8Row
 	lanesOf  func(y [][16]uint32, x []uint32, stride int, flip uint32) // see lanesOf

@@ -210,6 +210,10 @@ type product struct {
 
 // run multiplies by tiles first to last.
 func (p *product) run(l *level, s *scratch, first, last int) {
+	if p.w.kind == kindFP8 && p.rows >= pairRows && l.pairsFP8 != nil {
+		p.paired(l, s, first, last)
+		return
+	}
 	whole := last
 	if p.w.out%16 != 0 && last == p.w.tiles {
 		whole-- // the last tile has fewer outputs than lanes
@@ -317,6 +321,9 @@ func (p *product) grouped(s *scratch, m *multiply, at int, out []float32, stride
 		m.run(t)
 		t.w = unsafe.Add(t.w, int(t.blocks)*blockBytes[w.kind])
 		t.a = unsafe.Add(t.a, 128*int(t.blocks))
+		if p.packing.stride > 4*p.packing.padded {
+			t.aux = unsafe.Add(t.aux, 64*int(t.blocks)) // the operands as bf16
+		}
 		for r := range m.rows {
 			for c := range m.tiles {
 				y, part := (*lanes)(out[r*stride+16*c:]), (*lanes)(s.block[16*(r*m.tiles+c):])

@@ -15,6 +15,15 @@ func codesAVX512(q *int8, x *float32, n int, scale float64)
 //go:noescape
 func lanesOfAVX512(y *[16]uint32, x *uint32, stride, n int, flip uint32)
 
+//go:noescape
+func pairsFP8_AVX512(y, x *byte, n int)
+
+// pairsOfFP8 is level.pairsFP8.
+func pairsOfFP8(y, x []byte) {
+	_ = x[len(y)/2-1]
+	pairsFP8_AVX512(&y[0], &x[0], len(y)/64)
+}
+
 // codesRowAVX512 is num.Int8Row.
 func codesRowAVX512(q []int8, x []float32) (scale float32) {
 	if len(x) == 0 || len(x)%16 != 0 {

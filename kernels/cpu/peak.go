@@ -16,7 +16,11 @@ func Peak(name string, format kernels.Format, threads int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return together(threads, func() float64 { return peak(l, kindOf[format]) }), nil
+	kind := kindOf[format]
+	if kind == kindFP8 && l.pairsFP8 != nil {
+		kind = kindBF16 // whose kernels take many rows
+	}
+	return together(threads, func() float64 { return peak(l, kind) }), nil
 }
 
 // Reader is a bare loop: threads that do nothing but read slices of memory far

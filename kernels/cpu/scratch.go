@@ -9,8 +9,12 @@ import (
 // scratch is what one thread needs for itself.
 type scratch struct {
 	tile  tile
-	tail  [16 * 64]float32    // results of a tile that has fewer than 16 outputs
-	block [4 * 4 * 16]float32 // results of a group of columns
+	tail  [16 * 64]float32     // results of a tile that has fewer than 16 outputs
+	block [32 * 2 * 16]float32 // results of a group of columns: of the largest shape
+
+	// Of fp8 in bf16's kernels: the tiles that were turned, and a matrix of them.
+	pairs  []byte
+	paired weight
 
 	// Of the queries that are worked on at once.
 	queries []float32      // (queries, key)
@@ -35,8 +39,9 @@ type scratch struct {
 
 // setAside makes room for the widest operation of the program.
 func (s *scratch) setAside(x *executable) error {
-	value, key, page, vocab, group := 0, 0, 0, 0, blockQueries
+	value, key, page, vocab, group, pairs := 0, 0, 0, 0, blockQueries, 0
 	for _, op := range x.p.Ops {
+		pairs = max(pairs, pairedBlocks(op))
 		switch op := op.(type) {
 		case *kernels.Attention:
 			value, key = max(value, op.ValueDim), max(key, op.KeyDim)
@@ -56,6 +61,9 @@ func (s *scratch) setAside(x *executable) error {
 	s.part = make([]float32, group*value)
 	s.wide = make([]float32, page)
 	s.picks = make([]kernels.Candidate, 0, vocab)
+	if x.level != nil && x.level.pairsFP8 != nil {
+		s.pairs = make([]byte, pairTiles*pairs*blockBytes[kindBF16])
+	}
 	s.alignPart()
 	return nil
 }

@@ -35,7 +35,7 @@ func main() {
 	short := flag.Bool("short", false, "small models and few turns: under a minute")
 	flag.StringVar(&c.llama, "llama", filepath.Join("build", "llama", "bin"), "folder of llama-bench and llama-server")
 	flag.StringVar(&c.worker, "worker", filepath.Join("bin", "roundhouse-worker"), "our worker")
-	flag.StringVar(&shapes, "shapes", "qwen2.5-0.5b,qwen3-0.6b,llama-3.2-1b", "shapes of the models")
+	flag.StringVar(&shapes, "shapes", "", "shapes of the models; empty: qwen2.5-0.5b,qwen3-0.6b,llama-3.2-1b, or a small one where -short is given")
 	flag.StringVar(&c.dir, "dir", filepath.Join("build", "bench"), "where the models are made and kept")
 	flag.StringVar(&c.level, "level", "", "level of our kernels; empty: the best of this machine")
 	flag.IntVar(&c.threads, "threads", runtime.NumCPU(), "threads of both")
@@ -47,8 +47,12 @@ func main() {
 	flag.StringVar(&c.profile, "profile", "", "write CPU profiles of ours alone to this name plus the form, for go tool pprof -top")
 	flag.StringVar(&c.only, "only", "", "parts: alone,streams,pair,batch,start; empty: all")
 	flag.Parse()
+	usual := "qwen2.5-0.5b,qwen3-0.6b,llama-3.2-1b"
 	if *short {
-		shapes, c.prompt, c.generate, c.rounds, c.pairs = "short", 128, 24, 1, 3
+		usual, c.prompt, c.generate, c.rounds, c.pairs = "short", 128, 24, 1, 3
+	}
+	if shapes == "" {
+		shapes = usual
 	}
 	if err := run(&c, strings.Split(shapes, ",")); err != nil {
 		log.Fatal(err)
