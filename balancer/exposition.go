@@ -45,10 +45,11 @@ func (m *metrics) write(w io.Writer, d *Door, workers bool) {
 // fleetWithin bounds how long a scrape waits for the slowest worker.
 const fleetWithin = 2 * time.Second
 
-// relayed says whether a family of a worker's is passed on: vLLM's, so that a
-// dashboard made for one engine shows them all, and what devices say of themselves.
+// relayed says whether a family of a worker's is passed on: vLLM's and its server's
+// count of requests by status, so that a dashboard made for one engine shows them
+// all, and what devices say of themselves.
 func relayed(name string) bool {
-	return strings.HasPrefix(name, "vllm:") || strings.HasPrefix(name, "roundhouse_device_")
+	return strings.HasPrefix(name, "vllm:") || strings.HasPrefix(name, "http_requests_total") || strings.HasPrefix(name, "roundhouse_device_")
 }
 
 // fleet merges the metrics of all workers that are passed on.

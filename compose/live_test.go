@@ -75,8 +75,9 @@ func TestPrometheus(t *testing.T) {
 	checkTargets(t, prom)
 }
 
-// stockQueries are those of the dashboard that vLLM itself offers, which must work
-// on our page as on one engine's: names and labels of metrics are its only interface.
+// stockQueries are those of the dashboards that vLLM itself offers, the one of old and
+// the newer set, which must work on our page as on one engine's: names and labels of
+// metrics are their only interface.
 func stockQueries() []string {
 	const of = `{model_name="roundhouse-demo"}`
 	var out []string
@@ -96,6 +97,19 @@ func stockQueries() []string {
 	for _, name := range []string{"request_prompt_tokens", "request_generation_tokens"} {
 		out = append(out, "sum by(le) (increase(vllm:"+name+"_bucket"+of+"[$__rate_interval]))")
 	}
+	// What the newer ones ask beside that: by job, instance and engine.
+	const by = `job=~"roundhouse-door",instance=~".*"`
+	const engine = `{` + by + `,model_name=~"roundhouse-demo",engine=~"0"`
+	for _, reason := range []string{"capacity", "deferred"} {
+		out = append(out, "sum(vllm:num_requests_waiting_by_reason"+engine+`,reason="`+reason+`"})`)
+	}
+	for _, name := range []string{"prompt_tokens_cached_total", "prefix_cache_hits_total"} {
+		out = append(out, "sum(rate(vllm:"+name+engine+"}[$__rate_interval])) / (sum(rate(vllm:prompt_tokens_total"+engine+"}[$__rate_interval])) > 0)")
+	}
+	out = append(out, "histogram_quantile(0.95, sum by (le) (rate(vllm:request_time_per_output_token_seconds_bucket"+engine+"}[$__rate_interval])))",
+		"sum(rate(vllm:num_preemptions_total"+engine+"}[$__rate_interval]))", "max by (instance, engine) (vllm:kv_cache_usage_perc"+engine+"})",
+		"count(vllm:num_requests_running"+engine+"}) == 2",
+		"(sum(rate(http_requests_total{"+by+`,status="5xx"}[$__rate_interval])) or vector(0)) / (sum(rate(http_requests_total{`+by+"}[$__rate_interval])) > 0)")
 	return append(out, "sum by(finished_reason) (increase(vllm:request_success_total"+of+"[$__rate_interval]))", "group by (model_name) ({model_name!=\"\"})")
 }
 
