@@ -73,6 +73,15 @@ func TestPrometheus(t *testing.T) {
 		t.Errorf("no data for %s", q)
 	}
 	checkTargets(t, prom)
+	log, err := os.ReadFile(filepath.Join(dir, "prometheus.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "level=warn") || strings.Contains(line, "level=error") {
+			t.Errorf("Prometheus warns: %s", line)
+		}
+	}
 }
 
 // stockQueries are those of the dashboards that vLLM itself offers, the one of old and
