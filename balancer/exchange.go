@@ -86,6 +86,7 @@ type exchange struct {
 	status  int
 	outcome string
 	usage   usage
+	whole   int64 // when an answer that does not stream had come
 	first   int64 // when the first event or answer was relayed
 	s       *stream
 	series  *series
@@ -285,19 +286,21 @@ func (x *exchange) drop() {
 }
 
 // keep puts the connection back for the next request.
-func (x *exchange) keep() {
+func (x *exchange) keep(now int64) {
 	x.mu.Lock()
 	c := x.up
 	x.up = nil
 	x.mu.Unlock()
 	if c != nil {
-		c.put(x.d.now())
+		c.put(now)
 	}
 }
 
 // release gives the charge back, and lets the queue look for room.
-func (x *exchange) release(how ledger.Outcome) {
-	if x.d.ledger.Release(&x.charge, how, x.d.now()) {
+func (x *exchange) release(how ledger.Outcome) { x.releaseAt(how, x.d.now()) }
+
+func (x *exchange) releaseAt(how ledger.Outcome, now int64) {
+	if x.d.ledger.Release(&x.charge, how, now) {
 		x.pool.pump(x.d)
 	}
 }

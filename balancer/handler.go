@@ -114,7 +114,7 @@ type asked struct {
 
 func (d *Door) newExchange(v *view, g *guard, a *asked) *exchange {
 	wall := time.Now()
-	x := exchanges.Get().(*exchange)
+	x := blank()
 	x.d, x.v, x.g, x.wall, x.start = d, v, g, wall, int64(wall.Sub(d.epoch))
 	x.method, x.path, x.query, x.kind, x.ctype = a.method, a.path, a.query, a.kind, "application/json"
 	x.http10, x.close, x.id, x.priority = a.http10, a.close, requestID(a.seen.RequestID), priorityNormal

@@ -6,13 +6,20 @@ import "sync"
 // takes the place of what is warm, here and in the processes beside.
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
+// blank is an exchange that holds nothing of the request before. It is made so
+// now, not when that ended: it warms what is about to be filled.
+func blank() *exchange {
+	x := exchanges.Get().(*exchange)
+	*x = exchange{hits: x.hits[:0], chunks: x.chunks[:0], tried: x.tried[:0]}
+	return x
+}
+
 // free lets another request use an exchange that has ended, unless somebody
 // may hold it still.
 func (x *exchange) free() {
 	if x.shown.Load() {
 		return
 	}
-	*x = exchange{hits: x.hits[:0], chunks: x.chunks[:0], tried: x.tried[:0]}
 	exchanges.Put(x)
 }
 

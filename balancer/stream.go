@@ -335,7 +335,7 @@ func (r *reader) decode(c *upConn) ([]byte, error) {
 // finishUpstream keeps or closes the connection of a stream that came whole.
 func (s *stream) finishUpstream(r *reader) error {
 	if r.whole && !r.a.Close {
-		s.x.keep()
+		s.x.keep(s.x.d.now())
 	} else {
 		s.x.drop()
 	}

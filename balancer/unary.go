@@ -88,8 +88,9 @@ func (x *exchange) readAnswer(a *wire.Answer, room []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.whole = x.d.now()
 	if keep {
-		x.keep()
+		x.keep(x.whole)
 	} else {
 		x.drop()
 	}
@@ -98,8 +99,7 @@ func (x *exchange) readAnswer(a *wire.Answer, room []byte) ([]byte, error) {
 
 // settle ends the charge of an answer that came whole.
 func (x *exchange) settle(status int, body []byte) {
-	now := x.d.now()
-	x.first = now
+	x.first = x.whole
 	how := ledger.Served
 	switch {
 	case status == 429 || status == 503:
@@ -123,7 +123,7 @@ func (x *exchange) settle(status int, body []byte) {
 		x.computed()
 		x.keepHeld(body)
 	}
-	x.release(how)
+	x.releaseAt(how, x.whole)
 }
 
 // refused enters that the door answers with an error of its own.
