@@ -119,8 +119,8 @@ func (k *killed) begin(b *bench) (err error) {
 			"server UPSTREAM1 max_fails=0; server UPSTREAM2 max_fails=0; server UPSTREAM3 max_fails=0;")
 		cmd = exec.Command("nginx", "-p", b.dir, "-c", path)
 	case "haproxy":
-		const line = "  server e2 UPSTREAM2 maxconn 9900 pool-max-conn 1024"
-		conf, err = k.configured(b, "haproxy.cfg", line, line+"\n  server e3 UPSTREAM3 maxconn 9900 pool-max-conn 1024\n  default-server check inter 500ms fall 1 rise 1\n  option redispatch 1\n  retries 3")
+		const line = "  server e2 UPSTREAM2 maxconn STREAMS pool-max-conn 1024"
+		conf, err = k.configured(b, "haproxy.cfg", line, line+"\n  server e3 UPSTREAM3 maxconn STREAMS pool-max-conn 1024\n  default-server check inter 500ms fall 1 rise 1\n  option redispatch 1\n  retries 3")
 		cmd = exec.Command("haproxy", "-q", "-f", path)
 	default:
 		var c strings.Builder
@@ -154,7 +154,7 @@ func (k *killed) configured(b *bench, file, two, three string) (string, error) {
 		return "", fmt.Errorf("%s names its upstreams otherwise than %q", file, two)
 	}
 	conf = strings.Replace(conf, two, three, 1)
-	return strings.NewReplacer("LISTEN", k.addr, "UPSTREAM1", k.engines[0], "UPSTREAM2", k.engines[1], "UPSTREAM3", k.engines[2],
+	return strings.NewReplacer("STREAMS", "9900", "LISTEN", k.addr, "UPSTREAM1", k.engines[0], "UPSTREAM2", k.engines[1], "UPSTREAM3", k.engines[2],
 		"PID", filepath.Join(b.dir, "killed.pid"), "TMP", b.dir).Replace(conf), nil
 }
 

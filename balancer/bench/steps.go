@@ -98,18 +98,26 @@ func (b *bench) longPrompts() ([]figure, error) {
 	})
 }
 
+// mostStreams is how many streams a relay can hold here: each takes two descriptors.
+func mostStreams() (int, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, err
+	}
+	return min(10_100, int(limit.Cur)/2-100), nil
+}
+
 func (b *bench) idleStreams() ([]figure, error) {
 	n := 10_000
 	if b.o.short {
 		n = 2000
 	}
-	// A relay takes two descriptors a stream, and HAProxy is told of 9 900 streams.
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+	room, err := mostStreams()
+	if err != nil {
 		return nil, err
 	}
-	if room := min(9_900, int(limit.Cur)/2-100); n > room {
-		fmt.Printf("%d streams instead of %d: a process may open %d descriptors here\n\n", room, n, limit.Cur)
+	if n > room {
+		fmt.Printf("%d streams instead of %d: a process may open too few descriptors here for more\n\n", room, n)
 		n = room
 	}
 	req := request(true, "600,1s", 1000)
