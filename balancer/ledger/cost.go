@@ -6,6 +6,10 @@ import "math"
 // taken for it: what is left of noise would send requests astray.
 const alike = 0.3
 
+// aged is of how many prompts those that wait have waited so long that they count
+// as short ones.
+const aged = 8
+
 // fewSamples are too few to tell a worker's rate from its group's.
 const fewSamples = 4
 
@@ -174,12 +178,19 @@ func (t *terms) slow(share float64) {
 // Most engines compute prompts in the order in which they come. Ours, which
 // alone says how much it has still to prefill and for which this is, takes the
 // shortest first; a longer one that has begun shares the steps with it token by
-// token, and its tokens cost what they do at its end.
+// token, and its tokens cost what they do at its end. Two prompts share a step:
+// where shorter ones are before the request it shares with those, and with the
+// longer one only about half of its own length; but where many wait the longer
+// ones are old, and go before it.
 func (g *Group) ahead(r *row, at *queued, uncached int64, c *crowd) (ahead, behind float64) {
 	elsewhere := r.elsewhere * c.perToken
 	ahead = at.work + elsewhere*c.shorter
 	if longer := r.work - at.work + elsewhere*(1-c.shorter); longer > 0 {
-		ahead += min(longer, float64(uncached)*r.mean)
+		meanwhile := float64(uncached) * r.mean
+		if at.work > 0 {
+			meanwhile *= min(1, (aged+r.prompts)/(2*aged))
+		}
+		ahead += min(longer, meanwhile)
 	}
 	return ahead, r.prompts - at.n
 }

@@ -65,7 +65,11 @@ func (p *plain) ahead(g *Group, a *Ask, perToken, second float64) (ahead, behind
 	ahead = float64(at.work) + elsewhere*shorter
 	if longer := float64(w.work-at.work) + elsewhere*(1-shorter); longer > 0 {
 		each := max(1, 2*float64(w.work)/float64(max(w.prefill, 1))-1)
-		ahead += min(longer, float64(a.Prompt-p.hit)*each)
+		meanwhile := float64(a.Prompt-p.hit) * each
+		if at.work > 0 {
+			meanwhile *= min(1, (8+float64(w.prompts))/16)
+		}
+		ahead += min(longer, meanwhile)
 	}
 	return ahead, float64(w.prompts - at.n)
 }
