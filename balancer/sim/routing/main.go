@@ -6,6 +6,8 @@ package main
 import (
 	"flag"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"strings"
 
@@ -15,7 +17,7 @@ import (
 func main() {
 	short := flag.Bool("short", false, "a third of the requests, of one seed")
 	seed := flag.Uint64("seed", 101, "the first of the traffic's seeds; 1 to 5 are those that the policies were tuned on")
-	seeds := flag.Int("seeds", 5, "how many seeds, one after the other")
+	seeds := flag.Int("seeds", 10, "how many seeds, one after the other")
 	load := flag.Float64("load", 0.6, "the share of what the fleet computes to which recorded traffic is sped up")
 	fleet := flag.String("fleet", "fitted", "fitted: workers as our own was measured; accelerator: a mid-size model on one")
 	only := flag.String("policy", "", "only the policies whose name holds this")
@@ -40,7 +42,7 @@ func main() {
 		}
 	}
 	for _, path := range flag.Args() {
-		r, err := recorded(path, speed, limit, *load, *seed, *only)
+		r, err := recorded(path, speed, limit, *load, *seed, (*seeds+1)/2, *only)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "routing:", err)
 			os.Exit(1)
@@ -54,8 +56,10 @@ func main() {
 	losses(rows)
 }
 
-// recorded plays a trace, sped up until it loads the fleet.
-func recorded(path string, speed sim.Speed, limit int, load float64, seed uint64, only string) (*row, error) {
+// recorded plays a trace, sped up until it loads the fleet, several times: each
+// time every arrival is put off by up to a tenth of the mean gap, which tells
+// what is a policy's doing from what is chance.
+func recorded(path string, speed sim.Speed, limit int, load float64, seed uint64, plays int, only string) (*row, error) {
 	s, err := sim.Trace(path, speed, 1, limit)
 	if err != nil {
 		return nil, err
@@ -65,15 +69,26 @@ func recorded(path string, speed sim.Speed, limit int, load float64, seed uint64
 		return nil, err
 	}
 	r := &row{name: fmt.Sprintf("%s, %.2g times as fast", strings.TrimSuffix(strings.TrimSuffix(s.Name, ".csv"), ".jsonl"), by)}
-	r.play(&s, seed, only)
+	gap := s.Jobs[len(s.Jobs)-1].At / float64(len(s.Jobs))
+	for k := range plays {
+		shaken := s
+		shaken.Jobs = append([]sim.Job(nil), s.Jobs...)
+		rng := rand.New(rand.NewPCG(seed+uint64(k), 3))
+		for i := range shaken.Jobs {
+			shaken.Jobs[i].At += rng.Float64() * gap / 10
+		}
+		r.play(&shaken, seed+uint64(k), only)
+	}
 	return r, nil
 }
 
-// row is one traffic and what each policy made of it, summed over seeds.
+// row is one traffic and what each policy made of it, summed over seeds, and what
+// each made of it with each seed.
 type row struct {
 	name     string
 	runs     int
 	outcomes []sim.Outcome
+	each     [][]sim.Outcome // by policy
 }
 
 func (r *row) play(s *sim.Scenario, seed uint64, only string) {
@@ -87,7 +102,9 @@ func (r *row) play(s *sim.Scenario, seed uint64, only string) {
 		o := sim.Run(s, p, seed)
 		if n == len(r.outcomes) {
 			r.outcomes = append(r.outcomes, sim.Outcome{Policy: o.Policy})
+			r.each = append(r.each, nil)
 		}
+		r.each[n] = append(r.each[n], o)
 		sum := &r.outcomes[n]
 		sum.P50, sum.P99, sum.Goodput = sum.P50+o.P50, sum.P99+o.P99, sum.Goodput+o.Goodput
 		n++
@@ -123,20 +140,37 @@ func table(title string, rows []*row, digits int, more bool, figure func(*sim.Ou
 	}
 }
 
-// losses names every traffic in which another policy is better than the first.
+// losses names every traffic in which another policy is better than the first,
+// and how far the difference is from chance.
 func losses(rows []*row) {
-	fmt.Printf("\nWhere another is better than %s:\n\n", rows[0].outcomes[0].Policy)
+	fmt.Printf("\nWhere another is better than %s; behind ± the standard error of the difference over the seeds:\n\n", rows[0].outcomes[0].Policy)
 	for _, r := range rows {
-		n := float64(r.runs)
-		us := &r.outcomes[0]
 		for i := 1; i < len(r.outcomes); i++ {
-			o := &r.outcomes[i]
-			if o.P99 < us.P99 {
-				fmt.Printf("- %s: p99 of %s %.3f s, ours %.3f s (%+.1f %%)\n", r.name, o.Policy, o.P99/n, us.P99/n, 100*(us.P99/o.P99-1))
+			name := r.outcomes[i].Policy
+			if us, by, off := r.compare(i, func(o *sim.Outcome) float64 { return o.P99 }); by < 0 {
+				fmt.Printf("- %s: p99 of %s %.3f s, ours %.3f s: %.3f%s\n", r.name, name, us+by, us, by, off)
 			}
-			if o.Goodput > us.Goodput+0.0005*n {
-				fmt.Printf("- %s: in time by %s %.1f %%, ours %.1f %%\n", r.name, o.Policy, 100*o.Goodput/n, 100*us.Goodput/n)
+			if us, by, off := r.compare(i, func(o *sim.Outcome) float64 { return 100 * o.Goodput }); by > 0.05 {
+				fmt.Printf("- %s: in time by %s %.1f %%, ours %.1f %%: +%.2f%s\n", r.name, name, us+by, us, by, off)
 			}
 		}
 	}
+}
+
+// compare returns the mean of a figure under the first policy, by how much it is
+// more under another, and the standard error of that, seed by seed.
+func (r *row) compare(other int, figure func(*sim.Outcome) float64) (us, by float64, off string) {
+	n, squares := float64(r.runs), 0.0
+	for s := range r.runs {
+		us += figure(&r.each[0][s]) / n
+		by += (figure(&r.each[other][s]) - figure(&r.each[0][s])) / n
+	}
+	if r.runs == 1 {
+		return us, by, ""
+	}
+	for s := range r.runs {
+		d := figure(&r.each[other][s]) - figure(&r.each[0][s]) - by
+		squares += d * d
+	}
+	return us, by, fmt.Sprintf(" ± %.3f", math.Sqrt(squares/(n-1)/n))
 }
