@@ -105,7 +105,6 @@ func TestNoPlace(t *testing.T) {
 			t.Errorf("left %+v %v", list, err)
 		}
 	}
-	f(func(s *driver.Spec) { s.Container.Constraints = []string{"node.labels.gpu == none"} }, "no suitable node (scheduling constraints not satisfied on 1 node)")
 	f(func(s *driver.Spec) { s.Container.GenericResources = map[string]int64{"SLOT": 9} }, "no suitable node (insufficient resources on 1 node)")
 	f(func(s *driver.Spec) { s.Container.Volumes = []string{"/no/such/folder:/models"} }, "/no/such/folder")
 	f(func(s *driver.Spec) { s.Container.Image = "roundhouse-no-such-image:1" }, "roundhouse-no-such-image:1 is not at this manager")

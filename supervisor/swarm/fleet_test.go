@@ -322,22 +322,22 @@ func TestFleet(t *testing.T) {
 	managerFor(t).pack(t)
 	a, b := workerFor(t)
 	a.carry(t, b, engineImage)
-	f := fleetFor(t, 4)
+	f := fleetFor(t, 3)
 	phase := func(what string, do func()) {
 		t.Helper()
 		began := time.Now()
 		n := f.under(12, do)
 		t.Logf("%s: %d answers in %v, 0 lost", what, n, time.Since(began).Round(100*time.Millisecond))
 	}
-	f.until(4, "some are at each node", func(now []member) bool { return at(b, now)%4 > 0 })
+	f.until(3, "some are at each node", func(now []member) bool { return at(b, now)%3 > 0 })
 	phase("a node is drained", func() {
 		b.available(t, swarm.NodeAvailabilityDrain)
-		f.until(4, "all are at the other node", func(now []member) bool { return at(b, now) == 0 })
+		f.until(3, "all are at the other node", func(now []member) bool { return at(b, now) == 0 })
 	})
 	b.available(t, swarm.NodeAvailabilityActive)
 	phase("all are rotated", func() {
 		f.roundhouse("rotate", "chat")
-		f.until(4, "some are at the node again", func(now []member) bool { return at(b, now) > 0 })
+		f.until(3, "some are at the node again", func(now []member) bool { return at(b, now) > 0 })
 	})
 	turned := f.members()
 	phase("a worker is killed", func() {
@@ -348,20 +348,20 @@ func TestFleet(t *testing.T) {
 		if err := b.client.ContainerKill(t.Context(), list[0].ID, "KILL"); err != nil {
 			t.Fatal(err)
 		}
-		f.until(4, "it is back", func(now []member) bool { return fmt.Sprint(now) != fmt.Sprint(turned) })
+		f.until(3, "it is back", func(now []member) bool { return fmt.Sprint(now) != fmt.Sprint(turned) })
 	})
 	before := f.members()
 	phase("the supervisor is killed and succeeded", func() {
 		f.end(syscall.SIGKILL)
 		f.begin()
-		f.until(4, "all are found again", func(now []member) bool { return fmt.Sprint(now) == fmt.Sprint(before) })
+		f.until(3, "all are found again", func(now []member) bool { return fmt.Sprint(now) == fmt.Sprint(before) })
 	})
 	if log := f.roundhouse("logs", "chat/1"); !strings.Contains(log, "model loaded") {
 		t.Errorf("the worker's log:\n%s", log)
 	}
 	phase("a node dies", func() {
 		b.die(t)
-		f.until(4, "all are at the node that lives", func(now []member) bool { return at(b, now) == 0 })
+		f.until(3, "all are at the node that lives", func(now []member) bool { return at(b, now) == 0 })
 	})
 	if events := f.roundhouse("events", "--json"); !strings.Contains(events, "is drained; it drains") || !strings.Contains(events, "is lost; it drains") {
 		t.Errorf("the events do not say why workers left:\n%s", events)

@@ -38,6 +38,7 @@ type node struct {
 	host    docker.Host
 	client  *client.Client
 	daemon  *exec.Cmd
+	joined  bool // the manager's Swarm
 }
 
 // nodes are those of the one Swarm of the tests: a manager, and where a test asks for
@@ -108,10 +109,12 @@ func workerFor(t *testing.T) (a, b *node) {
 	t.Helper()
 	a = managerFor(t)
 	b = nodes.worker
-	if b.daemon != nil {
+	if b.joined {
 		return a, b
 	}
-	b.start(t)
+	if b.daemon == nil {
+		b.start(t)
+	}
 	a.carry(t, b, testImage)
 	info, err := a.client.SwarmInspect(t.Context())
 	if err != nil {
@@ -120,6 +123,7 @@ func workerFor(t *testing.T) (a, b *node) {
 	if err := b.client.SwarmJoin(t.Context(), swarm.JoinRequest{ListenAddr: b.address + ":2377", AdvertiseAddr: b.address, RemoteAddrs: []string{a.address + ":2377"}, JoinToken: info.JoinTokens.Worker}); err != nil {
 		t.Fatal(err)
 	}
+	b.joined = true
 	until(t, "both nodes are ready", func() bool {
 		list, err := a.client.NodeList(t.Context(), swarm.NodeListOptions{})
 		return err == nil && len(list) == 2 && list[0].Status.State == swarm.NodeStateReady && list[1].Status.State == swarm.NodeStateReady
