@@ -93,7 +93,7 @@ func (k *link) free() {
 func startWorker(t *testing.T, args ...string) string {
 	t.Helper()
 	port := ports.Free(t)
-	cmd := exec.Command(program(t, "roundhouse-worker"), append([]string{"serve", "--host", "127.0.0.1", "--port", fmt.Sprint(port)}, args...)...)
+	cmd := exec.Command(built.Path(t, "roundhouse-worker"), append([]string{"serve", "--host", "127.0.0.1", "--port", fmt.Sprint(port)}, args...)...)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ pool "chat" {
 }
 `, h.env))
 	s := &system{t: t, out: newOutput(), Door: "http://" + door, Admin: "http://" + admin}
-	s.cmd = h.inside(program(t, "roundhouse"), "up", "-c", path)
+	s.cmd = h.inside(built.Path(t, "roundhouse"), "up", "-c", path)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

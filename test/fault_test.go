@@ -26,7 +26,7 @@ func TestGapLosesNothing(t *testing.T) {
 	var answers tally
 	answers.keep(ctx, t, s, 8)
 	before := s.workers()[0]
-	rotate := exec.CommandContext(ctx, program(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin)
+	rotate := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin)
 	if out, err := rotate.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -65,7 +65,7 @@ func TestFewFiles(t *testing.T) {
 	t.Parallel()
 	path, door, admin := writeConfig(t, fmt.Sprintf(twoWorkers, ""))
 	s := &system{t: t, out: newOutput(), Door: "http://" + door, Admin: "http://" + admin}
-	s.cmd = exec.Command("sh", "-c", `ulimit -n 160 && exec "$0" up -c "$1"`, program(t, "roundhouse"), path)
+	s.cmd = exec.Command("sh", "-c", `ulimit -n 160 && exec "$0" up -c "$1"`, built.Path(t, "roundhouse"), path)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

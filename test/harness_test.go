@@ -18,40 +18,15 @@ import (
 
 	"roundhouse/test/counting"
 	"roundhouse/test/ports"
+	"roundhouse/test/program"
 )
 
-// built is the folder where the two programs are built, once, by the first test
-// that needs them.
-var built struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-// program is the path of one of our own.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "roundhouse-test-"); built.err != nil {
-			return
-		}
-		build := exec.Command("go", "build", "-o", built.dir, "roundhouse/cmd/...")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("cannot build the programs: %w\n%s", err, out)
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return filepath.Join(built.dir, name)
-}
+// built are the two programs.
+var built program.Set
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
-	}
+	built.Remove()
 	os.Exit(code)
 }
 
@@ -149,7 +124,7 @@ func start(t *testing.T, pool string) *system {
 func startAt(t *testing.T, path, door, admin string) *system {
 	t.Helper()
 	s := &system{t: t, out: newOutput(), Door: "http://" + door, Admin: "http://" + admin}
-	s.cmd = exec.Command(program(t, "roundhouse"), "up", "-c", path)
+	s.cmd = exec.Command(built.Path(t, "roundhouse"), "up", "-c", path)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

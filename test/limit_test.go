@@ -24,7 +24,7 @@ func TestNoTurnWithoutASuccessor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"roundhouse", "roundhouse-worker"} {
-		if err := os.Link(program(t, name), filepath.Join(dir, name)); err != nil {
+		if err := os.Link(built.Path(t, name), filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestNoTurnWithoutASuccessor(t *testing.T) {
 	}
 	swap(func(path string) error { return os.WriteFile(path, []byte("\x7fELF, and no more"), 0o755) })
 	rotate := func(args ...string) (string, error) {
-		out, err := exec.CommandContext(ctx, program(t, "roundhouse"), append([]string{"rotate", "chat", "--admin", s.Admin}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), append([]string{"rotate", "chat", "--admin", s.Admin}, args...)...).CombinedOutput()
 		return string(out), err
 	}
 	if out, err := rotate(); err == nil || !strings.Contains(out, "nothing was drained") || !strings.Contains(out, "exec format error") {
@@ -65,7 +65,7 @@ func TestNoTurnWithoutASuccessor(t *testing.T) {
 			t.Errorf("%+v became %+v", before[i], w)
 		}
 	}
-	swap(func(path string) error { return os.Link(program(t, "roundhouse-worker"), path) })
+	swap(func(path string) error { return os.Link(built.Path(t, "roundhouse-worker"), path) })
 	if out, err := rotate("--continue"); err != nil {
 		t.Errorf("rotate --continue: %v\n%s", err, out)
 	}
@@ -170,7 +170,7 @@ func TestPluginsFailInRotation(t *testing.T) {
 	before := s.workers()
 	done := make(chan error, 1)
 	go func() {
-		out, err := exec.CommandContext(ctx, program(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput()
+		out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("%w\n%s", err, out)
 		}

@@ -96,10 +96,10 @@ func TestPlugins(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, program(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput(); err != nil {
 		t.Errorf("rotate: %v\n%s", err, out)
 	}
-	if out, err := exec.CommandContext(ctx, program(t, "roundhouse"), "plugins", "--admin", s.Admin).CombinedOutput(); err != nil || strings.Count(string(out), "running") != 4 {
+	if out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "plugins", "--admin", s.Admin).CombinedOutput(); err != nil || strings.Count(string(out), "running") != 4 {
 		t.Errorf("roundhouse plugins: %v\n%s", err, out)
 	}
 	poll(t, 20*time.Second, "the rotation told to the webhook", func() bool {
@@ -121,13 +121,13 @@ func TestPluginDriver(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, program(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput(); err != nil {
 		t.Errorf("rotate: %v\n%s", err, out)
 	}
 	if err := count(t.Context(), s.Door, 1, 40); err != nil {
 		t.Error(err)
 	}
-	out, err := exec.CommandContext(ctx, program(t, "roundhouse"), "plugins", "--admin", s.Admin).CombinedOutput()
+	out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "plugins", "--admin", s.Admin).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "localdriver") || !strings.Contains(string(out), "running") {
 		t.Errorf("roundhouse plugins: %v\n%s", err, out)
 	}

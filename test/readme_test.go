@@ -35,7 +35,7 @@ func TestReadme(t *testing.T) {
 		command := strings.ReplaceAll(line, "http://127.0.0.1:8000", s.Door)
 		if rest, ok := strings.CutPrefix(command, "bin/roundhouse "); ok {
 			rest = strings.Replace(rest, " ID", " "+request, 1)
-			command = program(t, "roundhouse") + " " + rest
+			command = built.Path(t, "roundhouse") + " " + rest
 			if verb := strings.Fields(rest)[0]; verb != "validate" && verb != "fmt" {
 				command += " --admin " + s.Admin
 			}

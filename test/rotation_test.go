@@ -24,7 +24,7 @@ func TestRotationLosesNothing(t *testing.T) {
 		since := answers.whole.Load() // as many answers in peace as there are streams
 		poll(t, time.Minute, "answers in peace", func() bool { return answers.whole.Load() > since+streams }, s.out.String)
 		answers.turning.Store(true)
-		rotate := exec.CommandContext(ctx, program(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin)
+		rotate := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin)
 		out, err := rotate.CombinedOutput()
 		answers.turning.Store(false)
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 func TestQuickStart(t *testing.T) {
 	door := ports.Address(t)
 	out := newOutput()
-	cmd := exec.Command(program(t, "roundhouse"), "up", "-c", "../configs/quickstart.hcl",
+	cmd := exec.Command(built.Path(t, "roundhouse"), "up", "-c", "../configs/quickstart.hcl",
 		"--listen", door, "--admin", ports.Address(t), "--state-dir", t.TempDir())
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
@@ -48,7 +48,7 @@ func up(t *testing.T, path string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program(t, "roundhouse"), "up", "-c", path)
+	cmd := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "up", "-c", path)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.Run()

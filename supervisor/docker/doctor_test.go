@@ -3,7 +3,6 @@ package docker
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -19,7 +18,7 @@ func TestDoctor(t *testing.T) {
 		h.rolled("leave network_mode out")
 		want = append(want, "pool looked: network_mode", "leave network_mode out")
 	}
-	doctor := exec.Command(filepath.Join(built.dir, "roundhouse"), "doctor", "-c", h.config)
+	doctor := exec.Command(roundhouse(t), "doctor", "-c", h.config)
 	if doctor.Env = os.Environ(); h.lab.host.URL != "" {
 		doctor.Env = append(doctor.Env, "DOCKER_HOST="+h.lab.host.URL)
 	}

@@ -37,6 +37,7 @@ type lab struct {
 	daemon *exec.Cmd // nil: not ours to restart
 	dir    string
 	more   []string // flags of the tests' own engine
+	port   func()   // gives the port of secure back
 }
 
 var shared *lab
@@ -56,9 +57,7 @@ func TestMain(m *testing.M) {
 	if shared != nil {
 		shared.close()
 	}
-	if built.dir != "" && built.dir != *programs {
-		os.RemoveAll(built.dir)
-	}
+	built.Remove()
 	http.DefaultClient.CloseIdleConnections()
 	if leak := goleak.Find(); leak != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, leak)
@@ -202,6 +201,9 @@ func (l *lab) close() {
 		return
 	}
 	l.stop()
+	if l.port != nil {
+		l.port()
+	}
 	// dockerd leaves its network's namespace mounted, and all of it where it was killed.
 	mounts, _ := os.ReadFile("/proc/self/mounts")
 	for line := range strings.Lines(string(mounts)) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/docker/docker/api/types/container"
+
+	"roundhouse/test/ports"
 )
 
 // poolOf is a pool block of two workers of the test image on the host's network, where
@@ -112,7 +114,7 @@ func TestNameTakenByStranger(t *testing.T) {
 	}
 	id := ""
 	until(t, "the stranger gets the name", func() bool {
-		made, err := l.client.ContainerCreate(t.Context(), &container.Config{Image: testImage, Cmd: []string{"--port", fmt.Sprint(port(t))}}, &container.HostConfig{NetworkMode: container.NetworkMode(hostNetwork())}, nil, nil, "roundhouse-taken-1")
+		made, err := l.client.ContainerCreate(t.Context(), &container.Config{Image: testImage, Cmd: []string{"--port", fmt.Sprint(ports.Free(t))}}, &container.HostConfig{NetworkMode: container.NetworkMode(hostNetwork())}, nil, nil, "roundhouse-taken-1")
 		if err != nil { // the supervisor was quicker
 			_ = l.client.ContainerRemove(t.Context(), "roundhouse-taken-1", container.RemoveOptions{Force: true})
 			return false
@@ -215,9 +217,9 @@ func TestOutOfMemory(t *testing.T) {
 			res.Body.Close()
 		}
 	}()
-	until(t, "it is killed", func() bool { return only(t, d).OOM })
-	if i := only(t, d); !strings.Contains(i.Ended, "out of memory") {
-		t.Errorf("it ended with %q", i.Ended)
+	until(t, "it is killed", func() bool { return !only(t, d).Running })
+	if i := only(t, d); !i.OOM || !strings.Contains(i.Ended, "out of memory") {
+		t.Errorf("it ended with %q: %+v", i.Ended, i)
 	}
 }
 

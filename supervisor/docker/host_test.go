@@ -26,6 +26,7 @@ import (
 	"roundhouse/compose/guard"
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
+	"roundhouse/test/ports"
 )
 
 // certificates makes an authority of the tests' own, and what it signs for the
@@ -35,7 +36,12 @@ func (l *lab) certificates(t *testing.T) {
 	if l.secure.URL != "" {
 		return // a restart
 	}
-	l.secure = Host{URL: fmt.Sprintf("tcp://127.0.0.1:%d", port(t)), CertPath: l.dir, TLSVerify: true}
+	at, giveBack, err := ports.Lend() // for longer than this test
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.port = giveBack
+	l.secure = Host{URL: fmt.Sprintf("tcp://127.0.0.1:%d", at), CertPath: l.dir, TLSVerify: true}
 	var authority *x509.Certificate
 	var signer *ecdsa.PrivateKey
 	for i, file := range []string{"ca", "server", "cert"} {
@@ -184,7 +190,7 @@ func overSSH(t *testing.T, l *lab) Host {
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 		t.Skip("the ssh server wants /run/sshd: " + err.Error())
 	}
-	at := port(t)
+	at := ports.Free(t)
 	config := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/user.pub\nStrictModes no\nUsePAM no\nPidFile none\nSetEnv DOCKER_HOST=%s\n", at, dir, dir, l.client.DaemonHost())
 	wrapper := fmt.Sprintf("#!/bin/sh\nexec %s -F none -i %s/user -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=%s/known \"$@\"\n", client, dir, dir)
 	if err := os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600); err != nil {

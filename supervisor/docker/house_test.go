@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,13 +18,21 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+
+	"roundhouse/test/ports"
+	"roundhouse/test/program"
 )
 
-// built is the folder with the program, built once by the first test that needs it.
-var built struct {
-	once sync.Once
-	dir  string
-	err  error
+// built are the programs, unless -programs says where they are.
+var built program.Set
+
+// roundhouse is where the program is.
+func roundhouse(t *testing.T) string {
+	t.Helper()
+	if *programs != "" {
+		return filepath.Join(*programs, "roundhouse")
+	}
+	return built.Path(t, "roundhouse")
 }
 
 // house is a running `roundhouse up` over the tests' engine.
@@ -42,33 +49,14 @@ type house struct {
 // houseFor starts one with a pool block, whose name is the pool's.
 func houseFor(t *testing.T, name, pool string) *house {
 	t.Helper()
-	built.once.Do(func() {
-		if built.dir = *programs; built.dir != "" {
-			return
-		}
-		if built.dir, built.err = os.MkdirTemp("", "rh-built-"); built.err != nil {
-			return
-		}
-		if built.err = os.Chmod(built.dir, 0o755); built.err != nil {
-			return
-		}
-		build := exec.Command("go", "build", "-o", built.dir, "roundhouse/cmd/roundhouse")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("%w\n%s", err, out)
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
 	dir := t.TempDir()
 	open(t, dir)
 	h := &house{
 		t: t, lab: engineFor(t), pool: name, config: filepath.Join(dir, "config.hcl"),
-		door: fmt.Sprintf("127.0.0.1:%d", port(t)), admin: fmt.Sprintf("127.0.0.1:%d", port(t)),
+		door: ports.Address(t), admin: ports.Address(t),
 	}
 	h.write(pool)
-	up := exec.Command(filepath.Join(built.dir, "roundhouse"), "up", "-c", h.config)
+	up := exec.Command(roundhouse(t), "up", "-c", h.config)
 	up.Env = append(os.Environ(), "DOCKER_HOST="+h.lab.host.URL)
 	up.Stdout, up.Stderr = &h.log, &h.log
 	if *rootless { // as the user whose engine it is
@@ -99,7 +87,7 @@ func (h *house) write(pool string) {
 
 // run runs an operator command and returns what it printed.
 func (h *house) run(args ...string) (string, error) {
-	out, err := exec.Command(filepath.Join(built.dir, "roundhouse"), append(args, "--admin", h.admin)...).CombinedOutput()
+	out, err := exec.Command(roundhouse(h.t), append(args, "--admin", h.admin)...).CombinedOutput()
 	return string(out), err
 }
 
@@ -200,16 +188,6 @@ func (h *house) ask() error {
 		return fmt.Errorf("%s %s %w", res.Status, data, err)
 	}
 	return nil
-}
-
-func port(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // removeOurs removes the containers of a pool.

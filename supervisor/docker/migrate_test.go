@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+
+	"roundhouse/test/ports"
 )
 
 // TestMigrationUnderLoad takes two containers over that run already, as
@@ -11,9 +13,9 @@ import (
 // twice, while clients go on asking: nothing is lost, nothing refused.
 func TestMigrationUnderLoad(t *testing.T) {
 	l := engineFor(t)
-	ports := []int{port(t), port(t)}
-	l.stranger(t, "rh_vllm_1", true, "--port", strconv.Itoa(ports[0]))
-	l.stranger(t, "rh_vllm_2", true, "--port", strconv.Itoa(ports[1]))
+	at := []int{ports.Free(t), ports.Free(t)}
+	l.stranger(t, "rh_vllm_1", true, "--port", strconv.Itoa(at[0]))
+	l.stranger(t, "rh_vllm_2", true, "--port", strconv.Itoa(at[1]))
 	h := houseFor(t, "vllm", fmt.Sprintf(`
 pool "vllm" {
   driver       = "docker"
@@ -33,7 +35,7 @@ pool "vllm" {
     takeover = "rh_vllm_2"
   }
 }
-`, testImage, hostNetwork(), ports[0], ports[1]))
+`, testImage, hostNetwork(), at[0], at[1]))
 	h.until("1 ready 1 ready")
 	stop := h.load()
 	for turn := 2; turn <= 3; turn++ {

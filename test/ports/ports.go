@@ -28,7 +28,8 @@ func Free(t testing.TB) int {
 	return port
 }
 
-// Lend is Free for a program that is no test.
+// Lend is Free for a program that is no test, or for longer than one: until giveBack
+// is called, which is to be kept for that.
 func Lend() (port int, giveBack func(), err error) {
 	port, lock, err := lend(filepath.Join(os.TempDir(), "roundhouse-ports"), given())
 	if err != nil {

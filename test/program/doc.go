@@ -1,0 +1,2 @@
+// Package program builds the repository's own programs for the tests that run them.
+package program
