@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/swarm"
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/docker"
+	"roundhouse/supervisor/driver"
 )
 
 // Finding is one thing that Check has looked at.
@@ -32,7 +34,7 @@ func Check(ctx context.Context, host docker.Host, pools []configs.Pool) []Findin
 	if err := d.ready(ctx); errors.Is(err, errNoManager) {
 		return []Finding{{"fail", err.Error(), "`docker swarm init` makes one; DOCKER_HOST names another engine"}}
 	} else if err != nil {
-		return []Finding{{"fail", "no Docker engine answers: " + err.Error(), "start it (systemctl start docker), or set DOCKER_HOST to a manager of the Swarm"}}
+		return []Finding{{"fail", "no Docker engine answers: " + strings.TrimPrefix(err.Error(), driver.ErrAway.Error()+": "), "start it (systemctl start docker), or set DOCKER_HOST to a manager of the Swarm"}}
 	}
 	nodes, err := e.NodeList(ctx, swarm.NodeListOptions{})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/docker/docker/api/types/swarm"
 
+	"roundhouse/configs"
 	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
 )
@@ -92,7 +93,7 @@ func TestLife(t *testing.T) {
 
 // What cannot start says why in Swarm's own words, and leaves nothing behind.
 func TestNoPlace(t *testing.T) {
-	_, d := driverFor(t)
+	n, d := driverFor(t)
 	f := func(change func(*driver.Spec), want string) {
 		t.Helper()
 		spec := specFor("1", 1)
@@ -124,6 +125,26 @@ func TestNoPlace(t *testing.T) {
 	prepare(func(s *driver.Spec) { s.Container.Networks = []string{"bridge"} }, "takes an overlay network")
 	if err := d.Prepare(t.Context(), specFor("1", 1)); err != nil {
 		t.Errorf("what fits: %v", err)
+	}
+
+	said := ""
+	for _, f := range Check(t.Context(), n.host, []configs.Pool{
+		{Name: "a", Driver: "swarm", Container: configs.Container{Networks: []string{"bridge", "rh-none"}}},
+		{Name: "b", Driver: "swarm", Container: configs.Container{Constraints: []string{"node.role == worker"}}},
+		{Name: "c", Driver: "docker"},
+	}) {
+		said += f.State + " " + f.Text + "\n"
+	}
+	for _, want := range []string{
+		"ok 1 of 1 nodes are ready, 1 of them managers\n", "ok pool a: a node fits\n", "fail pool a: the network \"bridge\" is this machine's alone", "fail pool a: there is no network \"rh-none\"",
+		"fail pool b: none of the 1 nodes that take tasks, of 1, has node.role == worker\n",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("doctor does not say %q:\n%s", want, said)
+		}
+	}
+	if strings.Contains(said, "pool c") {
+		t.Errorf("doctor says of a pool that is in no Swarm:\n%s", said)
 	}
 }
 
