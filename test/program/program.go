@@ -35,7 +35,7 @@ func (s *Set) build() {
 		return
 	}
 	build := exec.Command("go", "build", "-o", s.dir, "roundhouse/cmd/...")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		s.err = fmt.Errorf("cannot build the programs: %w\n%s", err, out)
 	}
