@@ -124,10 +124,14 @@ func (d *Driver) arrived(ctx context.Context, id, made string) error {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	began, homeless := time.Now(), time.Time{}
+	answered := began
 	for {
 		list, err := d.ours(ctx, id)
-		if err != nil {
-			return err
+		switch {
+		case err == nil:
+			answered = time.Now()
+		case !errors.Is(told(ctx, err), driver.ErrAway) || time.Since(answered) > callTimeout:
+			return err // managers choose another leader within seconds, and the task goes on meanwhile
 		}
 		for _, s := range list {
 			t := s.task()
