@@ -78,8 +78,8 @@ func partSums(sums []int32, q []int8) {
 	}
 }
 
-// packFine packs outputs first to last of codes in groups of 32 or 64, which may
-// have no zero points. Columns beyond the last are zeros of scale zero.
+// packFine packs outputs first to last of codes in groups of 32 or 64. Columns
+// beyond the last are zeros of scale zero.
 func (w *weight) packFine(q *num.Int4, half func(o int, scale float32) (uint16, error), first, last int) error {
 	groups := w.in / q.Group
 	codes := make([]uint8, num.Group)
@@ -100,13 +100,40 @@ func (w *weight) packFine(q *num.Int4, half func(o int, scale float32) (uint16, 
 				}
 				at := w.finePlace(o, g, part)
 				binary.LittleEndian.PutUint16(w.halves[2*at:], bits)
-				if w.zeros != nil {
-					w.zeros[at] = q.Zeros[i]
-				}
+				w.zeros[at] = q.Zeros[i]
 			}
 		}
 	}
 	return nil
+}
+
+// packQ4 packs outputs first to last of Q4_0, whose blocks have columns i and i+16
+// in one byte. Columns beyond the last are zeros of scale zero.
+func (w *weight) packQ4(data []byte, first, last int) {
+	const size, low = 18, 0x0f0f0f0f
+	each := w.in / fineGroup // blocks of an output
+	var none [size]byte
+	for o := first; o < last; o++ {
+		for g := range w.blocks {
+			var parts [4][]byte
+			for p := range parts {
+				parts[p] = none[2:]
+				if i := 4*g + p; i < each {
+					block := data[(o*each+i)*size:][:size]
+					copy(w.halves[2*w.finePlace(o, g, p):], block[:2])
+					parts[p] = block[2:]
+				}
+			}
+			lane := w.data[1024*(o/16*w.blocks+g)+4*(o%16):]
+			for half := range 2 {
+				for r := range 4 {
+					a, b := binary.LittleEndian.Uint32(parts[half][4*r:]), binary.LittleEndian.Uint32(parts[2+half][4*r:])
+					binary.LittleEndian.PutUint32(lane[64*(8*half+r):], a&low|b&low<<4)
+					binary.LittleEndian.PutUint32(lane[64*(8*half+4+r):], a>>4&low|b&^low)
+				}
+			}
+		}
+	}
 }
 
 // finePlace is where the scale and the zero point of an output's part stand.

@@ -88,7 +88,7 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 		return nil, fmt.Errorf("weight %s: %w", src.Name, err)
 	}
 	var q *num.Int4
-	if w.kind == kindInt4Zero || fine(w.kind) {
+	if w.kind == kindInt4Zero || w.kind == kindInt4Fine {
 		if q, err = num.Quantise(src, format); err != nil {
 			return nil, err
 		}
@@ -104,6 +104,8 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 			e = w.packInt4(q, src.Name, first, last)
 		case w.kind == kindInt4:
 			w.packSymInt4(src, first, last)
+		case w.kind == kindQ4:
+			w.packQ4(src.Data, first, last)
 		case w.kind == kindInt8:
 			w.packInt8(b.level, src, first, last)
 		case w.kind == kindBF16 && src.Type == kernels.BF16 && src.In%2 == 0:
@@ -275,7 +277,7 @@ func (w *weight) packInt4(q *num.Int4, name string, first, last int) error {
 		}
 		return half, nil
 	}
-	if fine(w.kind) {
+	if w.kind == kindInt4Fine {
 		return w.packFine(q, half, first, last)
 	}
 	groups, each := w.in/q.Group, q.Group/num.Group
