@@ -49,7 +49,8 @@ func what(gpus []GPU) string {
 	return strings.Join(out, "\n")
 }
 
-// Machines as their owners have listed them in public reports.
+// Machines built from what owners of cards, logs and other programs' tests have
+// shown of them in public; what none of these shows is as the kernel documents it.
 func TestListedMachines(t *testing.T) {
 	f := func(name, want string, cards ...card) {
 		t.Helper()
