@@ -25,6 +25,7 @@
 // no end mark, because clients take those for success.
 //
 // Who owns what. An exchange belongs to one goroutine; others may only call
-// cancel, and one that they have held serves no other request (reuse.go). A charge is released by its exchange alone. Workers and pools live
-// as long as the worker set names them; the set in force is replaced whole.
+// cancel, and one that they have held serves no other request (reuse.go). A
+// charge is released by its exchange alone. Workers and pools live as long as
+// the worker set names them; the set in force is replaced whole.
 package balancer
