@@ -58,15 +58,15 @@ func given() (r [2]int) {
 }
 
 // lend locks a port that is free, has no lock, and lies outside of a range. Closing
-// the lock gives it back. It begins anywhere, so that a port which was just given
-// back, and to which some client may still hold a connection, has time.
+// the lock gives it back. It takes any, each as likely as the others, so that a port
+// which was just given back, and to which some client may still hold a connection,
+// hardly comes again.
 func lend(dir string, without [2]int) (int, *os.File, error) {
 	if err := share(dir); err != nil {
 		return 0, nil, err
 	}
-	const all = last - first + 1
-	for i, at := 0, rand.IntN(all); i < all; i++ {
-		port := first + (at+i)%all
+	for _, at := range rand.Perm(last - first + 1) {
+		port := first + at
 		if port >= without[0] && port <= without[1] {
 			continue
 		}

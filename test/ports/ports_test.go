@@ -42,6 +42,18 @@ func TestLend(t *testing.T) {
 			t.Fatalf("%d was given back, and is not lent", one)
 		}
 	}
+	seen := map[int]bool{} // what was given back hardly comes again
+	for range 100 {
+		port, lock, err := lend(t.TempDir(), [2]int{32768, 60999})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock.Close()
+		seen[port] = true
+	}
+	if len(seen) < 90 {
+		t.Errorf("of 100 ports lent one after the other only %d differ", len(seen))
+	}
 	if r := given(); r[0] < 1 || r[1] < r[0] {
 		t.Errorf("the kernel gives away %v", r)
 	}
