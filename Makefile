@@ -54,7 +54,7 @@ test-intel: ## the XPU backend on Intel's own OpenCL driver of the CPU: the SPIR
 	test/intel $(GO) test -tags intel -timeout 20m -json -run '^TestComputes$$|^TestBuildLog$$|^TestErrorsInWords$$|Intel$$' ./kernels/xpu/... | $(GO) run ./test/tool/summary intel
 	test/intel $(GO) test -tags intel -timeout 20m -json -run 'XPU$$' ./worker/launch ./worker/model | $(GO) run ./test/tool/summary 'intel, end to end'
 
-test-vm: test-vm-numa test-vm-docker ## in a virtual machine of Debian's packages: four memory nodes and two GPUs; Docker engines under control groups of version 2 (QEMU; 1 GB)
+test-vm: test-vm-numa test-vm-docker ## in a virtual machine of Debian's packages: four memory nodes and two GPUs; a Docker engine under control groups of version 2 (QEMU; 1 GB)
 
 test-vm-numa test-vm-docker: test-vm-%:
 	test/vm/run $*
