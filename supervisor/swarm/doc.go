@@ -13,5 +13,6 @@
 // drained or lost, is told as leaving, so that the doors move its streams.
 //
 // The engine that is asked must be a manager. One that does not answer, and a Swarm
-// without a quorum, are driver.ErrAway. Every call has a deadline.
+// without a quorum, are driver.ErrAway. Every call has a deadline, but for that of a
+// log, which is followed for as long as it is wanted.
 package swarm

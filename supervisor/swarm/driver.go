@@ -108,6 +108,8 @@ func (d *Driver) Close() error {
 
 // ours lists the services of this instance with their tasks, of one worker or of all.
 func (d *Driver) ours(ctx context.Context, id string) ([]service, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	f := filters.NewArgs(filters.Arg("label", docker.LabelInstance+"="+d.instance))
 	if id != "" {
 		f.Add("label", docker.LabelWorker+"="+id)
@@ -287,6 +289,8 @@ func (d *Driver) Sweep(ctx context.Context) error {
 }
 
 func (d *Driver) remove(ctx context.Context, s service) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	if err := d.engine.ServiceRemove(ctx, s.ID); err != nil && !cerrdefs.IsNotFound(err) {
 		return fmt.Errorf("cannot remove the service %s: %w", s.Spec.Name, err)
 	}

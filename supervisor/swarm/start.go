@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,9 +92,7 @@ func outOfSequence(err error) bool {
 // clear takes away what the worker's last generations left. What Swarm was told to
 // put in the last one's place is ended first.
 func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	list, err := d.ours(call, spec.ID())
+	list, err := d.ours(ctx, spec.ID())
 	if err != nil {
 		return err
 	}
@@ -123,7 +122,7 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 func (d *Driver) arrived(ctx context.Context, id, made string) error {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
-	began, homeless := time.Now(), time.Time{}
+	began, homeless, seen := time.Now(), time.Time{}, false
 	answered := began
 	for {
 		list, err := d.ours(ctx, id)
@@ -133,6 +132,11 @@ func (d *Driver) arrived(ctx context.Context, id, made string) error {
 		case !errors.Is(told(ctx, err), driver.ErrAway) || time.Since(answered) > callTimeout:
 			return err // managers choose another leader within seconds, and the task goes on meanwhile
 		}
+		there := slices.ContainsFunc(list, func(s service) bool { return s.ID == made })
+		if err == nil && !there && (seen || time.Since(began) > callTimeout) {
+			return errors.New("somebody has removed it")
+		}
+		seen = seen || there
 		for _, s := range list {
 			t := s.task()
 			switch {

@@ -51,10 +51,7 @@ func (d *Driver) poll(ctx context.Context) {
 	var last uint64
 	for ctx.Err() == nil {
 		if d.agree(ctx) == nil {
-			call, cancel := context.WithTimeout(ctx, callTimeout)
-			list, err := d.ours(call, "")
-			cancel()
-			if now := look(list, err); now != last {
+			if now := look(d.ours(ctx, "")); now != last {
 				last = now
 				d.wake()
 			}
