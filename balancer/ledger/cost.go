@@ -157,7 +157,7 @@ func (g *Group) crowded(i int, a *Ask, c *crowd, foreign, fill float64) (noRoom 
 	return fill > 1 && (r.there > 0 || foreign > r.capacity/2), fill
 }
 
-// share is what part of its full share a worker of some age takes.
+// grownBy is what part of its full share a worker of some age takes.
 func grownBy(age int64, joining float64) float64 {
 	return min(max(float64(age)/joining, 0.1), 1)
 }

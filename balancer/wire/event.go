@@ -81,14 +81,15 @@ func EventData(event []byte) (data []byte, ok bool) {
 // and a copy-free view of the value, which stays valid until the next change.
 //
 // Inside a JSON string every quote is escaped, so the quoted name with its
-// colon can only be a key.
+// colon can only be a key. What a worker says need not be UTF-8: it passes as
+// it is.
 func CutField(b []byte, quoted string, value func([]byte)) ([]byte, bool) {
 	at := bytes.Index(b, []byte(quoted))
 	if at < 0 {
 		return b, false
 	}
 	i := at + len(quoted)
-	s := scanner{b: b, i: i}
+	s := scanner{b: b, i: i, wide: true}
 	s.space()
 	if s.i >= len(b) || b[s.i] != ':' {
 		return b, false
@@ -118,7 +119,7 @@ func Field(b []byte, quoted string) ([]byte, bool) {
 	if at < 0 {
 		return nil, false
 	}
-	s := scanner{b: b, i: at + len(quoted)}
+	s := scanner{b: b, i: at + len(quoted), wide: true}
 	s.space()
 	if s.i >= len(b) || b[s.i] != ':' {
 		return nil, false

@@ -156,3 +156,15 @@ func TestCutField(t *testing.T) {
 	f(`{"prompt_token_ids":[1]}`, `{"prompt_token_ids":[1]}`, ``)
 	f(`{"text":"token_ids"}`, `{"text":"token_ids"}`, ``)
 }
+
+// TestFieldOfAnyBytes finds fields of an event although its text is not UTF-8, as
+// where an engine cuts a character in two.
+func TestFieldOfAnyBytes(t *testing.T) {
+	const event = `{"choices":[{"text":"` + "caf\xc3" + `","token_ids":[7]}]}`
+	if v, ok := Field([]byte(event), `"text"`); !ok || string(v) != "\"caf\xc3\"" {
+		t.Errorf("its text: %q %t", v, ok)
+	}
+	if out, ok := CutField([]byte(event), `"choices"`, nil); !ok || string(out) != "{}" {
+		t.Errorf("without its choices: %q %t", out, ok)
+	}
+}

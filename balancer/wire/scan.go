@@ -10,7 +10,7 @@ import (
 type scanner struct {
 	b    []byte
 	i    int
-	wide bool // not all is ASCII; what follows is UTF-8
+	wide bool // not all is ASCII; what follows is UTF-8, or is not asked to be
 }
 
 func (s *scanner) fail(what string) error { return &BodyError{At: s.i, What: what} }
