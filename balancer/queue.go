@@ -31,10 +31,10 @@ func priorityOf(name string) (int, bool) {
 }
 
 // queue holds the requests of a pool that wait for room, or for a worker that
-// has not enough to do. Classes are strict;
-// within one, keys take turns by deficit round robin on tokens, so that a key
-// with long prompts gets no more than its share. Of one key's the shorter go
-// first, and the longer one has waited the shorter it counts.
+// has not enough to do. Classes are strict; within one, keys take turns by
+// deficit round robin on tokens, so that a key with long prompts gets no more
+// than its share. Of one key's the shorter go first, and the longer one has
+// waited the shorter it counts.
 type queue struct {
 	mu      sync.Mutex
 	classes [priorities]class
@@ -262,14 +262,9 @@ func (x *exchange) tooLong() *failure {
 	return f
 }
 
-// placed enters what a choice decided.
+// placed enters what a choice decided. The worker may have left the pool since.
 func (x *exchange) placed(reason ledger.Reason) {
-	acct := x.charge.Worker()
-	for _, w := range *x.pool.workers.Load() {
-		if w.acct == acct {
-			x.worker.Store(w)
-		}
-	}
+	x.worker.Store(x.charge.Worker().Of.(*worker))
 	x.reason = reason
 	x.sentAt = x.ask.Now
 	x.d.metrics.decision(x.pool, reason)

@@ -140,7 +140,8 @@ func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet
 		}
 		w := p.find(wc.Name)
 		if w == nil {
-			w = &worker{id: cfg.Name + "/" + wc.Name, pool: p, slot: p.freeSlot(workers), acct: &ledger.Worker{ID: cfg.Name + "/" + wc.Name}}
+			w = &worker{id: cfg.Name + "/" + wc.Name, pool: p, slot: p.freeSlot(workers)}
+			w.acct = &ledger.Worker{ID: w.id, Of: w}
 		}
 		if err := w.apply(d, wc); err != nil {
 			return fmt.Errorf("worker %s: %w", w.id, err)

@@ -9,6 +9,7 @@ import (
 // choice reads of it stands in its row of the group: see post.
 type Worker struct {
 	ID string // pool/name
+	Of any    // whose account it is; the ledger only keeps it
 
 	generation uint64
 	ready      bool  // the supervisor wants it used, and it has been reached

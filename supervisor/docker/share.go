@@ -82,7 +82,7 @@ func Environment(spec driver.Spec) []string {
 	return out
 }
 
-// arguments are the flags of `vllm serve`. On the host's own network the
+// Arguments are the flags of `vllm serve`. On the host's own network the
 // engine listens on the loopback: the door alone is for the others.
 func Arguments(spec driver.Spec, onHost bool, port int) []string {
 	e := spec.Engine
