@@ -173,7 +173,9 @@ func TestLeaving(t *testing.T) {
 	if w := b.d.Intent.Workers["p/2"]; w.Phase != Ready {
 		t.Errorf("the other one is %s", w.Phase)
 	}
-	b.see("p/1", func(s *Seen) { s.Process, s.Exit, s.Released, s.InFlight, s.Leaving = Exited, "exit status 0", true, 0, "" })
+	b.see("p/1", func(s *Seen) {
+		s.Process, s.Exit, s.Released, s.InFlight, s.Leaving = Exited, "exit status 0", true, 0, ""
+	})
 	b.until("it runs again", time.Minute, func() bool {
 		w := b.d.Intent.Workers["p/1"]
 		return w.Phase == Ready && w.Generation == 2 && w.Crashes == 0
