@@ -148,3 +148,49 @@ func TestSameOnEveryDoor(t *testing.T) {
 		t.Errorf("100 turns are shared as %v", turns)
 	}
 }
+
+// TestBoundHoldsNobodyUp lets a request wait for the one worker that it is bound
+// to: those behind it go to the others meanwhile, none takes the room that becomes
+// free at that worker before it does, and one whose worker is only under trial goes
+// elsewhere at once.
+func TestBoundHoldsNobodyUp(t *testing.T) {
+	d := &Door{ledger: ledger.New(), epoch: time.Now().Add(-time.Second)}
+	one, two := &ledger.Worker{ID: "p/1"}, &ledger.Worker{ID: "p/2"}
+	p := newPool("p")
+	d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{one, two})
+	d.ledger.SetWorker(one, 1, true, 60_000, d.now())
+	d.ledger.SetWorker(two, 1, true, 60_000, d.now())
+	book := func(prompt int64) *ledger.Charge {
+		c := &ledger.Charge{}
+		if v, _ := d.ledger.Pick(&p.group, &ledger.Ask{Prompt: prompt, Now: d.now(), Prefer: one}, c); v != ledger.Picked {
+			t.Fatalf("the worker is not to be had: %v", v)
+		}
+		return c
+	}
+	long, short := book(50_000), book(9000)
+	add := func(name string, ask ledger.Ask, bound bool) *waiter {
+		return p.queue.add(&exchange{d: d, pool: p, priority: priorityNormal, key: &key{name: name}, ask: ask, bound: bound}, 10)
+	}
+	bound := add("a", ledger.Ask{Prompt: 20_000, Prefer: one}, true)
+	free := add("b", ledger.Ask{Prompt: 50_000}, false)
+	p.pump(d)
+	if len(bound.granted) != 0 || len(free.granted) != 1 || free.x.charge.Worker() != two {
+		t.Fatalf("bound: %d, free: %d, at %v", len(bound.granted), len(free.granted), free.x.charge.Worker())
+	}
+	next := add("a", ledger.Ask{Prompt: 20_100}, false)
+	d.ledger.Release(short, ledger.Neutral, d.now())
+	p.pump(d)
+	if len(bound.granted)+len(next.granted) != 0 {
+		t.Errorf("bound: %d, the next: %d", len(bound.granted), len(next.granted))
+	}
+	d.ledger.Release(long, ledger.Neutral, d.now())
+	p.pump(d)
+	if len(bound.granted) != 1 || bound.x.charge.Worker() != one || len(next.granted) != 1 {
+		t.Errorf("bound: %d, the next: %d", len(bound.granted), len(next.granted))
+	}
+	tried := add("b", ledger.Ask{Prompt: 9000, Prefer: one, Tried: []ledger.Try{{Worker: one, Generation: 1}}}, false)
+	p.pump(d)
+	if len(tried.granted) != 1 || tried.x.charge.Worker() != two {
+		t.Errorf("on trial: %d", len(tried.granted))
+	}
+}

@@ -158,8 +158,9 @@ func (p *pool) pump(d *Door) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	var kept []ledger.Try
 	for i := range q.classes {
-		if !q.classes[i].pump(q, p, d) {
+		if !q.classes[i].pump(q, p, d, &kept) {
 			return
 		}
 	}
@@ -167,8 +168,9 @@ func (p *pool) pump(d *Door) {
 
 // pump serves one class and reports whether room may be left for the next. A
 // request that no worker can take now, for reasons of its own (all tried),
-// holds nobody else up.
-func (c *class) pump(q *queue, p *pool, d *Door) bool {
+// holds nobody else up; what becomes free at a worker that a request is bound to
+// is kept for that from those behind it.
+func (c *class) pump(q *queue, p *pool, d *Door, kept *[]ledger.Try) bool {
 	stuck := 0
 	for c.n > 0 && stuck < len(c.flows) {
 		if c.next >= len(c.flows) {
@@ -180,7 +182,7 @@ func (c *class) pump(q *queue, p *pool, d *Door) bool {
 			c.next++
 			continue
 		}
-		served, full := f.serve(c, q, p, d)
+		served, full := f.serve(c, q, p, d, kept)
 		if full {
 			return false
 		}
@@ -199,15 +201,20 @@ func (c *class) pump(q *queue, p *pool, d *Door) bool {
 }
 
 // serve places the first waiter of a flow that can be placed.
-func (f *flow) serve(c *class, q *queue, p *pool, d *Door) (served, full bool) {
+func (f *flow) serve(c *class, q *queue, p *pool, d *Door, kept *[]ledger.Try) (served, full bool) {
 	for i, w := range f.waiters {
-		x := w.x
+		x, tried := w.x, w.x.ask.Tried
 		x.ask.Now = d.now()
-		verdict, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
-		switch verdict {
-		case ledger.None:
+		x.ask.Tried = append(tried[:len(tried):len(tried)], *kept...)
+		verdict, reason := x.pick()
+		x.ask.Tried = tried
+		switch {
+		case verdict == ledger.None:
 			continue
-		case ledger.Full:
+		case verdict == ledger.Full && x.bound:
+			*kept = append(*kept, ledger.Try{Worker: x.ask.Prefer, Generation: x.ask.Prefer.Generation(d.ledger)})
+			continue
+		case verdict == ledger.Full:
 			return false, true
 		}
 		f.deficit -= float64(x.ask.Prompt + x.ask.Expect)
@@ -230,11 +237,7 @@ func (x *exchange) place() *failure {
 	x.ask.Eager = x.s != nil && x.s.resumed // someone is in the middle of its answer
 	x.askPolicy()
 	if p.queue.n.Load() == 0 || x.s != nil && x.s.resumed {
-		verdict, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
-		if verdict != ledger.Picked && x.ask.Prefer != nil && !x.bound {
-			x.ask.Prefer = nil // a worker under trial that has no room holds nobody up
-			verdict, reason = d.ledger.Pick(&p.group, &x.ask, &x.charge)
-		}
+		verdict, reason := x.pick()
 		switch verdict {
 		case ledger.Picked:
 			x.placed(reason)
@@ -247,6 +250,17 @@ func (x *exchange) place() *failure {
 		}
 	}
 	return x.wait()
+}
+
+// pick chooses a worker and books the request there. One under trial that has no
+// room holds nobody up.
+func (x *exchange) pick() (ledger.Verdict, ledger.Reason) {
+	verdict, reason := x.d.ledger.Pick(&x.pool.group, &x.ask, &x.charge)
+	if verdict != ledger.Picked && x.ask.Prefer != nil && !x.bound {
+		x.ask.Prefer = nil
+		verdict, reason = x.d.ledger.Pick(&x.pool.group, &x.ask, &x.charge)
+	}
+	return verdict, reason
 }
 
 // tooLong refuses a prompt that no worker's context holds, in the words by which
