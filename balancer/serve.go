@@ -140,15 +140,11 @@ func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 	got := copy(body, g.held[g.from:g.to])
 	g.from, g.ok = g.to, g.to
 	g.inBody, g.left, g.since, g.came = true, h.Length, g.d.now(), 0
-	for g.took(got); g.inBody; g.took(got) {
-		at := n - int(g.left)
-		g.arm()
-		var err error
-		if got, err = g.sock.Read(body[at:]); err != nil {
-			g.readError(err)
-			giveBody(lent)
-			return nil, nil, false
-		}
+	g.took(got)
+	if err := g.gather(body[got:]); err != nil {
+		g.readError(err)
+		giveBody(lent)
+		return nil, nil, false
 	}
 	return body, lent, true
 }

@@ -42,3 +42,11 @@ func Write(fd uintptr, p []byte, more bool) (int, syscall.Errno) {
 
 // msgMore is MSG_MORE, which the syscall package leaves out.
 const msgMore = 0x8000
+
+// WakeAt has the poller told of a socket when n bytes have come, or the end,
+// and not for less. The kernel bounds n by what it would buffer.
+func WakeAt(fd uintptr, n int) {
+	v := int32(n)
+	syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, reflect.ValueOf(&v).Pointer(), 4, 0)
+	runtime.KeepAlive(&v)
+}
