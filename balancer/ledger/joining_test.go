@@ -62,6 +62,21 @@ func TestJoinedTogether(t *testing.T) {
 	}
 }
 
+// TestEmptyGroup: a pool may have no worker, as while its only one turns, and
+// says so, slow start or not.
+func TestEmptyGroup(t *testing.T) {
+	for _, slowStart := range []int64{0, 30e9} {
+		l, g, _ := fleet(0, 0)
+		l.Configure(Breaker{}, slowStart)
+		for _, policy := range []Policy{LeastKV, Fastest, LeastInflight, RoundRobin} {
+			l.SetGroup(g, policy, nil)
+			if v, _ := l.Pick(g, &Ask{Prompt: 9, Expect: 9, Now: 5}, &Charge{}); v == Picked {
+				t.Errorf("slow start %d, policy %v: a worker of none was picked", slowStart, policy)
+			}
+		}
+	}
+}
+
 // TestBlame: a client's own mistake is not the worker's, one that has no room
 // is left alone for a moment, and one that goes on failing stays out longer.
 func TestBlame(t *testing.T) {

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"math"
-	"slices"
 )
 
 // row is what a choice reads of one worker: two cache lines, in one piece with
@@ -144,7 +143,10 @@ func (w *Worker) post() {
 // firstJoin is when the first of the workers that may be used joined.
 func (g *Group) firstJoin() int64 {
 	if !g.joined {
-		g.eldest, g.joined = slices.Min(g.joins), true
+		g.eldest, g.joined = endless, true
+		for _, at := range g.joins {
+			g.eldest = min(g.eldest, at)
+		}
 	}
 	return g.eldest
 }
