@@ -98,14 +98,20 @@ func TestSpeculationIsCounted(t *testing.T) {
 
 // TestWaitedAtTheDoor lets a long prompt and a short one wait for the one place
 // of a worker: the short one goes first, unless a door says that the long one
-// has waited before. Who names no door is not believed.
+// has waited before. Who names no door is not believed. A stream's first byte
+// says who has the place: the other has none before all of it is answered. Both
+// come within a few steps, and the long one would have to wait eleven to be first.
 func TestWaitedAtTheDoor(t *testing.T) {
 	f := func(name, door, want string) {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(_ *server.Config, e *worker.Config) { e.Limits.Seqs, e.Pace = 1, time.Millisecond })
-			said := make(chan string, 3)
+			r := newRig(t, func(_ *server.Config, e *worker.Config) { e.Limits.Seqs, e.Pace = 1, 20*time.Millisecond })
+			ctx, leave := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			defer leave()
+			began := make(chan string, 4)
 			send := func(ctx context.Context, name string, words, most int, fields ...string) {
-				body := fmt.Sprintf(`{"prompt":%q,"max_tokens":%d,"ignore_eos":true}`, strings.Repeat("one ", words), most)
+				body := fmt.Sprintf(`{"prompt":%q,"max_tokens":%d,"ignore_eos":true,"stream":true}`, strings.Repeat("one ", words), most)
 				req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/completions", strings.NewReader(body))
 				if err != nil {
 					t.Error(err)
@@ -115,34 +121,36 @@ func TestWaitedAtTheDoor(t *testing.T) {
 				for i := 0; i < len(fields); i += 2 {
 					req.Header.Set(fields[i], fields[i+1])
 				}
-				if resp, err := http.DefaultClient.Do(req); err == nil {
-					_, _ = io.Copy(io.Discard, resp.Body)
-					_ = resp.Body.Close()
-					said <- name
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					return // hung up
 				}
-			}
-			send(t.Context(), "first", 3, 20) // steps by which who waits can age
-			<-said
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			var wg sync.WaitGroup
-			defer wg.Wait()
-			wg.Go(func() { send(ctx, "filler", 3, 480) })
-			until := func(running, waiting int) {
-				for s := r.engine.Stats(); s.Running != running || s.Waiting != waiting; s = r.engine.Stats() {
-					<-time.After(time.Millisecond)
+				if resp.StatusCode != http.StatusOK {
+					t.Errorf("%s: %s", name, resp.Status)
 				}
+				if _, err := resp.Body.Read(make([]byte, 1)); err == nil {
+					began <- name
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
 			}
-			until(1, 0)
-			wg.Go(func() { send(t.Context(), "long", 60, 1, door, "door-1", api.HeaderWaited, "60000") })
-			wg.Go(func() { send(t.Context(), "short", 2, 1) })
-			until(1, 2)
-			leave()
-			if got := <-said + " " + <-said; got != want {
-				t.Errorf("%s; want %s", got, want)
+			send(ctx, "first", 3, 16) // steps by which who waits can age
+			<-began
+			fillers, end := context.WithCancel(ctx)
+			defer end()
+			wg.Go(func() { send(fillers, "filler", 3, 480) })
+			<-began
+			wg.Go(func() { send(ctx, "long", 180, 100, door, "door-1", api.HeaderWaited, "60000") })
+			wg.Go(func() { send(ctx, "short", 2, 100) })
+			for s := r.engine.Stats(); s.Running != 1 || s.Waiting != 2; s = r.engine.Stats() {
+				<-time.After(time.Millisecond)
+			}
+			end()
+			if got := <-began; got != want {
+				t.Errorf("%s goes first; want %s", got, want)
 			}
 		})
 	}
-	f("a door says so", api.HeaderDoor, "long short")
-	f("somebody says so", "X-Nobody", "short long")
+	f("a door says so", api.HeaderDoor, "long")
+	f("somebody says so", "X-Nobody", "short")
 }
