@@ -145,50 +145,6 @@ func hammer(addr string, n int, req []byte, span time.Duration) (*result, error)
 	return out, nil
 }
 
-// steady sends requests at a fixed rate, each on whichever connection is free.
-func steady(addr string, rate int, req []byte, span time.Duration) (*result, error) {
-	conns := make(chan *client, 64)
-	for range cap(conns) {
-		c, err := dial(addr)
-		if err != nil {
-			return nil, err
-		}
-		conns <- c
-	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	out := &result{}
-	began := time.Now()
-	tick := time.NewTicker(time.Second / time.Duration(rate))
-	defer tick.Stop()
-	for time.Since(began) < span {
-		<-tick.C
-		c := <-conns
-		wg.Go(func() {
-			t := time.Now()
-			_, err := c.do(req)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				out.failed++
-			} else {
-				out.times = append(out.times, time.Since(t))
-			}
-			conns <- c
-		})
-	}
-	wg.Wait()
-	out.seconds, out.requests = time.Since(began).Seconds(), int64(len(out.times))
-	close(conns)
-	for c := range conns {
-		c.c.Close()
-	}
-	if out.failed > 0 {
-		return out, fmt.Errorf("%d requests failed", out.failed)
-	}
-	return out, nil
-}
-
 // open starts n streams and leaves them running.
 func open(addr string, n int, req []byte) ([]net.Conn, error) {
 	conns := make([]net.Conn, 0, n)

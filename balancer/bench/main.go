@@ -13,6 +13,7 @@ func main() {
 	flag.StringVar(&o.door, "door", "bin/roundhouse", "the door's program")
 	flag.StringVar(&o.configs, "configs", "balancer/bench", "where nginx.conf and haproxy.cfg are")
 	flag.StringVar(&o.only, "only", "", "run only this figure: idle, plain, stream, ttfb, long, hundred, choice; kill runs only when it is named")
+	flag.IntVar(&o.rounds, "rounds", 0, "how many rounds to measure, where a figure takes rounds; 0: five, with -short two")
 	engine := flag.String("engine", "", "be an engine on this address (used by the program itself)")
 	own := flag.Bool("own", false, "with -engine: be a worker of ours")
 	upstream := flag.String("upstream", "", "be an upstream on this address (used by the program itself)")
@@ -61,6 +62,7 @@ type options struct {
 	short         bool
 	door, configs string
 	only          string
+	rounds        int
 }
 
 func run(o options) error {

@@ -26,7 +26,10 @@ func (b *bench) turns(rounds int, rows []figure, one func(p *proxy) ([]float64, 
 }
 
 func (b *bench) rounds() int {
-	if b.o.short {
+	switch {
+	case b.o.rounds > 0:
+		return b.o.rounds
+	case b.o.short:
 		return 2
 	}
 	return 5
@@ -61,28 +64,6 @@ func (b *bench) streams() ([]figure, error) {
 		}
 		events := float64(r.requests * 101)
 		return []float64{events / r.seconds, (p.cpu() - before) / events * 1e6}, nil
-	})
-}
-
-func (b *bench) firstByte() ([]figure, error) {
-	req := request(false, "x", 1000)
-	span := b.o.span(time.Second, 4*time.Second)
-	var direct *result // measured anew before every round
-	return b.turns(b.rounds(), []figure{
-		{name: "added to the first byte at 200 requests/s, p50", unit: "s", goals: []goal{atMost("nginx", 1)}},
-		{name: "  p99", unit: "s", goals: []goal{atMost("nginx", 1)}}, {name: "  processor a request", unit: "us"},
-	}, func(p *proxy) (_ []float64, err error) {
-		if p == b.proxies[0] {
-			if direct, err = steady(b.ups[0], 200, req, span); err != nil {
-				return nil, err
-			}
-		}
-		before := p.cpu()
-		r, err := steady(p.addr, 200, req, span)
-		if err != nil {
-			return nil, err
-		}
-		return []float64{max(0, r.at(.5)-direct.at(.5)), max(0, r.at(.99)-direct.at(.99)), (p.cpu() - before) / float64(r.requests) * 1e6}, nil
 	})
 }
 

@@ -42,17 +42,37 @@ func (f *figure) value(name string) (float64, bool) {
 // so that a machine that changes its pace changes no ratio; where a round's
 // figure may be zero the medians are.
 func (f *figure) ratio(to string) (float64, bool) {
-	var all []float64
-	for _, r := range f.rounds {
-		d, v := r["door"], r[to]
-		if d <= 0 || v <= 0 {
-			d, _ := f.value("door")
-			v, _ := f.value(to)
-			return d / v, v > 0
-		}
-		all = append(all, d/v)
+	all := f.ratios(to)
+	if len(all) < len(f.rounds) {
+		d, _ := f.value("door")
+		v, _ := f.value(to)
+		return d / v, v > 0
 	}
 	return median(all), len(all) > 0
+}
+
+// ratios are the door's figures to another's, of the rounds in which neither
+// is zero.
+func (f *figure) ratios(to string) (all []float64) {
+	for _, r := range f.rounds {
+		if d, v := r["door"], r[to]; d > 0 && v > 0 {
+			all = append(all, d/v)
+		}
+	}
+	return all
+}
+
+// compare says the door's ratio to another, and from where to where it went
+// over the rounds.
+func (f *figure) compare(to string) string {
+	v, ok := f.ratio(to)
+	if !ok {
+		return "-"
+	}
+	if all := f.ratios(to); len(all) > 1 {
+		return fmt.Sprintf("%.2f (%.2f to %.2f)", v, slices.Min(all), slices.Max(all))
+	}
+	return fmt.Sprintf("%.2f", v)
 }
 
 func median(v []float64) float64 {
@@ -87,8 +107,8 @@ func (f *figure) judge() string {
 	return strings.Join(said, "; ")
 }
 
-// print writes the table, with the door's ratio to each of the others and what
-// became of the goals.
+// print writes the table, with the door's ratio to each of the others, its
+// spread over the rounds, and what became of the goals.
 func print(rows []figure, names []string) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "figure\tunit\t")
@@ -109,11 +129,7 @@ func print(rows []figure, names []string) {
 			}
 		}
 		for _, n := range names[1:] {
-			if v, ok := r.ratio(n); ok {
-				fmt.Fprintf(w, "%.2f\t", v)
-			} else {
-				fmt.Fprintf(w, "-\t")
-			}
+			fmt.Fprintf(w, "%s\t", r.compare(n))
 		}
 		fmt.Fprintln(w, r.judge())
 	}
