@@ -32,7 +32,7 @@ type Driver struct {
 	engine   engine
 	instance string // the value of LabelInstance
 	inside   bool   // the door stands in a container on the workers' network
-	changed  chan struct{}
+	changed  driver.Hint
 
 	version Version                // of the API
 	powers  atomic.Pointer[Powers] // of the engine; nil until it was asked
@@ -64,7 +64,7 @@ func New(host Host, instance string, inside bool) (*Driver, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &Driver{
-		engine: e, host: host, instance: instance, inside: inside, changed: make(chan struct{}, 1), cancel: cancel,
+		engine: e, host: host, instance: instance, inside: inside, changed: driver.NewHint(), cancel: cancel,
 		takeovers: map[string]driver.Spec{}, memories: map[string]memory{}, ended: map[string]bool{}, nodes: "/dev/dri",
 	}
 	d.group.Go(func() { d.watch(ctx) })
@@ -93,28 +93,21 @@ func (d *Driver) Close() error {
 // Changed delivers a value when a container of ours changed, or may have.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
-func (d *Driver) wake() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
-}
-
 // watch follows the engine's events until ctx ends. A stream that breaks says
 // nothing about what was missed, so everything is listed again.
 func (d *Driver) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		if d.agree(ctx) != nil {
-			wait(ctx, time.Second)
+			driver.Wait(ctx, time.Second)
 			continue
 		}
 		messages, errs := d.engine.Events(ctx, events.ListOptions{Filters: filters.NewArgs(filters.Arg("type", "container"))})
 		began := time.Now()
-		d.wake() // the stream begins now; what happened before it is found by listing
+		d.changed.Give() // the stream begins now; what happened before it is found by listing
 		for open := true; open; {
 			select {
 			case _, open = <-messages:
-				d.wake()
+				d.changed.Give()
 			case <-errs:
 				open = false
 			}
@@ -122,15 +115,8 @@ func (d *Driver) watch(ctx context.Context) {
 		if time.Since(began) > shortest {
 			d.breaks.Add(1)
 		}
-		d.wake()
-		wait(ctx, time.Second)
-	}
-}
-
-func wait(ctx context.Context, t time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(t):
+		d.changed.Give()
+		driver.Wait(ctx, time.Second)
 	}
 }
 
@@ -289,7 +275,7 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 func (d *Driver) remove(ctx context.Context, id string) error {
 	err := d.engine.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
 	for cerrdefs.IsConflict(err) && ctx.Err() == nil {
-		wait(ctx, 50*time.Millisecond)
+		driver.Wait(ctx, 50*time.Millisecond)
 		if _, gone := d.engine.ContainerInspect(ctx, id); cerrdefs.IsNotFound(gone) {
 			return nil
 		}

@@ -24,7 +24,7 @@ type Driver struct {
 	plugin   func() *plugins.Plugin // the one that serves now; nil: none
 	instance string                 // names what belongs to this supervisor
 	command  []string
-	changed  chan struct{}
+	changed  driver.Hint
 	stop     context.CancelFunc
 	stopped  chan struct{}
 }
@@ -36,7 +36,7 @@ var _ driver.Driver = (*Driver)(nil)
 func NewDriver(p func() *plugins.Plugin, instance, worker string) *Driver {
 	ctx, stop := context.WithCancel(context.Background())
 	d := &Driver{plugin: p, instance: instance, command: []string{worker},
-		changed: make(chan struct{}, 1), stop: stop, stopped: make(chan struct{})}
+		changed: driver.NewHint(), stop: stop, stopped: make(chan struct{})}
 	go d.watch(ctx)
 	return d
 }
@@ -184,21 +184,11 @@ func (d *Driver) watch(ctx context.Context) {
 		d.stream(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 			in, err := pb.NewDriverClient(conn).Events(ctx, &pb.EventsRequest{Instance: d.instance})
 			for err == nil {
-				d.hint()
+				d.changed.Give()
 				_, err = in.Recv()
 			}
 			return err
 		})
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-func (d *Driver) hint() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
+		driver.Wait(ctx, time.Second)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"roundhouse/supervisor/driver"
 )
 
 // Child is a process to start.
@@ -58,7 +60,7 @@ type Found struct {
 type Nursery struct {
 	dir     string   // the state folder
 	shim    []string // the command that runs Shim
-	changed chan struct{}
+	changed driver.Hint
 
 	ctx    context.Context // ends when the nursery is closed
 	cancel context.CancelFunc
@@ -77,7 +79,7 @@ func NewNursery(dir string, shim []string) (*Nursery, error) {
 			return nil, err
 		}
 	}
-	n := &Nursery{dir: dir, shim: shim, changed: make(chan struct{}, 1), watched: map[string]int{}, starved: starved()}
+	n := &Nursery{dir: dir, shim: shim, changed: driver.NewHint(), watched: map[string]int{}, starved: starved()}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n, nil
 }
@@ -93,13 +95,6 @@ func (n *Nursery) Close() {
 
 // Changed delivers a value when a child has begun or ended.
 func (n *Nursery) Changed() <-chan struct{} { return n.changed }
-
-func (n *Nursery) wake() {
-	select {
-	case n.changed <- struct{}{}:
-	default:
-	}
-}
 
 // file names a child's file; "/" cannot stand in it.
 func (n *Nursery) file(id, ending string) string {
@@ -173,7 +168,7 @@ func (n *Nursery) Start(c Child) (pid int, err error) {
 		err := cmd.Wait()
 		n.ended(c.ID, cmd.Process.Pid, describe(cmd.ProcessState, err))
 	}()
-	n.wake()
+	n.changed.Give()
 	return cmd.Process.Pid, nil
 }
 
@@ -204,7 +199,7 @@ func (n *Nursery) ended(id string, pid int, how string) {
 		r.Ended = how
 		_ = n.write(r) // its absence is read as unknownEnd
 	}
-	n.wake()
+	n.changed.Give()
 }
 
 // How a child ends that was not ours when it did, that is killed outright, and

@@ -40,7 +40,7 @@ type Driver struct {
 	instance string // the value of docker.LabelInstance
 	inside   bool   // the door stands in a container on the workers' network
 	version  docker.Version
-	changed  chan struct{}
+	changed  driver.Hint
 
 	cancel context.CancelFunc
 	group  sync.WaitGroup
@@ -63,7 +63,7 @@ func New(host docker.Host, instance string, inside bool) (*Driver, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &Driver{engine: e, auth: host.Auth, instance: instance, inside: inside, changed: make(chan struct{}, 1), cancel: cancel, urls: map[string]string{}}
+	d := &Driver{engine: e, auth: host.Auth, instance: instance, inside: inside, changed: driver.NewHint(), cancel: cancel, urls: map[string]string{}}
 	if err := d.ready(ctx); errors.Is(err, errNoManager) {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the swarm driver: %w", err), e.Close())
@@ -245,7 +245,7 @@ func (d *Driver) scaleToNothing(ctx context.Context, id string) error {
 		if !outOfSequence(err) || ctx.Err() != nil {
 			return err
 		}
-		wait(ctx, taskWait)
+		driver.Wait(ctx, taskWait)
 	}
 }
 
@@ -265,7 +265,7 @@ func (d *Driver) gone(ctx context.Context, id, service string) error {
 		if left == "" {
 			return nil
 		}
-		if wait(ctx, taskWait); ctx.Err() != nil {
+		if driver.Wait(ctx, taskWait); ctx.Err() != nil {
 			return errors.New(left)
 		}
 	}
@@ -318,11 +318,4 @@ func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions)
 		return nil, told(ctx, err)
 	}
 	return docker.Output(raw), nil
-}
-
-func wait(ctx context.Context, t time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(t):
-	}
 }

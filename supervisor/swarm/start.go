@@ -163,7 +163,7 @@ func (d *Driver) arrived(ctx context.Context, id, made string) error {
 				return errors.New(unplaced(*t))
 			}
 		}
-		if wait(ctx, taskWait); ctx.Err() != nil {
+		if driver.Wait(ctx, taskWait); ctx.Err() != nil {
 			return fmt.Errorf("its task does not run yet: %w", ctx.Err())
 		}
 	}

@@ -8,17 +8,12 @@ import (
 
 	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
+
+	"roundhouse/supervisor/driver"
 )
 
 // Changed delivers a value when a service of ours changed, or may have.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
-
-func (d *Driver) wake() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
-}
 
 // watch follows the engine's events until ctx ends: of services and nodes, and of the
 // containers of its own node. A stream that breaks says nothing about what was
@@ -27,21 +22,21 @@ func (d *Driver) watch(ctx context.Context) {
 	f := filters.NewArgs(filters.Arg("type", "service"), filters.Arg("type", "node"), filters.Arg("type", "container"))
 	for ctx.Err() == nil {
 		if d.agree(ctx) != nil {
-			wait(ctx, time.Second)
+			driver.Wait(ctx, time.Second)
 			continue
 		}
 		messages, errs := d.engine.Events(ctx, events.ListOptions{Filters: f})
-		d.wake()
+		d.changed.Give()
 		for open := true; open; {
 			select {
 			case _, open = <-messages:
-				d.wake()
+				d.changed.Give()
 			case <-errs:
 				open = false
 			}
 		}
-		d.wake()
-		wait(ctx, time.Second)
+		d.changed.Give()
+		driver.Wait(ctx, time.Second)
 	}
 }
 
@@ -53,10 +48,10 @@ func (d *Driver) poll(ctx context.Context) {
 		if d.agree(ctx) == nil {
 			if now := look(d.ours(ctx, "")); now != last {
 				last = now
-				d.wake()
+				d.changed.Give()
 			}
 		}
-		wait(ctx, taskPoll)
+		driver.Wait(ctx, taskPoll)
 	}
 }
 
