@@ -242,7 +242,8 @@ func (d *Door) forget(g *guard) {
 const quietFor = 10
 
 // drain stops accepting, which leaves new connections to the next door on the
-// same listener, and waits until the last request has ended. Where another door
+// same listener, and waits until the last request has ended, those included that
+// are still on their way in and answers on their way out. Where another door
 // goes on, idle connections move to it meanwhile. Those that cannot be moved
 // end with their next answer, and have a while for it, for a request that is on
 // its way when its connection is closed would be lost.
@@ -256,7 +257,7 @@ func (d *Door) drain(hard context.Context) {
 	}
 	began := time.Now()
 	for quiet := 0; quiet < quietFor; quiet++ {
-		if d.inFlight() > 0 || time.Since(began) < lingerFor && d.peers.successor() && d.connected() > 0 {
+		if d.inFlight() > 0 || d.underway() || time.Since(began) < lingerFor && d.peers.successor() && d.connected() > 0 {
 			quiet = 0
 		}
 		select {
@@ -274,6 +275,18 @@ func (d *Door) connected() int {
 	d.connMu.Lock()
 	defer d.connMu.Unlock()
 	return len(d.conns)
+}
+
+// underway reports whether some client is sending a request or taking an answer.
+func (d *Door) underway() bool {
+	d.connMu.Lock()
+	defer d.connMu.Unlock()
+	for g := range d.conns {
+		if g.midway.Load() || g.writing.Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // cutAll tells what is left that the door ends, and closes the connections.

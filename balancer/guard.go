@@ -24,6 +24,9 @@ type guard struct {
 	fd   int
 	gone atomic.Bool // the client has left
 
+	midway  atomic.Bool // a request has come in part, or had when bytes were last waited for
+	writing atomic.Bool
+
 	mu      sync.Mutex
 	x       *exchange // whom to tell when the client leaves
 	watched bool      // the kernel tells when the client leaves
@@ -203,6 +206,9 @@ func (g *guard) pipelined() bool { return g.to > g.from }
 // arm sets the deadline of the next read: one for the whole head, one for each
 // read of a body, one for the idle time between requests.
 func (g *guard) arm() {
+	if m := g.inBody || len(g.head) > 0; m != g.midway.Load() {
+		g.midway.Store(m)
+	}
 	now := g.d.now()
 	span := g.limits.keepAlive
 	switch {
@@ -262,6 +268,8 @@ const oneWrite = 256 << 10
 
 // send writes to the client, each part within a bound.
 func (g *guard) send(p []byte) error {
+	g.writing.Store(true)
+	defer g.writing.Store(false)
 	for {
 		n := min(len(p), oneWrite)
 		g.writeIn(g.d.now(), g.d.writeWithin)

@@ -32,7 +32,7 @@ func TestThroughFasthttp(t *testing.T) {
 		{"attacks", TestAttacks}, {"bodies", TestBodies}, {"pipelining", TestPipelining}, {"slow clients", TestSlowClients},
 		{"answers", TestAnswers}, {"keys", TestKeys}, {"queue", TestQueue}, {"failover", TestFailover}, {"routes", TestRoutes},
 		{"metrics", TestMetricsAndPrivate}, {"drain", TestDrainDoor}, {"resume", TestResume}, {"hang-up", TestHangup}, {"TLS", TestTLS},
-		{"long bodies", TestLongBodies}, {"dribbled bodies", TestDribble},
+		{"long bodies", TestLongBodies}, {"dribbled bodies", TestDribble}, {"a drain that waits", TestDrainWaits},
 	} {
 		t.Run(test.name, test.run)
 	}
