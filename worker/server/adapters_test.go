@@ -16,8 +16,8 @@ import (
 )
 
 // newAdaptedRig is a rig with two slots for adapters, which lie anywhere but at
-// "nowhere".
-func newAdaptedRig(t *testing.T) *rig {
+// "nowhere", and whose steps take no less than pace.
+func newAdaptedRig(t *testing.T, pace time.Duration) *rig {
 	t.Helper()
 	return newRig(t, func(sc *server.Config, wc *worker.Config) {
 		m := wc.Exec.(*workertest.Model)
@@ -29,13 +29,13 @@ func newAdaptedRig(t *testing.T) *rig {
 			m.Adapters[slot] = uint64(len(path)) * 0x9e3779b97f4a7c15
 			return nil
 		}}
-		sc.LoadAdapters, wc.Pace = true, 2*time.Millisecond
+		sc.LoadAdapters, wc.Pace = true, pace
 	})
 }
 
 // TestAdapterRoutes loads, lists, uses and unloads adapters with vLLM's words.
 func TestAdapterRoutes(t *testing.T) {
-	r := newAdaptedRig(t)
+	r := newAdaptedRig(t, 0)
 	f := func(path, body string, code int, want string) {
 		t.Helper()
 		got, answer := r.post(path, body)
@@ -94,9 +94,10 @@ func TestAdapterRoutes(t *testing.T) {
 	f(load, `{"lora_name":"third","lora_path":"nowhere"}`, 400, "the adapter 'third' cannot be loaded: there is no such folder")
 }
 
-// TestAdapterMetric: the metric names the adapters that requests run on.
+// TestAdapterMetric: the metric names the adapters that requests run on. The
+// request would run for most of a minute.
 func TestAdapterMetric(t *testing.T) {
-	r := newAdaptedRig(t)
+	r := newAdaptedRig(t, 100*time.Millisecond)
 	r.post("/v1/load_lora_adapter", `{"lora_name":"sql","lora_path":"x"}`)
 	if _, body := r.get("/metrics"); !strings.Contains(body, `vllm:lora_requests_info{max_lora="2",waiting_lora_adapters="",running_lora_adapters=""}`) {
 		t.Errorf("no lora_requests_info of an idle worker in:\n%s", body)
@@ -106,7 +107,7 @@ func TestAdapterMetric(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	ran := false
 	_ = r.engine.Watch(ctx, func(api.Status) error {

@@ -272,9 +272,10 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// TestHangUp holds that a client that leaves takes its generation with it.
+// TestHangUp holds that a client that leaves takes its generation with it, which
+// would go on for most of a minute.
 func TestHangUp(t *testing.T) {
-	r := newRig(t, func(_ *server.Config, w *worker.Config) { w.Pace = 2 * time.Millisecond })
+	r := newRig(t, func(_ *server.Config, w *worker.Config) { w.Pace = 100 * time.Millisecond })
 	ctx, cancel := context.WithCancel(context.Background())
 	req, _ := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":500,"stream":true,"ignore_eos":true}`))
 	req.Header.Set("Content-Type", "application/json")
