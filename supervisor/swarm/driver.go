@@ -271,7 +271,8 @@ func (d *Driver) gone(ctx context.Context, id, service string) error {
 	}
 }
 
-// Sweep removes the services of this instance whose tasks have ended.
+// Sweep removes the services of this instance that have ended, by what List says of
+// them. Swarm ends what may be left of their tasks.
 func (d *Driver) Sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*callTimeout)
 	defer cancel()
@@ -281,7 +282,7 @@ func (d *Driver) Sweep(ctx context.Context) error {
 	}
 	var errs error
 	for _, s := range list {
-		if len(s.live()) == 0 {
+		if i, err := s.instance(); len(s.live()) == 0 || err == nil && !i.Running {
 			errs = errors.Join(errs, d.remove(ctx, s))
 		}
 	}

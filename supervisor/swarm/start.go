@@ -89,8 +89,10 @@ func outOfSequence(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "update out of sequence")
 }
 
-// clear takes away what the worker's last generations left. What Swarm was told to
-// put in the last one's place is ended first.
+// clear takes away what the worker's last generations left: what has ended by what
+// List says of it. Of that a task may be there still, which is ended first: what Swarm
+// was told to put in the last one's place, or what finds no place of a start whose
+// clean-up no manager has heard.
 func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 	list, err := d.ours(ctx, spec.ID())
 	if err != nil {
@@ -98,13 +100,13 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 	}
 	for _, s := range list {
 		if len(s.live()) > 0 {
-			if !s.replaced() {
-				return fmt.Errorf("the service %s of generation %s still runs", s.Spec.Name, s.Spec.Labels[docker.LabelGeneration])
+			if i, err := s.instance(); err != nil || i.Running {
+				return errors.Join(fmt.Errorf("the service %s of generation %s still runs", s.Spec.Name, s.Spec.Labels[docker.LabelGeneration]), err)
 			}
 			end, done := context.WithTimeout(ctx, s.grace()+callTimeout)
 			defer done()
 			if err := d.scaleToNothing(end, s.ID); err != nil {
-				return fmt.Errorf("cannot end what Swarm put in the place of %s: %w", s.Spec.Name, err)
+				return fmt.Errorf("cannot end what is left of %s: %w", s.Spec.Name, err)
 			}
 			if err := d.gone(end, spec.ID(), s.ID); err != nil {
 				return err
