@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
+
+	"roundhouse/test/ports"
 )
 
 // served is a worker under way.
@@ -22,12 +23,7 @@ type served struct {
 // serveDemo starts the demonstration model on a free port.
 func serveDemo(t *testing.T, args ...string) *served {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := ln.Addr().(*net.TCPAddr).Port
-	_ = ln.Close()
+	port := ports.Free(t)
 	o, err := ParseServe(append([]string{"--host", "127.0.0.1", "--port", fmt.Sprint(port)}, args...), noEnv)
 	if err != nil {
 		t.Fatal(err)
@@ -45,10 +41,13 @@ func serveDemo(t *testing.T, args ...string) *served {
 	return s
 }
 
-// begin starts a paced stream and returns once its first event is there.
-func (s *served) begin(t *testing.T) (*bufio.Reader, io.Closer) {
+// endless is more tokens than a paced worker computes while a test runs.
+const endless = 6000
+
+// begin starts a stream of so many tokens and returns once its first event is there.
+func (s *served) begin(t *testing.T, tokens int) (*bufio.Reader, io.Closer) {
 	t.Helper()
-	body := `{"prompt":"a b c","max_tokens":30,"ignore_eos":true,"stream":true,"return_token_ids":true}`
+	body := fmt.Sprintf(`{"prompt":"a b c","max_tokens":%d,"ignore_eos":true,"stream":true,"return_token_ids":true}`, tokens)
 	resp, err := http.Post(s.url+"/v1/completions", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -61,11 +60,14 @@ func (s *served) begin(t *testing.T) (*bufio.Reader, io.Closer) {
 }
 
 // TestDrainOnStop holds that a worker with time to shut down ends its streams
-// well and takes nothing new.
+// well and takes nothing new. It drains for as long as the second of the two
+// streams is read.
 func TestDrainOnStop(t *testing.T) {
-	s := serveDemo(t, "--pace", "10ms", "--shutdown-timeout", "60")
-	r, body := s.begin(t)
+	s := serveDemo(t, "--pace", "10ms", "--shutdown-timeout", "600")
+	r, body := s.begin(t, 30)
 	defer func() { _ = body.Close() }()
+	_, second := s.begin(t, endless)
+	defer func() { _ = second.Close() }()
 	s.stop()
 	for {
 		resp, err := http.Get(s.url + "/health")
@@ -90,6 +92,7 @@ func TestDrainOnStop(t *testing.T) {
 	if err != nil || !strings.Contains(string(rest), `"finish_reason":"length"`) || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
 		t.Fatalf("the stream ended in %q, %v", rest, err)
 	}
+	_ = second.Close()
 	if err := <-s.done; err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +102,7 @@ func TestDrainOnStop(t *testing.T) {
 // that cannot be taken for its end.
 func TestAbortOnStop(t *testing.T) {
 	s := serveDemo(t, "--pace", "10ms")
-	r, body := s.begin(t)
+	r, body := s.begin(t, endless)
 	defer func() { _ = body.Close() }()
 	s.stop()
 	rest, _ := io.ReadAll(r)

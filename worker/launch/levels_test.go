@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"roundhouse/kernels/cpu"
 )
@@ -80,6 +81,31 @@ func metric(t *testing.T, url, name string, label ...string) float64 {
 	return v
 }
 
+// atOnce is tokens of all prompts together by a worker that is paused until the last
+// has come: they have to share its cache, however slowly they come.
+func atOnce(t *testing.T, url string, prompts []map[string]any, n int) []string {
+	t.Helper()
+	order := func(path string) {
+		t.Helper()
+		if err := postJSON(url+path, nil, &struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order("/pause?mode=keep")
+	answers := make(chan []string, 1)
+	go func() { answers <- tokens(t, url, prompts, true, n) }()
+	late := time.After(time.Minute)
+	for all := float64(n * len(prompts)); metric(t, url, "vllm:num_requests_waiting") < all; {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-late:
+			t.Fatalf("not all of %v requests have come within a minute", all)
+		}
+	}
+	order("/resume")
+	return <-answers
+}
+
 // TestSameTokensOnEveryLevel holds on the real model that every level of the
 // CPU's kernels gives the same tokens: alone, in a batch of 64 that shares a
 // cache too small for it, in chunks, and from the prefix cache.
@@ -94,8 +120,13 @@ func TestSameTokensOnEveryLevel(t *testing.T) {
 				if want == nil {
 					want = got
 				}
-				tight := demoServer(t, append([]string{"--cpu-level", level, "--max-num-seqs", "64", "--max-num-batched-tokens", "64", "--max-model-len", "256", "--block-size", "16", "--num-gpu-blocks-override", []string{"40", "20"}[i]}, weights...)...)
-				got = append(got, tokens(t, tight.URL, asked, true, []int{4, 2}[i])...)
+				o, err := ParseServe(append([]string{"--cpu-level", level, "--max-num-seqs", "64", "--max-num-batched-tokens", "64", "--max-model-len", "256", "--block-size", "16", "--num-gpu-blocks-override", []string{"40", "20"}[i]}, weights...),
+					func(name string) string { return map[string]string{"VLLM_SERVER_DEV_MODE": "1"}[name] })
+				if err != nil {
+					t.Fatal(err)
+				}
+				tight := serveOpen(t, o, quiet)
+				got = append(got, atOnce(t, tight.URL, asked, []int{4, 2}[i])...)
 				got = append(got, tokens(t, tight.URL, asked, false, 1)...)
 				for i, ids := range got {
 					if w := want[i%len(asked)]; ids != w || ids[0] != '[' {

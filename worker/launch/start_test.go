@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"roundhouse/test/ports"
 )
 
 // connects is a log that tries the port with every line until it says ready.
@@ -38,12 +40,7 @@ func (c *connects) Write(p []byte) (int, error) {
 // TestStartLines holds what recipes and balancers rely on at a start: the
 // lines of the cache, and that nobody can connect before the model can answer.
 func TestStartLines(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := ln.Addr().(*net.TCPAddr).Port
-	_ = ln.Close()
+	port := ports.Free(t)
 	o, err := ParseServe([]string{"--host", "127.0.0.1", "--port", fmt.Sprint(port), "--block-size", "64", "--num-gpu-blocks-override", "1788", "--max-model-len", "8000"}, noEnv)
 	if err != nil {
 		t.Fatal(err)
