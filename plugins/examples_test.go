@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -102,7 +101,7 @@ func TestWebhookExample(t *testing.T) {
 	spec := build(t, "./examples/webhook")
 	spec.Kind = sdk.KindNotifier
 	beside(t, spec, "webhook.json", fmt.Sprintf(`{"url":%q,"secret":"s3cret"}`, receiver.URL))
-	p := run(t, spec, Options{Deadline: 10 * time.Second})
+	p := run(t, spec, Options{})
 	err := p.Call(t.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
 		_, err := pb.NewNotifierClient(conn).Notify(ctx, &pb.NotifyRequest{Number: 7, Kind: "turn", Text: "chat/1 took its turn"})
 		return err
@@ -119,7 +118,7 @@ func TestWebhookExample(t *testing.T) {
 func TestDriverExample(t *testing.T) {
 	spec := build(t, "./examples/localdriver")
 	spec.Kind = sdk.KindDriver
-	p := run(t, spec, Options{Deadline: 10 * time.Second})
+	p := run(t, spec, Options{})
 	call := func(fn func(ctx context.Context, d pb.DriverClient) error) {
 		t.Helper()
 		err := p.Call(t.Context(), func(ctx context.Context, conn *grpc.ClientConn) error { return fn(ctx, pb.NewDriverClient(conn)) })
@@ -156,7 +155,7 @@ func TestDriverExample(t *testing.T) {
 		t.Fatalf("after start: %v", f)
 	}
 	call(func(ctx context.Context, d pb.DriverClient) error {
-		_, err := d.Stop(ctx, &pb.StopRequest{Instance: "i", Id: "chat/1", GraceSeconds: 5})
+		_, err := d.Stop(ctx, &pb.StopRequest{Instance: "i", Id: "chat/1", GraceSeconds: 60})
 		return err
 	})
 	if f := inspect(); f == nil || f.GetRunning() || !strings.Contains(f.GetReason(), "terminated") {
@@ -187,7 +186,7 @@ func TestPythonExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(text)
-	p := run(t, Spec{Name: "lengthguard", Kind: sdk.KindFilter, Path: path, SHA256: hex.EncodeToString(sum[:])}, Options{Deadline: 10 * time.Second})
+	p := run(t, Spec{Name: "lengthguard", Kind: sdk.KindFilter, Path: path, SHA256: hex.EncodeToString(sum[:])}, Options{})
 
 	if res := begin(t, p, &pb.BeginRequest{Body: []byte("short")}); res.GetDeny() != nil {
 		t.Errorf("a short body was refused: %v", res.GetDeny())

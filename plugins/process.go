@@ -31,6 +31,7 @@ type process struct {
 	about   *pb.DescribeResponse // what it says of itself
 	memory  int64                // resident bytes at which it is killed
 	socket  string               // the folder of its socket
+	end     context.CancelFunc   // kills it at any moment, also while it is being started
 }
 
 // startProcess checks, starts and shakes hands with a plugin.
@@ -49,8 +50,11 @@ func startProcess(ctx context.Context, spec Spec, o Options, log *slog.Logger) (
 		os.RemoveAll(p.socket)
 		return nil, err
 	}
-	p.cmd, err = command(spec, program, p.socket, certs.pem)
+	var life context.Context
+	life, p.end = context.WithCancel(context.Background())
+	p.cmd, err = command(life, spec, program, p.socket, certs.pem)
 	if err != nil {
+		p.end()
 		os.RemoveAll(p.socket)
 		return nil, err
 	}
@@ -75,13 +79,10 @@ func startProcess(ctx context.Context, spec Spec, o Options, log *slog.Logger) (
 }
 
 // connect waits for the handshake and dispenses the connection. A context that
-// ends meanwhile kills the process, which ends the wait.
+// ends meanwhile kills the process, or keeps it from being started, which ends the
+// wait.
 func (p *process) connect(ctx context.Context, kind string) error {
-	unhook := context.AfterFunc(ctx, func() {
-		if p.cmd.Process != nil {
-			p.cmd.Process.Kill()
-		}
-	})
+	unhook := context.AfterFunc(ctx, p.end)
 	defer unhook()
 	rpc, err := p.client.Client()
 	if err != nil {
@@ -106,13 +107,14 @@ func (p *process) connect(ctx context.Context, kind string) error {
 }
 
 // command is the plugin's process: its program from sealed memory, its own folder
-// as working directory, an environment of what it needs and nothing else.
-func command(spec Spec, program *os.File, socket, clientCert string) (*exec.Cmd, error) {
+// as working directory, an environment of what it needs and nothing else. It is
+// killed when life ends.
+func command(life context.Context, spec Spec, program *os.File, socket, clientCert string) (*exec.Cmd, error) {
 	dir, err := filepath.Abs(filepath.Dir(spec.Path))
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("/proc/self/fd/3")
+	cmd := exec.CommandContext(life, "/proc/self/fd/3")
 	cmd.Args = []string{filepath.Base(spec.Path)}
 	cmd.ExtraFiles = []*os.File{program} // descriptor 3 of the child
 	cmd.Dir = dir
@@ -149,6 +151,7 @@ func (p *process) kill() {
 	if p.cmd.Process != nil {
 		syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	}
+	p.end()
 	os.RemoveAll(p.socket)
 }
 
