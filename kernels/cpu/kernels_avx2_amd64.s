@@ -4032,6 +4032,90 @@ normalise_loop:
 	VZEROUPPER
 	RET
 
+// sumAVX2 equals the loop of sum.
+TEXT ·sumAVX2(SB), NOSPLIT, $0-24
+	MOVQ lanes+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	XORQ DX, DX
+sum_loop:
+	VADDPS 0(SI)(DX*1), Y0, Y0
+	VADDPS 32(SI)(DX*1), Y1, Y1
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JG sum_loop
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS Y1, 32(DI)
+	VZEROUPPER
+	RET
+
+// deviationsAVX2 equals the loop of deviations.
+TEXT ·deviationsAVX2(SB), NOSPLIT, $0-36
+	MOVQ sums+0(FP), DI
+	MOVQ squares+8(FP), R8
+	MOVQ x+16(FP), SI
+	MOVQ n+24(FP), CX
+	VBROADCASTSS mean+32(FP), Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	XORQ DX, DX
+deviations_loop:
+	VMOVUPS 0(SI)(DX*1), Y5
+	VSUBPS Y0, Y5, Y5
+	VADDPS Y5, Y1, Y1
+	VMULPS Y5, Y5, Y5
+	VADDPS Y5, Y3, Y3
+	VMOVUPS 32(SI)(DX*1), Y6
+	VSUBPS Y0, Y6, Y6
+	VADDPS Y6, Y2, Y2
+	VMULPS Y6, Y6, Y6
+	VADDPS Y6, Y4, Y4
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JG deviations_loop
+	VMOVUPS Y1, 0(DI)
+	VMOVUPS Y3, 0(R8)
+	VMOVUPS Y2, 32(DI)
+	VMOVUPS Y4, 32(R8)
+	VZEROUPPER
+	RET
+
+// centreAVX2 equals centre.
+TEXT ·centreAVX2(SB), NOSPLIT, $0-52
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ w+16(FP), R8
+	MOVQ b+24(FP), R9
+	MOVQ n+32(FP), CX
+	VBROADCASTSS mean+40(FP), Y0
+	VBROADCASTSS rest+44(FP), Y1
+	VBROADCASTSS scale+48(FP), Y2
+	XORQ DX, DX
+centre_loop:
+	VMOVUPS 0(SI)(DX*1), Y3
+	VSUBPS Y0, Y3, Y3
+	VSUBPS Y1, Y3, Y3
+	VMULPS Y2, Y3, Y3
+	VMULPS 0(R8)(DX*1), Y3, Y3
+	VADDPS 0(R9)(DX*1), Y3, Y3
+	VMOVUPS Y3, 0(DI)(DX*1)
+	VMOVUPS 32(SI)(DX*1), Y4
+	VSUBPS Y0, Y4, Y4
+	VSUBPS Y1, Y4, Y4
+	VMULPS Y2, Y4, Y4
+	VMULPS 32(R8)(DX*1), Y4, Y4
+	VADDPS 32(R9)(DX*1), Y4, Y4
+	VMOVUPS Y4, 32(DI)(DX*1)
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JG centre_loop
+	VZEROUPPER
+	RET
+
 // addAVX2 equals add.
 TEXT ·addAVX2(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), DI

@@ -18913,6 +18913,71 @@ normalise_loop:
 	VZEROUPPER
 	RET
 
+// sumAVX512 equals the loop of sum.
+TEXT ·sumAVX512(SB), NOSPLIT, $0-24
+	MOVQ lanes+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+	VPXORD Z0, Z0, Z0
+	XORQ DX, DX
+sum_loop:
+	VADDPS 0(SI)(DX*1), Z0, Z0
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JG sum_loop
+	VMOVUPS Z0, 0(DI)
+	VZEROUPPER
+	RET
+
+// deviationsAVX512 equals the loop of deviations.
+TEXT ·deviationsAVX512(SB), NOSPLIT, $0-36
+	MOVQ sums+0(FP), DI
+	MOVQ squares+8(FP), R8
+	MOVQ x+16(FP), SI
+	MOVQ n+24(FP), CX
+	VBROADCASTSS mean+32(FP), Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	XORQ DX, DX
+deviations_loop:
+	VMOVUPS 0(SI)(DX*1), Z3
+	VSUBPS Z0, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z3, Z3, Z3
+	VADDPS Z3, Z2, Z2
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JG deviations_loop
+	VMOVUPS Z1, 0(DI)
+	VMOVUPS Z2, 0(R8)
+	VZEROUPPER
+	RET
+
+// centreAVX512 equals centre.
+TEXT ·centreAVX512(SB), NOSPLIT, $0-52
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ w+16(FP), R8
+	MOVQ b+24(FP), R9
+	MOVQ n+32(FP), CX
+	VBROADCASTSS mean+40(FP), Z0
+	VBROADCASTSS rest+44(FP), Z1
+	VBROADCASTSS scale+48(FP), Z2
+	XORQ DX, DX
+centre_loop:
+	VMOVUPS 0(SI)(DX*1), Z3
+	VSUBPS Z0, Z3, Z3
+	VSUBPS Z1, Z3, Z3
+	VMULPS Z2, Z3, Z3
+	VMULPS 0(R8)(DX*1), Z3, Z3
+	VADDPS 0(R9)(DX*1), Z3, Z3
+	VMOVUPS Z3, 0(DI)(DX*1)
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JG centre_loop
+	VZEROUPPER
+	RET
+
 // addAVX512 equals add.
 TEXT ·addAVX512(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), DI

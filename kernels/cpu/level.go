@@ -44,11 +44,18 @@ type level struct {
 	sumSquares func(x []float32) float32
 	// normalise is y = x · scale · w; len(w) ≥ len(y).
 	normalise func(y, x, w []float32, scale float32)
-	add       func(y, x []float32) // y += x
-	operands  func(y, x []float32) // y = bf16 operands of x
+	sum       func(x []float32) float32
+	// deviations is Σ (x - mean) and Σ (x - mean)².
+	deviations func(x []float32, mean float32) (sum, square float32)
+	// centre is y = ((x - mean) - rest) · scale · w + b; w and b are no shorter than y.
+	centre   func(y, x, w, b []float32, mean, rest, scale float32)
+	add      func(y, x []float32) // y += x
+	operands func(y, x []float32) // y = bf16 operands of x
 	// halves packs operands as bf16 after the row, for kernels that read them
 	// so; nil if the level has none. x has a multiple of 32 columns.
 	halves func(y []uint16, x []float32)
+	// pairsBF16 packs sixteen rows of bf16, see pairsOfBF16.
+	pairsBF16 func(y, x []byte, in, rows, first int)
 	// pairsFP8 makes a tile of bf16 of one of e4m3, its numbers a 256th of theirs,
 	// for levels whose bf16 kernels are worth it; nil if they are not.
 	pairsFP8 func(y, x []byte)

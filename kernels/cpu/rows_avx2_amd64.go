@@ -19,11 +19,15 @@ func levelAVX2() *level {
 		matrix:     matrixAVX2(),
 		sumSquares: sumsAVX2,
 		normalise:  normaliseRowAVX2,
+		sum:        sumOfAVX2,
+		deviations: deviationsOfAVX2,
+		centre:     centreRowAVX2,
 		add:        addRowAVX2,
 		operands:   operandsRowAVX2,
 		quantise:   quantiseRowAVX2,
 		codes:      num.Int8Row,
 		lanesOf:    lanesOf,
+		pairsBF16:  pairsOfBF16,
 		greatest:   greatestOfAVX2,
 		exponents:  exponentsOfAVX2,
 		siluMul:    siluMulRowAVX2,
@@ -58,6 +62,41 @@ func normaliseRowAVX2(y, x, w []float32, scale float32) {
 		normaliseAVX2(&y[0], &x[0], &w[0], n, scale)
 	}
 	normalise(y[n:], x[n:], w[n:], scale)
+}
+
+func sumOfAVX2(x []float32) float32 {
+	var total lanes
+	n := len(x) &^ 15
+	if n > 0 {
+		sumAVX2(&total, &x[0], n)
+	}
+	for j, v := range x[n:] {
+		total[j] += v
+	}
+	return tree(&total)
+}
+
+func deviationsOfAVX2(x []float32, mean float32) (sum, square float32) {
+	var sums, squares lanes
+	n := len(x) &^ 15
+	if n > 0 {
+		deviationsAVX2(&sums, &squares, &x[0], n, mean)
+	}
+	for j, v := range x[n:] {
+		d := v - mean
+		sums[j] += d
+		squares[j] += float32(d * d)
+	}
+	return tree(&sums), tree(&squares)
+}
+
+func centreRowAVX2(y, x, w, b []float32, mean, rest, scale float32) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_, _, _ = x[n-1], w[n-1], b[n-1]
+		centreAVX2(&y[0], &x[0], &w[0], &b[0], n, mean, rest, scale)
+	}
+	centre(y[n:], x[n:], w[n:], b[n:], mean, rest, scale)
 }
 
 func addRowAVX2(y, x []float32) {

@@ -19,11 +19,15 @@ func levelAVX512() *level {
 		matrix:     matrixAVX512(),
 		sumSquares: sumsAVX512,
 		normalise:  normaliseRowAVX512,
+		sum:        sumOfAVX512,
+		deviations: deviationsOfAVX512,
+		centre:     centreRowAVX512,
 		add:        addRowAVX512,
 		operands:   operandsRowAVX512,
 		quantise:   quantiseRowAVX512,
 		codes:      codesRowAVX512,
 		lanesOf:    lanesOfRowsAVX512,
+		pairsBF16:  pairsOfBF16AVX512,
 		greatest:   greatestOfAVX512,
 		exponents:  exponentsOfAVX512,
 		siluMul:    siluMulRowAVX512,
@@ -58,6 +62,41 @@ func normaliseRowAVX512(y, x, w []float32, scale float32) {
 		normaliseAVX512(&y[0], &x[0], &w[0], n, scale)
 	}
 	normalise(y[n:], x[n:], w[n:], scale)
+}
+
+func sumOfAVX512(x []float32) float32 {
+	var total lanes
+	n := len(x) &^ 15
+	if n > 0 {
+		sumAVX512(&total, &x[0], n)
+	}
+	for j, v := range x[n:] {
+		total[j] += v
+	}
+	return tree(&total)
+}
+
+func deviationsOfAVX512(x []float32, mean float32) (sum, square float32) {
+	var sums, squares lanes
+	n := len(x) &^ 15
+	if n > 0 {
+		deviationsAVX512(&sums, &squares, &x[0], n, mean)
+	}
+	for j, v := range x[n:] {
+		d := v - mean
+		sums[j] += d
+		squares[j] += float32(d * d)
+	}
+	return tree(&sums), tree(&squares)
+}
+
+func centreRowAVX512(y, x, w, b []float32, mean, rest, scale float32) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_, _, _ = x[n-1], w[n-1], b[n-1]
+		centreAVX512(&y[0], &x[0], &w[0], &b[0], n, mean, rest, scale)
+	}
+	centre(y[n:], x[n:], w[n:], b[n:], mean, rest, scale)
 }
 
 func addRowAVX512(y, x []float32) {

@@ -43,6 +43,13 @@ func TestRows(t *testing.T) {
 		f("gelu", len(x), func(l *level, y []float32) { l.gelu(y, x) })
 		f("geluMul", len(x), func(l *level, y []float32) { l.geluMul(y, x, up) })
 		f("siluMul", len(x), func(l *level, y []float32) { l.siluMul(y, x, up) })
+		for _, n := range []int{1, 15, 16, 47, 1000} {
+			f("sum", 1, func(l *level, y []float32) { y[0] = l.sum(up[:n]) })
+			f("deviations", 2, func(l *level, y []float32) { y[0], y[1] = l.deviations(up[:n], 0.3) })
+			f("centre", n, func(l *level, y []float32) { l.centre(y, x, up, x[3:], 0.3, 1e-3, 1.7) })
+		}
+		f("sum, not a number", 1, func(l *level, y []float32) { y[0] = l.sum(x) })
+		f("deviations, not a number", 2, func(l *level, y []float32) { y[0], y[1] = l.deviations(x, 0.3) })
 		f("widenFP8", len(codes), func(l *level, y []float32) { l.widenFP8(y, codes) })
 		f("widenFP8", len(odd), func(l *level, y []float32) { l.widenFP8(y, odd) })
 		f("widenInt8", len(codes), func(l *level, y []float32) { l.widenInt8(y, codes) })

@@ -43,6 +43,10 @@ func (pl *plan) norm(op *kernels.Norm) {
 			factors[k] = op.Weight.(*weight).vector[k] + op.Offset
 		}
 	}
+	biases := make([]float32, width)
+	if op.Bias != nil {
+		biases = op.Bias.(*weight).vector
+	}
 	writes := operand(op.Out, op.Add)
 	pl.rowwise(x.p.Values[op.In].Rows, operand(op.In, op.Add), writes, func(first, last int) {
 		for i := first; i < last; i++ {
@@ -56,37 +60,20 @@ func (pl *plan) norm(op *kernels.Norm) {
 				copy(out, in)
 			}
 			for at := op.First; at < op.First+count*width; at += width {
-				x.normalise(op, out[at:at+width], in[at:at+width], factors)
+				x.normalise(op, out[at:at+width], in[at:at+width], factors, biases)
 			}
 		}
 	})
 }
 
 // normalise computes one group: out = f(in).
-func (x *executable) normalise(op *kernels.Norm, out, in, factors []float32) {
-	n := float64(len(in))
-	if !op.Layer {
-		square := float64(x.level.sumSquares(in))
-		x.level.normalise(out, in, factors, float32(1/math.Sqrt(square/n+float64(op.Eps))))
+func (x *executable) normalise(op *kernels.Norm, out, in, factors, biases []float32) {
+	if op.Layer {
+		x.level.layerNorm(op, out, in, factors, biases)
 		return
 	}
-	var mean, square float64
-	for _, v := range in {
-		mean += float64(v)
-	}
-	mean /= n
-	for _, v := range in {
-		d := float64(v) - mean
-		square += float64(d * d)
-	}
-	scale := 1 / math.Sqrt(square/n+float64(op.Eps))
-	for k, v := range in {
-		y := float64((float64(v)-mean)*scale) * float64(factors[k])
-		if op.Bias != nil {
-			y += float64(op.Bias.(*weight).vector[k])
-		}
-		out[k] = float32(y)
-	}
+	square := float64(x.level.sumSquares(in))
+	x.level.normalise(out, in, factors, float32(1/math.Sqrt(square/float64(len(in))+float64(op.Eps))))
 }
 
 func (x *executable) activate(op *kernels.Activate, first, last int) {

@@ -79,6 +79,15 @@ func sumSquaresAVX2(lanes *lanes, x *float32, n int)
 func normaliseAVX2(y, x, w *float32, n int, scale float32)
 
 //go:noescape
+func sumAVX2(lanes *lanes, x *float32, n int)
+
+//go:noescape
+func deviationsAVX2(sums, squares *lanes, x *float32, n int, mean float32)
+
+//go:noescape
+func centreAVX2(y, x, w, b *float32, n int, mean, rest, scale float32)
+
+//go:noescape
 func addAVX2(y, x *float32, n int)
 
 //go:noescape
@@ -455,6 +464,15 @@ func sumSquaresAVX512(lanes *lanes, x *float32, n int)
 
 //go:noescape
 func normaliseAVX512(y, x, w *float32, n int, scale float32)
+
+//go:noescape
+func sumAVX512(lanes *lanes, x *float32, n int)
+
+//go:noescape
+func deviationsAVX512(sums, squares *lanes, x *float32, n int, mean float32)
+
+//go:noescape
+func centreAVX512(y, x, w, b *float32, n int, mean, rest, scale float32)
 
 //go:noescape
 func addAVX512(y, x *float32, n int)

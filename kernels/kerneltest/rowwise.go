@@ -47,6 +47,32 @@ func testNorm(t *testing.T, b kernels.Backend) {
 	f(2, 128, kernels.Norm{Eps: 1e-6, Width: 32}, true, false, false)
 	f(2, 200, kernels.Norm{Eps: 1e-6, Width: 32, First: 8, Count: 4}, true, false, false)
 	f(2, 48, kernels.Norm{Eps: 1e-6, Width: 16}, false, false, false)
+	for _, columns := range []int{5, 33, 64, 1000} {
+		f(3, columns, kernels.Norm{Eps: 1e-5, Layer: true}, true, false, false)
+		f(3, columns, kernels.Norm{Eps: 1e-5, Layer: true}, false, true, false)
+	}
+	f(70, 256, kernels.Norm{Eps: 1e-5, Layer: true}, true, true, true)
+	f(2, 200, kernels.Norm{Eps: 1e-5, Width: 32, First: 8, Count: 4, Layer: true}, true, true, false)
+	testFarNorm(t, b)
+}
+
+// testFarNorm holds LayerNorm to its tolerance where the numbers are far from
+// zero beside what they differ by, where all are the same, and in place.
+func testFarNorm(t *testing.T, b kernels.Backend) {
+	for _, columns := range []int{17, 256, 1000} {
+		for _, spread := range []float64{1, 1e-2, 0} {
+			got, want, _ := against(t, b, uint64(columns), rows(3), func(s *scene) {
+				x := s.normal(3*columns, spread)
+				for i := range x {
+					x[i] += 1000
+				}
+				in := s.input(x, columns)
+				s.p.Do(&kernels.Norm{In: in, Out: in, Add: kernels.None, Weight: s.vector(columns, 1), Bias: s.vector(columns, 0), Eps: 1e-5, Layer: true})
+				s.p.Do(&kernels.Output{In: in})
+			})
+			usual.close(t, got, want)
+		}
+	}
 }
 
 func testActivate(t *testing.T, b kernels.Backend) {

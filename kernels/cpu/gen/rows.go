@@ -7,6 +7,9 @@ import "fmt"
 func (g *gen) rowKernels() {
 	g.sumSquares()
 	g.normalise()
+	g.sum()
+	g.deviations()
+	g.centre()
 	g.add()
 	g.operands()
 	g.magnitude()

@@ -11,6 +11,9 @@ import (
 var rowwise = []string{
 	"sumSquares%s(lanes *lanes, x *float32, n int)",
 	"normalise%s(y, x, w *float32, n int, scale float32)",
+	"sum%s(lanes *lanes, x *float32, n int)",
+	"deviations%s(sums, squares *lanes, x *float32, n int, mean float32)",
+	"centre%s(y, x, w, b *float32, n int, mean, rest, scale float32)",
 	"add%s(y, x *float32, n int)",
 	"operands%s(y, x *float32, n int)",
 	"magnitude%s(lanes *[16]uint32, x *float32, n int)",

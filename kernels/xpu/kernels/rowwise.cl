@@ -60,7 +60,8 @@ __kernel void copy_rows(__global const float *in, __global float *out COUNTER) {
 }
 
 // norm normalises one group of columns of a row; 64 items share it. With a residual, in is
-// added to it first: every item goes on with the columns that it added.
+// added to it first: every item goes on with the columns that it added. The mean is
+// rounded to the size of the numbers; what is left of it is summed with the squares.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 void norm(__global const float *in, __global float *out, int stride, int first, int width, int layer, float eps,
 	__global const float *weights, long weight, float offset, __global const float *biases, long bias,
@@ -71,7 +72,7 @@ void norm(__global const float *in, __global float *out, int stride, int first, 
 	const int i = get_local_id(0);
 	const long at = (long)get_global_id(2) * stride + first + (long)get_global_id(1) * width;
 	__global const float *x = hasResidual ? residual : in;
-	float mean = 0.0f, square = 0.0f;
+	float mean = 0.0f, rest = 0.0f, square = 0.0f;
 	if (hasResidual)
 		for (int c = i; c < width; c += 64)
 			STORE(residual, at + c, LOAD(residual, at + c) + LOAD(in, at + c));
@@ -82,11 +83,16 @@ void norm(__global const float *in, __global float *out, int stride, int first, 
 	}
 	for (int c = i; c < width; c += 64) {
 		const float v = LOAD(x, at + c) - mean;
+		rest += v;
 		square = fma(v, v, square);
 	}
-	const float scale = 1.0f / sqrt(total(square, parts) / (float)width + eps);
+	float variance = total(square, parts) / (float)width;
+	rest = layer ? total(rest, parts) / (float)width : 0.0f;
+	if (layer)
+		variance = fmax(variance - rest * rest, 0.0f);
+	const float scale = 1.0f / sqrt(variance + eps);
 	for (int c = i; c < width; c += 64) {
-		float y = (LOAD(x, at + c) - mean) * scale;
+		float y = (LOAD(x, at + c) - mean - rest) * scale;
 		if (weight >= 0)
 			y *= LOAD(weights, weight + c) + offset;
 		if (bias >= 0)
