@@ -23,7 +23,6 @@ func portable() *level {
 		quantise:   num.QuantiseRow,
 		codes:      num.Int8Row,
 		lanesOf:    lanesOf,
-		pairsBF16:  pairsOfBF16,
 		greatest:   greatest,
 		exponents:  exponents,
 		siluMul:    siluMul,
