@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"roundhouse/test/adapter"
 )
@@ -77,14 +76,14 @@ pool "chat" {
 			}
 		})
 	}
-	before := s.workers()
+	before := s.known()
 	if status, text := post(t, s.Admin+"/api/pools/chat/rotate", ""); status != 200 {
 		t.Fatalf("rotate: %d %s", status, text)
 	}
-	poll(t, 2*time.Minute, "the rotation is done", func() bool { _, state, _ := s.lastRotation(); return state == "done" }, s.out.String)
+	poll(t, "the rotation is done", func() bool { _, state, _ := s.lastRotation(); return state == "done" }, s.out.String)
 	ending.Store(true)
 	clients.Wait()
-	for i, w := range s.workers() {
+	for i, w := range s.known() {
 		if w.Generation == before[i].Generation {
 			t.Errorf("%s was not replaced", w.ID)
 		}

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // judged is a pool of two whose roll-outs are judged by twelve answers.
@@ -20,7 +19,7 @@ pool "chat" {
   workers = 2
   engine {
     served_model_name = ["roundhouse-demo"]
-    args              = ["--pace", "4ms"]
+    args              = ["--pace", "20ms"]
   }
   rotation {
     drain_timeout = "60s"
@@ -53,16 +52,18 @@ func (s *system) lastRotation() (id int, state, reason string) {
 }
 
 // TestCanary rolls out a setting that is bad, and is found to be by real traffic
-// alone: it starts, is healthy, and answers right, five times as slowly. It goes
+// alone: it starts, is healthy, and answers right, six times as slowly. It goes
 // back by itself after one worker. A good one, by the same traffic, goes on to all.
+// The paces lie so far apart that a busy machine, which adds to all of them, does
+// not hide which is the best.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	path, door, admin := writeConfig(t, judged)
 	s := startAt(t, path, door, admin)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
-	answers.keep(ctx, t, s, 6)
+	answers.keepOf(ctx, t, s, 6, 8)
 
 	pace := regexp.MustCompile(`"--pace", "[0-9]+ms"`)
 	reload := func(to string) {
@@ -81,7 +82,7 @@ func TestCanary(t *testing.T) {
 	ended := func(id int, want string) string {
 		t.Helper()
 		var state, reason string
-		poll(t, 2*time.Minute, fmt.Sprintf("rotation %d is %s", id, want), func() bool {
+		poll(t, fmt.Sprintf("rotation %d is %s", id, want), func() bool {
 			var n int
 			n, state, reason = s.lastRotation()
 			return n == id && state != "running"
@@ -91,19 +92,19 @@ func TestCanary(t *testing.T) {
 		}
 		return reason
 	}
-	reload("25ms")
+	reload("120ms")
 	if reason := ended(1, "rolled_back"); !strings.Contains(reason, "tokens/s") && !strings.Contains(reason, "first token") {
 		t.Errorf("reason %q", reason)
 	}
-	s.waitReady(time.Minute)
-	for i, w := range s.workers() {
+	s.waitReady()
+	for i, w := range s.known() {
 		if want := map[bool]int{true: 3, false: 1}[i == 0]; w.Generation != want {
 			t.Errorf("%s is in generation %d; want %d", w.ID, w.Generation, want)
 		}
 	}
 	reload("3ms")
 	ended(2, "done")
-	for _, w := range s.workers() {
+	for _, w := range s.known() {
 		if w.Generation < 2 || w.State != "ready" {
 			t.Errorf("after the good one: %+v", w)
 		}

@@ -121,13 +121,13 @@ func TestCloggedLinks(t *testing.T) {
 		pool += fmt.Sprintf("  worker \"w%d\" {\n    url = \"http://%s\"\n  }\n", i, k.listener.Addr())
 	}
 	s := start(t, pool+"}\n")
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
 	answers.keep(ctx, t, s, 9)
 	for range 2 {
 		since := answers.whole.Load()
-		poll(t, time.Minute, "answers under way", func() bool { return answers.whole.Load() > since+9 }, s.out.String)
+		poll(t, "answers under way", func() bool { return answers.whole.Load() > since+9 }, s.out.String)
 		for _, i := range r.Perm(len(links)) {
 			links[i].clog()
 			<-time.After(time.Duration(100+r.IntN(400)) * time.Millisecond) // the fault is that time passes
@@ -138,5 +138,5 @@ func TestCloggedLinks(t *testing.T) {
 		}
 	}
 	answers.stop(t)
-	s.waitReady(time.Minute)
+	s.waitReady()
 }

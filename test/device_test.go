@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // gpuHouse is a machine with one GPU, made for one test: what sysfs and /dev show of it are
@@ -109,9 +108,9 @@ pool "chat" {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.stop)
-	s.waitReady(4 * time.Minute)
+	s.waitReady()
 
-	first := s.workers()[0]
+	first := s.known()[0]
 	var list struct {
 		Workers []struct {
 			URL   string
@@ -140,13 +139,13 @@ pool "chat" {
 		if status, text := ask(strings.Repeat("word ", 150)); status < 500 || !strings.Contains(text, `"error"`) {
 			t.Errorf("%s: status %d: %s; want an error of the server", fault, status, text)
 		}
-		poll(t, time.Minute, "the worker has ended: "+fault, func() bool {
+		poll(t, "the worker has ended: "+fault, func() bool {
 			ws := s.workers()
 			return len(ws) == 1 && ws[0].Place.PID != first.Place.PID
 		}, func() string { return s.out.String() })
 		h.fails(t, "")
-		s.waitReady(4 * time.Minute)
-		next := s.workers()[0]
+		s.waitReady()
+		next := s.known()[0]
 		if next.Generation <= first.Generation || next.Place.PID == first.Place.PID {
 			t.Errorf("%s: generation %d after %d", fault, next.Generation, first.Generation)
 		}

@@ -21,17 +21,17 @@ var onlyWorker = strings.Replace(twoWorkers, "workers = 2", "workers = 1", 1)
 func TestGapLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, fmt.Sprintf(onlyWorker, `"--pace", "5ms"`))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
 	answers.keep(ctx, t, s, 8)
-	before := s.workers()[0]
+	before := s.known()[0]
 	rotate := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin)
 	if out, err := rotate.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	since := answers.whole.Load()
-	poll(t, time.Minute, "answers after it", func() bool { return answers.whole.Load() > since+8 }, s.out.String)
+	poll(t, "answers after it", func() bool { return answers.whole.Load() > since+8 }, s.out.String)
 	answers.stop(t)
 	if w := s.workers()[0]; w.Generation != before.Generation+1 {
 		t.Errorf("%+v became %+v", before, w)
@@ -43,16 +43,16 @@ func TestGapLosesNothing(t *testing.T) {
 func TestTerminatedWorkerLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, fmt.Sprintf(twoWorkers, `"--pace", "5ms"`))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
 	answers.keep(ctx, t, s, 8)
-	poll(t, time.Minute, "answers under way", func() bool { return answers.whole.Load() > 8 }, s.out.String)
-	target := s.workers()[0]
+	poll(t, "answers under way", func() bool { return answers.whole.Load() > 8 }, s.out.String)
+	target := s.known()[0]
 	if err := syscall.Kill(target.Place.PID, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	poll(t, time.Minute, "it is back", func() bool {
+	poll(t, "it is back", func() bool {
 		w := s.workers()
 		return len(w) == 2 && w[0].State == "ready" && w[0].Generation > target.Generation
 	}, s.out.String)
@@ -71,8 +71,8 @@ func TestFewFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.stop)
-	s.waitReady(time.Minute)
-	pids := s.workers()
+	s.waitReady()
+	pids := s.known()
 	var held []net.Conn
 	for range 400 {
 		c, err := net.DialTimeout("tcp", door, time.Second)
@@ -97,8 +97,8 @@ func TestFewFiles(t *testing.T) {
 	for _, c := range held {
 		c.Close()
 	}
-	poll(t, time.Minute, "it serves again", func() bool { return count(t.Context(), s.Door, 1, 20) == nil }, s.out.String)
-	for i, w := range s.workers() {
+	poll(t, "it serves again", func() bool { return count(t.Context(), s.Door, 1, 20) == nil }, s.out.String)
+	for i, w := range s.known() {
 		if w.Place.PID != pids[i].Place.PID {
 			t.Errorf("%s fell: %+v", w.ID, w)
 		}
@@ -111,16 +111,16 @@ func TestSurgeIsNeverEmpty(t *testing.T) {
 	t.Parallel()
 	pool := strings.Replace(onlyWorker, "rotation {", "rotation {\n    strategy      = \"surge\"\n    min_ready     = 1", 1)
 	s := start(t, fmt.Sprintf(pool, `"--pace", "5ms"`))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
 	answers.keep(ctx, t, s, 8)
-	before := s.workers()[0]
+	before := s.known()[0]
 	if status, text := post(t, s.Admin+"/api/pools/chat/rotate", ""); status != http.StatusOK {
 		t.Fatal(status, text)
 	}
 	relieved := false
-	poll(t, 2*time.Minute, "the rotation is done, and its relief gone", func() bool {
+	poll(t, "the rotation is done, and its relief gone", func() bool {
 		list, ready := s.workers(), 0
 		for _, w := range list {
 			if w.State == "ready" {

@@ -30,6 +30,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// patience is how long a test waits for what must come, on a machine that does
+// much else; a test of several such things has all of testTime.
+const (
+	patience = 5 * time.Minute
+	testTime = 10 * time.Minute
+)
+
 // system is a running `roundhouse up`.
 type system struct {
 	t     *testing.T
@@ -63,9 +70,9 @@ func (o *output) String() string {
 }
 
 // wait returns once ok holds of all that was printed, or fails the test.
-func (o *output) wait(t *testing.T, within time.Duration, what string, ok func(string) bool) {
+func (o *output) wait(t *testing.T, what string, ok func(string) bool) {
 	t.Helper()
-	late := time.After(within)
+	late := time.After(patience)
 	for {
 		o.mu.Lock()
 		text, more := o.buf.String(), o.new
@@ -76,7 +83,7 @@ func (o *output) wait(t *testing.T, within time.Duration, what string, ok func(s
 		select {
 		case <-more:
 		case <-late:
-			t.Fatalf("%s: not within %v; printed so far:\n%s", what, within, text)
+			t.Fatalf("%s: not within %v; printed so far:\n%s", what, patience, text)
 		}
 	}
 }
@@ -130,7 +137,7 @@ func startAt(t *testing.T, path, door, admin string) *system {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.stop)
-	s.waitReady(60 * time.Second)
+	s.waitReady()
 	return s
 }
 
@@ -147,7 +154,7 @@ func (s *system) stop() {
 		if err != nil {
 			s.t.Errorf("roundhouse up ended with %v; printed:\n%s", err, s.out)
 		}
-	case <-time.After(90 * time.Second):
+	case <-time.After(patience):
 		s.cmd.Process.Kill()
 		<-ended
 		s.t.Errorf("roundhouse up did not end after SIGTERM; printed:\n%s", s.out)
@@ -180,10 +187,17 @@ func (s *system) workers() []worker {
 	return list.Workers
 }
 
-// waitReady polls the admin API until every worker is ready.
-func (s *system) waitReady(within time.Duration) {
+// known is workers once the admin API has answered.
+func (s *system) known() (list []worker) {
 	s.t.Helper()
-	poll(s.t, within, "all workers ready", func() bool {
+	poll(s.t, "the admin API answers", func() bool { list = s.workers(); return len(list) > 0 }, s.out.String)
+	return list
+}
+
+// waitReady polls the admin API until every worker is ready.
+func (s *system) waitReady() {
+	s.t.Helper()
+	poll(s.t, "all workers ready", func() bool {
 		ws := s.workers()
 		for _, w := range ws {
 			if w.State != "ready" {
@@ -195,16 +209,16 @@ func (s *system) waitReady(within time.Duration) {
 }
 
 // poll asks until ok holds. It is for what only another process knows.
-func poll(t *testing.T, within time.Duration, what string, ok func() bool, why func() string) {
+func poll(t *testing.T, what string, ok func() bool, why func() string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(within)
+	late := time.After(patience)
 	for !ok() {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("%s: not within %v; %s", what, within, why())
+			t.Fatalf("%s: not within %v; %s", what, patience, why())
 		}
 	}
 }

@@ -36,12 +36,12 @@ func TestNoTurnWithoutASuccessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.stop)
-	s.waitReady(time.Minute)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	s.waitReady()
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
 	answers.keep(ctx, t, s, 8)
-	before := s.workers()
+	before := s.known()
 	worker := filepath.Join(dir, "roundhouse-worker")
 	swap := func(make func(path string) error) { // the file that runs is not touched
 		t.Helper()
@@ -60,7 +60,7 @@ func TestNoTurnWithoutASuccessor(t *testing.T) {
 	if out, err := rotate(); err == nil || !strings.Contains(out, "nothing was drained") || !strings.Contains(out, "exec format error") {
 		t.Errorf("rotate: %v\n%s", err, out)
 	}
-	for i, w := range s.workers() {
+	for i, w := range s.known() {
 		if w != before[i] {
 			t.Errorf("%+v became %+v", before[i], w)
 		}
@@ -79,21 +79,21 @@ func TestNoTurnWithoutASuccessor(t *testing.T) {
 func TestHerdAfterOutage(t *testing.T) {
 	t.Parallel()
 	s := start(t, fmt.Sprintf(twoWorkers, `"--pace", "5ms", "--max-num-seqs", "16"`))
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
 	const streams, outages = 64, 2
 	answers.keep(ctx, t, s, streams)
 	for outage := range outages {
 		since := answers.whole.Load()
-		poll(t, time.Minute, "answers under way", func() bool { return answers.whole.Load() > since+16 }, s.out.String)
-		before := s.workers()
+		poll(t, "answers under way", func() bool { return answers.whole.Load() > since+16 }, s.out.String)
+		before := s.known()
 		for _, w := range before {
 			if err := syscall.Kill(w.Place.PID, syscall.SIGKILL); err != nil {
 				t.Errorf("outage %d: %v", outage, err)
 			}
 		}
-		poll(t, time.Minute, "both are back", func() bool {
+		poll(t, "both are back", func() bool {
 			list := s.workers()
 			for i, w := range list {
 				if w.State != "ready" || w.Place.PID == before[i].Place.PID {
@@ -103,9 +103,9 @@ func TestHerdAfterOutage(t *testing.T) {
 			return len(list) == 2
 		}, s.out.String)
 	}
-	since, back := answers.whole.Load(), s.workers()
-	poll(t, time.Minute, "answers after it", func() bool { return answers.whole.Load() > since+64 }, s.out.String)
-	for i, w := range s.workers() {
+	since, back := answers.whole.Load(), s.known()
+	poll(t, "answers after it", func() bool { return answers.whole.Load() > since+64 }, s.out.String)
+	for i, w := range s.known() {
 		if w != back[i] {
 			t.Errorf("the herd brought %+v to %+v", back[i], w)
 		}
@@ -163,11 +163,11 @@ func TestPluginsFailInRotation(t *testing.T) {
 	}
 	open := strings.Replace(plugin(t, dir, "redactor", "filter"), "}\n", "  on_failure = \"open\"\n}\n", 1)
 	s := start(t, open+plugin(t, dir, "webhook", "notifier")+fmt.Sprintf(twoWorkers, `"--pace", "5ms"`))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
 	answers.keep(ctx, t, s, 8)
-	before := s.workers()
+	before := s.known()
 	done := make(chan error, 1)
 	go func() {
 		out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput()
@@ -197,7 +197,7 @@ func TestPluginsFailInRotation(t *testing.T) {
 		}
 	}
 	answers.stop(t)
-	for i, w := range s.workers() {
+	for i, w := range s.known() {
 		if w.Generation != before[i].Generation+1 || w.State != "ready" {
 			t.Errorf("%+v became %+v", before[i], w)
 		}

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // plugin builds one of the examples into a folder and returns its block.
@@ -94,7 +93,7 @@ func TestPlugins(t *testing.T) {
 	if status, body := ask("another"); status != 401 || !strings.Contains(body, `"error"`) {
 		t.Errorf("without a key: %d %s", status, body)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput(); err != nil {
 		t.Errorf("rotate: %v\n%s", err, out)
@@ -102,7 +101,7 @@ func TestPlugins(t *testing.T) {
 	if out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "plugins", "--admin", s.Admin).CombinedOutput(); err != nil || strings.Count(string(out), "running") != 4 {
 		t.Errorf("roundhouse plugins: %v\n%s", err, out)
 	}
-	poll(t, 20*time.Second, "the rotation told to the webhook", func() bool {
+	poll(t, "the rotation told to the webhook", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Contains(told.String(), "rotation")
@@ -119,7 +118,7 @@ func TestPluginDriver(t *testing.T) {
 	if err := count(t.Context(), s.Door, 1, 40); err != nil {
 		t.Error(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin).CombinedOutput(); err != nil {
 		t.Errorf("rotate: %v\n%s", err, out)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
-	"time"
 )
 
 // TestRotationLosesNothing keeps streams of checkable answers going while every
@@ -14,15 +13,15 @@ import (
 func TestRotationLosesNothing(t *testing.T) {
 	const rotations, streams = 3, 32
 	s := start(t, fmt.Sprintf(twoWorkers, `"--pace", "5ms"`))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 
 	var answers tally
 	answers.keep(ctx, t, s, streams)
-	before := s.workers()
+	before := s.known()
 	for turn := 1; turn <= rotations; turn++ {
 		since := answers.whole.Load() // as many answers in peace as there are streams
-		poll(t, time.Minute, "answers in peace", func() bool { return answers.whole.Load() > since+streams }, s.out.String)
+		poll(t, "answers in peace", func() bool { return answers.whole.Load() > since+streams }, s.out.String)
 		answers.turning.Store(true)
 		rotate := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "rotate", "chat", "--admin", s.Admin)
 		out, err := rotate.CombinedOutput()
@@ -34,7 +33,7 @@ func TestRotationLosesNothing(t *testing.T) {
 	}
 	answers.stop(t)
 
-	for i, w := range s.workers() {
+	for i, w := range s.known() {
 		if i < len(before) && (w.Generation < before[i].Generation+rotations || w.Place.PID == before[i].Place.PID) {
 			t.Errorf("%s was not rotated %d times: generation %d, was %d", w.ID, rotations, w.Generation, before[i].Generation)
 		}

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"roundhouse/test/ports"
 )
@@ -31,7 +30,7 @@ func TestQuickStart(t *testing.T) {
 	t.Cleanup(s.stop)
 
 	curl := regexp.MustCompile(`(?m)^\s*(curl .*)$`)
-	out.wait(t, 60*time.Second, "a curl line", curl.MatchString)
+	out.wait(t, "a curl line", curl.MatchString)
 	line := curl.FindStringSubmatch(out.String())[1]
 	answer, err := exec.Command("sh", "-c", line).CombinedOutput()
 	if err != nil || !strings.Contains(string(answer), "content") {
@@ -46,7 +45,7 @@ func TestQuickStart(t *testing.T) {
 // it printed and how it ended.
 func up(t *testing.T, path string) (string, int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "up", "-c", path)
 	var out bytes.Buffer
@@ -86,9 +85,11 @@ func TestStartsThatCannotWork(t *testing.T) {
 					t.Errorf("does not say %q; printed:\n%s", w, out)
 				}
 			}
-			if left, _ := exec.Command("pgrep", "-f", filepath.Dir(path)).Output(); len(left) > 0 {
-				t.Errorf("left processes behind: %s", left)
-			}
+			var left []byte
+			poll(t, "no process is left behind", func() bool {
+				left, _ = exec.Command("pgrep", "-f", filepath.Dir(path)).Output()
+				return len(left) == 0
+			}, func() string { return "there are " + string(left) })
 		})
 	}
 

@@ -27,11 +27,17 @@ type tally struct {
 	all    sync.WaitGroup
 }
 
-// keep keeps n streams of checkable answers going until stop. One that fails is
-// counted, and its stream goes on.
+// keep keeps n streams of checkable answers of 61 numbers going until stop. One that
+// fails is counted, and its stream goes on.
 func (c *tally) keep(ctx context.Context, t *testing.T, s *system, n int) {
 	t.Helper()
-	all, err := counting.Questions(ctx, s.Door, 24, 61)
+	c.keepOf(ctx, t, s, n, 61)
+}
+
+// keepOf is keep with answers of so many numbers.
+func (c *tally) keepOf(ctx context.Context, t *testing.T, s *system, n, numbers int) {
+	t.Helper()
+	all, err := counting.Questions(ctx, s.Door, 24, numbers)
 	if err != nil {
 		t.Fatal(err)
 	}
