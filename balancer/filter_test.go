@@ -42,18 +42,9 @@ func TestFilterInTheDoor(t *testing.T) {
 	if resp, body := r.post("/v1/chat/completions", `{"messages"`, "X-Request-Id", "broken"); resp.StatusCode != 400 {
 		t.Errorf("a request that the filter lets pass and the door refuses: %d %s", resp.StatusCode, body)
 	}
-	resp, err = r.client.Get(r.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	metrics := new(strings.Builder)
-	if err := resp.Write(metrics); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(metrics.String(), `roundhouse_queue_seconds_count{pool="p",priority="low"} 1`) {
-		t.Error("the priority that the filter set was not used")
-	}
+	r.until("the priority that the filter set is counted", func() bool {
+		return strings.Contains(r.metrics(), `roundhouse_queue_seconds_count{pool="p",priority="low"} 1`)
+	})
 	r.until("the filter is told both ends", func() bool {
 		ends, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "ends.txt"))
 		return strings.Contains(string(ends), "good 200 ok") && strings.Contains(string(ends), "broken 400 refused")

@@ -26,48 +26,50 @@ func TestUnhurriedBodies(t *testing.T) {
 		s.Door.Limits.BodyIdle = configs.Duration(idle)
 		s.Door.Limits.UploadRate = 1024
 	})
+	unstalled(t, idle/2, func() error { return r.sendUnhurried(idle) })
+}
+
+// sendUnhurried does so over one connection.
+func (r *rig) sendUnhurried(idle time.Duration) error {
 	c, err := net.Dial("tcp", r.addr)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(time.Minute))
 	answers := bufio.NewReader(c)
-	send := func(body string, pieces int, pause time.Duration) {
-		t.Helper()
-		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", len(body))
-		tick := time.NewTicker(max(1, pause))
+	got := func(want int) error {
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			return err
+		}
+		if body, _ := io.ReadAll(resp.Body); resp.StatusCode != want {
+			return fmt.Errorf("got %d %s; want %d", resp.StatusCode, body, want)
+		}
+		return nil
+	}
+	long := `{"model":"sim","messages":[{"role":"user","content":"` + strings.Repeat("ab ", 30000) + `"}]}`
+	for _, one := range []struct {
+		body   string
+		pieces int
+		pause  time.Duration
+	}{{long, 24, idle / 12}, {okBody, 1, 0}, {long, 3, idle / 20}, {okBody, 1, 0}} {
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", len(one.body))
+		tick := time.NewTicker(max(1, one.pause))
 		defer tick.Stop()
-		for i := range pieces {
-			if _, err := io.WriteString(c, body[i*len(body)/pieces:(i+1)*len(body)/pieces]); err != nil {
-				t.Fatal(err)
+		for i := range one.pieces {
+			if _, err := io.WriteString(c, one.body[i*len(one.body)/one.pieces:(i+1)*len(one.body)/one.pieces]); err != nil {
+				return err
 			}
-			if pause > 0 {
+			if one.pause > 0 {
 				<-tick.C
 			}
 		}
-	}
-	got := func(want int) {
-		t.Helper()
-		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(resp.Body)
-		if resp.StatusCode != want {
-			t.Errorf("got %d %s; want %d", resp.StatusCode, body, want)
+		if err := got(200); err != nil {
+			return err
 		}
 	}
-	long := `{"model":"sim","messages":[{"role":"user","content":"` + strings.Repeat("ab ", 30000) + `"}]}`
-	send(long, 24, idle/12)
-	got(200)
-	send(okBody, 1, 0)
-	got(200)
-	send(long, 3, idle/20)
-	got(200)
-	send(okBody, 1, 0)
-	got(200)
 	fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(long), long[:40000])
 	c.(*net.TCPConn).CloseWrite()
-	got(400)
+	return got(400)
 }

@@ -106,7 +106,7 @@ func TestScrapePace(t *testing.T) {
 	}()
 	r.until("the request is there", func() bool { return r.door.State().Workers[0].Requests.InFlight == 1 })
 	before = c.scrapes.Load()
-	r.until("a busy worker is scraped", func() bool { return c.scrapes.Load() > before+30 }) // 30 s, if it were idle
+	r.until("a busy worker is scraped", func() bool { return c.scrapes.Load() > before+100 }) // 100 s, if it were idle
 	close(gate)
 	<-done
 }

@@ -111,16 +111,21 @@ func TestHeartbeats(t *testing.T) {
 // computes, and no longer.
 func TestLongAnswers(t *testing.T) {
 	hasten(t, 20*time.Millisecond, time.Hour)
+	const firstByte = 700 * time.Millisecond
 	w := sim.New(sim.Options{Own: true, Words: 30, Pace: 60 * time.Millisecond})
-	r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) { s.Door.Limits.FirstByte = configs.Duration(700 * time.Millisecond) })
-	if resp, got := r.post("/v1/chat/completions", okBody); resp.StatusCode != 200 || !strings.Contains(got, words(0, 30)) {
-		t.Errorf("an answer that takes its time: got %d %s", resp.StatusCode, got)
-	}
+	r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) { s.Door.Limits.FirstByte = configs.Duration(firstByte) })
+	unstalled(t, firstByte/2, func() error {
+		if resp, got := r.post("/v1/chat/completions", okBody); resp.StatusCode != 200 || !strings.Contains(got, words(0, 30)) {
+			return fmt.Errorf("an answer that takes its time: got %d %s", resp.StatusCode, got)
+		}
+		return nil
+	})
 	w.Hang.Store(true)
+	before := w.Cancelled.Load()
 	if resp, got := r.post("/v1/chat/completions", okBody); resp.StatusCode != 502 || !strings.Contains(got, `"error":{`) {
 		t.Errorf("an answer that never comes: got %d %s", resp.StatusCode, got)
 	}
-	r.until("the worker is told", func() bool { return w.Cancelled.Load() == 1 })
+	r.until("the worker is told", func() bool { return w.Cancelled.Load() == before+1 })
 }
 
 // TestHungWorker has a worker accept a stream and compute nothing, while it
@@ -129,39 +134,42 @@ func TestHungWorker(t *testing.T) {
 	f := func(name, metric string, hung, idle time.Duration) {
 		t.Run(name, func(t *testing.T) {
 			hasten(t, 20*time.Millisecond, hung)
-			a, b := sim.New(sim.Options{Own: true, Words: 5, Pace: time.Minute}), sim.New(sim.Options{Own: true, Words: 5})
-			r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) {
-				s.Pools[0].Workers[1].State = "starting"
-				s.Door.Limits.Idle = configs.Duration(idle)
-			})
-			answer := make(chan string, 1)
-			go func() {
-				_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""))
-				answer <- got
-			}()
-			r.until("the stream is at the worker", func() bool { return a.Live.Load() == 1 })
-			r.reset(func(workers []control.Worker) { workers[1].State = "ready" })
-			if s := hear(t, <-answer); s.text != words(0, 5) || !s.done || s.failed || len(s.ids) != 1 {
-				t.Errorf("got %+v", s)
-			}
-			if resp, err := http.Get(a.URL + "/health"); err != nil || resp.StatusCode != 200 {
-				t.Errorf("the worker's health: %v %v", resp, err)
-			} else {
-				resp.Body.Close()
-			}
-			http.DefaultClient.CloseIdleConnections()
-			resp, err := r.client.Get(r.url + "/metrics")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			if text, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(text), metric) {
-				t.Errorf("/metrics lacks %s", metric)
-			}
+			// One that is held up itself for as long is rightly taken for hung.
+			unstalled(t, min(hung, idle)/2, func() error { return oneHangs(t, metric, idle) })
 		})
 	}
 	f("found by its counters", `roundhouse_ejections_total{pool="p",reason="no_progress",worker="1"} 1`, 500*time.Millisecond, time.Hour)
 	f("past its deadline", `roundhouse_resumes_total{pool="p",reason="hung",result="ok"} 1`, time.Hour, 600*time.Millisecond)
+}
+
+// oneHangs has one of two workers hang under a stream, and looks for a metric
+// that tells of it.
+func oneHangs(t *testing.T, metric string, idle time.Duration) error {
+	a, b := sim.New(sim.Options{Own: true, Words: 5, Pace: time.Minute}), sim.New(sim.Options{Own: true, Words: 5})
+	r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) {
+		s.Pools[0].Workers[1].State = "starting"
+		s.Door.Limits.Idle = configs.Duration(idle)
+	})
+	answer := make(chan string, 1)
+	go func() {
+		_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""))
+		answer <- got
+	}()
+	r.until("the stream is at the worker", func() bool { return a.Live.Load() == 1 })
+	r.reset(func(workers []control.Worker) { workers[1].State = "ready" })
+	if s := hear(t, <-answer); s.text != words(0, 5) || !s.done || s.failed || len(s.ids) != 1 {
+		return fmt.Errorf("got %+v", s)
+	}
+	resp, err := http.Get(a.URL + "/health")
+	if err != nil || resp.StatusCode != 200 {
+		t.Errorf("the worker's health: %v %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	http.DefaultClient.CloseIdleConnections()
+	// The last byte may be there before its request is counted.
+	r.until("it is counted", func() bool { return strings.Contains(r.metrics(), metric) })
+	return nil
 }
 
 // TestBackpressure has a client stop reading: the worker is held up instead of

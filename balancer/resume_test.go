@@ -151,14 +151,14 @@ func TestPark(t *testing.T) {
 
 // TestForcedDrain moves the streams of a worker whose drain is over.
 func TestForcedDrain(t *testing.T) {
-	a, b := sim.New(sim.Options{Own: true, Words: 200, Pace: 10 * time.Millisecond}), sim.New(sim.Options{Own: true, Words: 200})
+	a, b := sim.New(sim.Options{Own: true, Words: 200, Pace: time.Minute}), sim.New(sim.Options{Own: true, Words: 200})
 	r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) { s.Pools[0].Workers[1].State = "starting" })
 	answer := make(chan string, 1)
 	go func() {
 		_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""))
 		answer <- got
 	}()
-	r.until("the stream runs", func() bool { return a.Live.Load() == 1 })
+	r.until("the stream has begun", func() bool { q := r.door.Requests(); return len(q) == 1 && q[0].Output == 1 })
 	now := time.Now()
 	r.reset(func(workers []control.Worker) {
 		workers[0].State, workers[0].Deadline = "draining", &now
@@ -187,6 +187,7 @@ func TestKilling(t *testing.T) {
 				return
 			case <-time.After(70 * time.Millisecond):
 			}
+			r.getOn(stop)
 			w := workers[i%3]
 			w.Stop()
 			<-time.After(30 * time.Millisecond) // it stays dead for a while
@@ -212,6 +213,28 @@ func TestKilling(t *testing.T) {
 	r.until("nothing is charged any more", func() bool {
 		for _, w := range r.door.State().Workers {
 			if w.KV.ChargedTokens != 0 || w.Requests.InFlight != 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// getOn waits until every stream that is there has got on: one that all workers
+// leave at the same place has none to go to.
+func (r *rig) getOn(stop <-chan struct{}) {
+	was := map[string]int64{}
+	for _, q := range r.door.Requests() {
+		was[q.ID] = int64(q.Output)
+	}
+	r.until("all streams get on", func() bool {
+		select {
+		case <-stop:
+			return true
+		default:
+		}
+		for _, q := range r.door.Requests() {
+			if n, there := was[q.ID]; there && int64(q.Output) <= n {
 				return false
 			}
 		}
