@@ -29,10 +29,10 @@ test-prepare:
 	@test/prepare
 
 test-go: ## every Go test, without the race detector
-	$(GO) test -json ./... | $(GO) run ./test/tool/summary go
+	$(GO) test -timeout 15m -json ./... | $(GO) run ./test/tool/summary go
 
 test-race: ## the packages that start goroutines, with the race detector
-	CGO_ENABLED=1 $(GO) test -race -short -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(GO) run ./test/tool/summary race
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(GO) run ./test/tool/summary race
 
 test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SDK against the door; odd requests to it, node and nginx; dashboards against Grafana's schema
 	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer ./compose | $(GO) run ./test/tool/summary clients

@@ -1,6 +1,6 @@
 // Summary reads `go test -json` and prints what a person wants to know: a line
-// a package, the output of what failed, what was skipped, and one closing line
-// with the counts. Where CI is set, a skipped test is a failure: a check that
+// a package, the output of what failed, what was skipped, and closing lines: what
+// failed, by name, and the counts. Where CI is set, a skipped test is a failure: a check that
 // did not run is not a check.
 package main
 
@@ -32,10 +32,13 @@ func main() {
 	if len(os.Args) > 1 {
 		name = os.Args[1]
 	}
-	c, err := summarise(os.Stdin, os.Stdout)
+	c, fallen, err := summarise(os.Stdin, os.Stdout)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "summary: cannot read the test events: %v\n", err)
 		os.Exit(1)
+	}
+	for _, key := range fallen { // once more, where nobody overlooks it
+		fmt.Println("FAIL ", key)
 	}
 	fmt.Printf("%s: %d passed, %d failed, %d skipped\n", name, c.passed, c.failed, c.skipped)
 	if c.failed > 0 || c.passed == 0 {
@@ -47,11 +50,10 @@ func main() {
 	}
 }
 
-// summarise counts the tests of a run and writes what is worth reading of it.
-// A package that fails without a failed test (it did not build, it panicked)
+// summarise counts the tests of a run, writes what is worth reading of it, and
+// returns the names of what failed. A package that fails without a failed test (it did not build, it panicked)
 // counts as one failure.
-func summarise(in io.Reader, out io.Writer) (counts, error) {
-	var c counts
+func summarise(in io.Reader, out io.Writer) (c counts, fallen []string, err error) {
 	outputs := map[string][]string{} // of "package test", until it has ended
 	failed := map[string]bool{}      // packages with a failed test
 	scan := bufio.NewScanner(in)
@@ -86,28 +88,31 @@ func summarise(in io.Reader, out io.Writer) (counts, error) {
 			}
 			if e.Test != "" || !failed[e.Package] {
 				c.failed++
+				fallen = append(fallen, key)
 			}
 			fmt.Fprintf(out, "FAIL  %s\n%s", key, strings.Join(outputs[key], ""))
 			if e.Test == "" {
-				unfinished(out, outputs, key)
+				fallen = append(fallen, unfinished(out, outputs, key)...)
 			}
 		default:
 			continue
 		}
 		delete(outputs, key)
 	}
-	return c, scan.Err()
+	return c, fallen, scan.Err()
 }
 
-// unfinished writes what the tests of a package had said that never ended: a panic or
-// a timeout ends the package in the middle of them.
-func unfinished(out io.Writer, outputs map[string][]string, pkg string) {
+// unfinished writes what the tests of a package had said that never ended, and returns
+// their names: a panic or a timeout ends the package in the middle of them.
+func unfinished(out io.Writer, outputs map[string][]string, pkg string) (names []string) {
 	for _, key := range slices.Sorted(maps.Keys(outputs)) {
 		if key != pkg && strings.HasPrefix(key, pkg) {
 			fmt.Fprintf(out, "  not ended: %s\n%s", key, strings.Join(outputs[key], ""))
+			names = append(names, key+" (not ended)")
 			delete(outputs, key)
 		}
 	}
+	return names
 }
 
 // reason finds the words of a t.Skip among a test's output.
