@@ -104,9 +104,9 @@ func Kernels(b kernels.Backend, o Options, report func(Figures)) error {
 		kind Kind
 		rows int
 	}{{OneRow, 1}, {ManyRows, o.Rows}} {
-		for _, f := range formats {
+		for _, m := range matrices() {
 			if o.wants(c.kind) {
-				if err := one(linear(b, o, c.kind, f, c.rows)); err != nil {
+				if err := one(linear(b, o, c.kind, m, c.rows)); err != nil {
 					return err
 				}
 			}

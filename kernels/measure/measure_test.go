@@ -33,9 +33,13 @@ func TestEveryKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "linear float32, 1 rows; linear bfloat16, 1 rows; linear float16, 1 rows; linear int8, 1 rows; linear sym_int4, 1 rows; linear fp8, 1 rows; " +
-		"linear float32, 4 rows; linear bfloat16, 4 rows; linear float16, 4 rows; linear int8, 4 rows; linear sym_int4, 4 rows; linear fp8, 4 rows; " +
-		"attention, 1 rows of 256; attention, 4 rows of 256; norm, 4 rows; activate, 4 rows; choose of 4736 tokens; " +
+	var want string
+	for _, rows := range []string{"1", "4"} {
+		for _, m := range []string{"float32", "bfloat16", "float16", "int8", "sym_int4", "fp8", "q4_0", "mxfp4", "gptq", "gptq in act-order", "awq"} {
+			want += "linear " + m + ", " + rows + " rows; "
+		}
+	}
+	want += "attention, 1 rows of 256; attention, 4 rows of 256; norm, 4 rows; layer norm, 4 rows; activate, 4 rows; choose of 4736 tokens; " +
 		"convolution bfloat16, 8 frames to 4; patches bfloat16, 4 of 14 by 14; depthwise bfloat16, 4 rows"
 	if got := strings.Join(names, "; "); got != want {
 		t.Errorf("measured\n%s\nwant\n%s", got, want)

@@ -8,13 +8,8 @@ import (
 	"roundhouse/kernels"
 )
 
-// formats are those that a matrix of numbers can be kept in.
-var formats = []kernels.Format{
-	kernels.FormatF32, kernels.FormatBF16, kernels.FormatF16, kernels.FormatInt8, kernels.FormatInt4, kernels.FormatFP8,
-}
-
 // rowwise are the kernels whose time is that of their operands' memory.
-var rowwise = []func(b kernels.Backend, o Options) (Figures, error){norm, activate, choose}
+var rowwise = []func(b kernels.Backend, o Options) (Figures, error){norm, layerNorm, activate, choose}
 
 // towers are the convolutions of what hears and sees.
 var towers = []func(b kernels.Backend, o Options) (Figures, error){frames, patches, depthwise}

@@ -9,14 +9,14 @@ import (
 const blockTokens = 16 // of a page
 
 // linear goes round as many matrices as are beyond the caches.
-func linear(b kernels.Backend, o Options, kind Kind, format kernels.Format, rows int) (Figures, error) {
+func linear(b kernels.Backend, o Options, kind Kind, m matrix, rows int) (Figures, error) {
 	s := newScene(b)
-	src := numbers(o.Size, o.Size)
+	src := m.source(o.Size, o.Size)
 	x, y := s.rows(o.Size, rows), s.p.New(kernels.Tokens, o.Size)
 	var bytes int64
 	times := 0
 	for times == 0 || kind == OneRow && bytes < o.Bytes {
-		w := s.weight(src, format)
+		w := s.weight(src, m.format)
 		if s.err != nil {
 			return Figures{}, s.err
 		}
@@ -25,7 +25,7 @@ func linear(b kernels.Backend, o Options, kind Kind, format kernels.Format, rows
 		times++
 	}
 	size := int64(o.Size)
-	f := Figures{Name: fmt.Sprintf("linear %v, %d rows", format, rows), Kind: kind,
+	f := Figures{Name: fmt.Sprintf("linear %s, %d rows", m.name, rows), Kind: kind,
 		Bytes: bytes/int64(times) + 8*int64(rows)*size, Flops: 2 * int64(rows) * size * size}
 	return s.time(f, y, rows, times, o)
 }
@@ -55,13 +55,23 @@ func attention(b kernels.Backend, o Options, rows int) (Figures, error) {
 const rowwiseTimes = 4
 
 func norm(b kernels.Backend, o Options) (Figures, error) {
+	return normalise(b, o, Figures{Name: fmt.Sprintf("norm, %d rows", o.Rows), Flops: 4}, false)
+}
+
+func layerNorm(b kernels.Backend, o Options) (Figures, error) {
+	return normalise(b, o, Figures{Name: fmt.Sprintf("layer norm, %d rows", o.Rows), Flops: 6}, true)
+}
+
+// normalise measures a norm of so many operations a number.
+func normalise(b kernels.Backend, o Options, f Figures, layer bool) (Figures, error) {
 	s := newScene(b)
 	x, y := s.rows(o.Size, o.Rows), s.p.New(kernels.Tokens, o.Size)
 	for range rowwiseTimes {
-		s.p.Do(&kernels.Norm{In: x, Out: y, Add: kernels.None, Eps: 1e-6})
+		s.p.Do(&kernels.Norm{In: x, Out: y, Add: kernels.None, Eps: 1e-6, Layer: layer})
 	}
 	n := int64(o.Rows) * int64(o.Size)
-	return s.time(Figures{Name: fmt.Sprintf("norm, %d rows", o.Rows), Kind: Rowwise, Bytes: 8 * n, Flops: 4 * n}, y, o.Rows, rowwiseTimes, o)
+	f.Kind, f.Bytes, f.Flops = Rowwise, 8*n, f.Flops*n
+	return s.time(f, y, o.Rows, rowwiseTimes, o)
 }
 
 func activate(b kernels.Backend, o Options) (Figures, error) {
