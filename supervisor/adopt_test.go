@@ -11,13 +11,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
+	"roundhouse/supervisor/process"
 )
 
 // spawn runs the supervisor in a process of its own, which a test may kill.
@@ -164,6 +167,43 @@ func TestSupervisorKilledInRotation(t *testing.T) {
 	b.run() // to end all in order
 }
 
+// cutOff is a driver whose answer to the first start is lost on its way.
+type cutOff struct {
+	driver.Driver
+	once sync.Once
+}
+
+func (d *cutOff) Start(ctx context.Context, spec driver.Spec) error {
+	err := d.Driver.Start(ctx, spec)
+	d.once.Do(func() { err = errors.Join(driver.ErrAway, err) })
+	return err
+}
+
+// A worker whose driver was away when its start was to be told, and which runs after
+// all, is taken as it is: it has not failed, and it is not started again.
+func TestStartThatNobodyHeardOf(t *testing.T) {
+	b := newBench(t, 2, nil)
+	b.cfg.Pools[0].Driver = "plugin:far"
+	b.runWith(func(o *Options) {
+		o.OpenDriver = func(string, string) (driver.Driver, error) {
+			n, err := process.NewNursery(filepath.Join(b.dir, "far"), []string{o.Program, "supervise", "shim"})
+			return &cutOff{Driver: process.NewDriver(n, o.Worker, o.Env)}, err
+		}
+	})
+	b.until("both are ready", func() bool {
+		w := b.workers()
+		return len(w) == 2 && w[0].State == "ready" && w[1].State == "ready"
+	})
+	for _, w := range b.workers() {
+		if w.Generation != 1 || w.Restarts != 0 || w.LastError != "" {
+			t.Errorf("%+v", w)
+		}
+	}
+	if text := b.events("failed") + b.events("interrupted"); text != "" {
+		t.Errorf("events: %s", text)
+	}
+}
+
 // §6.15: a second supervisor of one state folder is turned away.
 func TestSecondSupervisorIsTurnedAway(t *testing.T) {
 	b := newBench(t, 1, nil)
@@ -265,7 +305,7 @@ func TestAdminTurnsAway(t *testing.T) {
 		if origin != "" {
 			req.Header.Set("Origin", origin)
 		}
-		res, err := http.DefaultClient.Do(req)
+		res, err := client.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,23 +333,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	b.spawn()
 	b.waitReady()
 	before := b.workers()
-	stop, failures := make(chan struct{}), make(chan error, 8)
-	for range 8 {
-		go func() {
-			for {
-				select {
-				case <-stop:
-					failures <- nil
-					return
-				default:
-				}
-				if err := b.count(40); err != nil {
-					failures <- err
-					return
-				}
-			}
-		}()
-	}
+	stop := b.load(8)
 	if err := os.WriteFile(version, []byte("two"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +341,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		t.Fatal(status, text)
 	}
 	b.until("the new door serves alone", func() bool {
-		res, err := http.Get(b.api + "/api/version")
+		res, err := client.Get(b.api + "/api/version")
 		if err != nil {
 			return false
 		}
@@ -325,12 +349,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		text, _ := io.ReadAll(res.Body)
 		return strings.Contains(string(text), `"door":"two"`) && strings.Contains(string(text), `"version":"two"`) && len(b.pids()) == 3
 	})
-	close(stop)
-	for range 8 {
-		if err := <-failures; err != nil {
-			t.Error(err)
-		}
-	}
+	stop()
 	for i, w := range b.workers() {
 		if w.Place.PID != before[i].Place.PID {
 			t.Errorf("%s is another process", w.ID)

@@ -65,11 +65,17 @@ func balanceFake(args []string) error {
 	public := &http.Server{Handler: http.HandlerFunc(d.pass)}
 	go func() { _ = http.Serve(private, d.control(stop)) }()
 	go d.reach(asked)
-	go func() {
-		<-d.known // a door accepts nobody before it knows its workers
-		_ = public.Serve(front)
-	}()
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		select {
+		case <-d.known: // a door accepts nobody before it knows its workers
+			_ = public.Serve(front)
+		case <-asked.Done():
+		}
+	})
 	<-asked.Done()
+	front.Close()
+	accepting.Wait() // Shutdown does not wait for who is being accepted meanwhile
 	return public.Shutdown(context.Background())
 }
 
@@ -183,7 +189,7 @@ func (d *fakeDoor) pass(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
 		return

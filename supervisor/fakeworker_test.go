@@ -17,7 +17,7 @@ import (
 
 // serveFake is a worker's `serve`: it answers with numbers, one a line, as
 // many as max_tokens says, every FAKE_PACE. FAKE_FAIL ends it before it is
-// ready, FAKE_LIFE so long after; a file named by FAKE_FAIL_IF does so while it exists.
+// ready; a file named by FAKE_FAIL_IF does so while it exists.
 func serveFake(args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	port := flags.Int("port", 0, "")
@@ -30,9 +30,6 @@ func serveFake(args []string) error {
 	}
 	if os.Getenv("FAKE_FAIL") != "" {
 		return errors.New("cannot load the model " + os.Getenv("FAKE_FAIL"))
-	}
-	if life, err := time.ParseDuration(os.Getenv("FAKE_LIFE")); err == nil {
-		time.AfterFunc(life, func() { os.Exit(3) })
 	}
 	if path := os.Getenv("FAKE_FAIL_IF"); path != "" {
 		if _, err := os.Stat(path); err == nil {

@@ -50,7 +50,7 @@ func TestRotationGoesOnAfterReboot(t *testing.T) {
 		var v struct {
 			Workers []struct{ Requests struct{ In_Flight int } }
 		}
-		res, err := http.Get(b.api + "/api/workers")
+		res, err := client.Get(b.api + "/api/workers")
 		if err != nil {
 			return false
 		}

@@ -141,7 +141,7 @@ func TestAdminGuard(t *testing.T) {
 func TestDoorLogs(t *testing.T) {
 	b := newBench(t, 1, nil)
 	b.run()
-	res, err := http.Get(b.api + "/api/door/logs?tail=5")
+	res, err := client.Get(b.api + "/api/door/logs?tail=5")
 	if err != nil {
 		t.Fatal(err)
 	}

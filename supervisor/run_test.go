@@ -19,11 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/process"
+	"roundhouse/test/leaks"
 	"roundhouse/test/ports"
 )
 
@@ -48,11 +47,7 @@ func TestMain(m *testing.M) {
 	default:
 		code := m.Run()
 		http.DefaultClient.CloseIdleConnections()
-		if leak := goleak.Find(); leak != nil && code == 0 {
-			fmt.Fprintln(os.Stderr, leak)
-			code = 1
-		}
-		os.Exit(code)
+		os.Exit(leaks.Check(code))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -60,6 +55,10 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(0)
 }
+
+// client asks over a new connection every time: one that is kept is closed by a
+// process that ends, and may be so just when the next question goes out on it.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Minute}
 
 // upFake runs a supervisor on a configuration file of the test's.
 func upFake(path string) error {
@@ -142,7 +141,7 @@ func newBench(t *testing.T, n int, environment map[string]string) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir()}
 	b.path = filepath.Join(b.dir, "config.json")
-	second := configs.Duration(time.Second)
+	second, minute := configs.Duration(time.Second), configs.Duration(time.Minute)
 	b.cfg = &configs.Config{
 		StateDir:   filepath.Join(b.dir, "state"),
 		Door:       configs.Door{Listen: ports.Address(t)},
@@ -152,7 +151,7 @@ func newBench(t *testing.T, n int, environment map[string]string) *bench {
 			Name: "chat", Driver: "process", Policy: "least_kv", Devices: "cpu", Workers: counted(n),
 			Engine: configs.Engine{ServedModelName: []string{"fake"}, Environment: environment},
 			Rotation: configs.Rotation{
-				Strategy: "in_place", DrainTimeout: 20 * second, ReadyTimeout: 20 * second, StopGrace: 5 * second, MinReady: n - 1, Missed: "once",
+				Strategy: "in_place", DrainTimeout: 2 * minute, ReadyTimeout: 2 * minute, StopGrace: 5 * second, MinReady: n - 1, Missed: "once",
 			},
 		}},
 	}
@@ -201,7 +200,7 @@ func (b *bench) run() {
 			b.t.Errorf("run: %v", err)
 		}
 		if pids := b.pids(); len(pids) > 0 {
-			b.t.Errorf("left running: %v", pids)
+			b.t.Errorf("left running: %s", shown(pids))
 		}
 	})
 	b.waitReady()
@@ -227,6 +226,17 @@ func (b *bench) pids() []int {
 	return out
 }
 
+// shown says of each process what it runs and how it is.
+func shown(pids []int) string {
+	var out strings.Builder
+	for _, pid := range pids {
+		argv, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // gone: empty
+		fmt.Fprintf(&out, "%d: %s, %.60s; ", pid, strings.ReplaceAll(string(argv), "\x00", " "), stat)
+	}
+	return out.String()
+}
+
 // seen is what a test reads of a worker.
 type seen struct {
 	ID, State  string
@@ -239,7 +249,7 @@ type seen struct {
 
 func (b *bench) workers() []seen {
 	var v struct{ Workers []seen }
-	res, err := http.Get(b.api + "/api/workers")
+	res, err := client.Get(b.api + "/api/workers")
 	if err != nil {
 		return nil
 	}
@@ -253,11 +263,11 @@ func (b *bench) workers() []seen {
 // until polls what only other processes know.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
-	late := time.After(40 * time.Second)
+	late := time.After(3 * time.Minute)
 	for !ok() {
 		select {
 		case <-late:
-			b.t.Fatalf("%s: not within 40 s; workers %+v", what, b.workers())
+			b.t.Fatalf("%s: not within three minutes; workers %+v", what, b.workers())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -279,7 +289,7 @@ func (b *bench) waitReady() {
 
 func (b *bench) post(path, body string) (int, string) {
 	b.t.Helper()
-	res, err := http.Post(b.api+path, "application/json", strings.NewReader(body))
+	res, err := client.Post(b.api+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -293,7 +303,6 @@ func (b *bench) post(path, body string) (int, string) {
 
 // count asks for the numbers 1 to n and checks each.
 func (b *bench) count(n int) error {
-	client := http.Client{Timeout: 15 * time.Second}
 	res, err := client.Post(b.door+"/v1/completions", "application/json", strings.NewReader(fmt.Sprintf(`{"stream":true,"max_tokens":%d}`, n)))
 	if err != nil {
 		return err
@@ -316,7 +325,7 @@ func (b *bench) rotationWaits() (state, why string) {
 	var v struct {
 		Rotations []struct{ State, Waiting string }
 	}
-	res, err := http.Get(b.api + "/api/rotations")
+	res, err := client.Get(b.api + "/api/rotations")
 	if err != nil {
 		return "", ""
 	}
@@ -381,7 +390,7 @@ func (b *bench) rotation() (state, reason string) {
 	var v struct {
 		Rotations []struct{ State, Reason string }
 	}
-	res, err := http.Get(b.api + "/api/rotations")
+	res, err := client.Get(b.api + "/api/rotations")
 	if err != nil {
 		return "", ""
 	}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"roundhouse/configs"
@@ -24,11 +25,10 @@ func TestSurge(t *testing.T) {
 	if status, text := b.post("/api/pools/chat/rotate", ""); status != http.StatusOK {
 		t.Fatal(status, text)
 	}
-	b.until("the relief serves", func() bool {
-		w := b.workers()
-		return len(w) == 2 && w[1].ID == "chat/"+core.Relief && w[1].State == "ready"
-	})
 	b.until("the rotation is done", func() bool { state, _ := b.rotation(); return state == "done" })
+	if text := b.events("ready"); !strings.Contains(text, "chat/"+core.Relief) {
+		t.Errorf("the relief did not serve: %s", text)
+	}
 	b.until("the relief is gone", func() bool { return len(b.workers()) == 1 && len(b.pids()) == 2 })
 	stop()
 	if w := b.workers()[0]; w.Generation != before.Generation+1 || w.State != "ready" {
