@@ -54,6 +54,8 @@ type level struct {
 	// halves packs operands as bf16 after the row, for kernels that read them
 	// so; nil if the level has none. x has a multiple of 32 columns.
 	halves func(y []uint16, x []float32)
+	// pairsBF16 packs rows of bf16; see pairsOfBF16.
+	pairsBF16 func(y, x []byte, in, rows, first int)
 	// pairsFP8 makes a tile of bf16 of one of e4m3, its numbers a 256th of theirs,
 	// for levels whose bf16 kernels are worth it; nil if they are not.
 	pairsFP8 func(y, x []byte)

@@ -16,6 +16,9 @@ func codesAVX512(q *int8, x *float32, n int, scale float64)
 func lanesOfAVX512(y *[16]uint32, x *uint32, stride, n int, flip uint32)
 
 //go:noescape
+func pairsBF16_AVX512(y, x *byte, stride, n int)
+
+//go:noescape
 func pairsFP8_AVX512(y, x *byte, n int)
 
 // pairsOfFP8 is level.pairsFP8.
@@ -57,4 +60,16 @@ func lanesOfRowsAVX512(y [][16]uint32, x []uint32, stride int, flip uint32) {
 	if n < len(y) {
 		lanesOf(y[n:], x[n:], stride, flip)
 	}
+}
+
+// pairsOfBF16AVX512 is pairsOfBF16.
+func pairsOfBF16AVX512(y, x []byte, in, rows, first int) {
+	n := (in - first) / 32
+	if rows < 16 || n == 0 || first > 0 {
+		pairsOfBF16(y, x, in, rows, first)
+		return
+	}
+	_, _ = x[32*in-1], y[1024*n-1]
+	pairsBF16_AVX512(&y[0], &x[0], 2*in, n)
+	pairsOfBF16(y, x, in, rows, 32*n)
 }

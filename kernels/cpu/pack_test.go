@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -41,6 +42,41 @@ func TestPackInt8(t *testing.T) {
 					}
 					if !slices.Equal(got, codes) || w.rows[o] != scale {
 						t.Fatalf("row %d: %v · %v; want %v · %v", o, w.rows[o], got, scale, codes)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Pairs of bf16 lie where the kernels read them, at every level: rows and columns
+// of any number, from any address, and tiny numbers as zeros.
+func TestPackBF16(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 10))
+	for _, l := range levels() {
+		for _, shape := range [][2]int{{16, 32}, {33, 96}, {5, 64}, {18, 1030}, {48, 62}, {2, 8}} {
+			t.Run(fmt.Sprintf("%s/%dx%d", l.name, shape[0], shape[1]), func(t *testing.T) {
+				out, in := shape[0], shape[1]
+				values, data := make([]uint16, out*in), make([]byte, 1, 1+2*out*in) // at an odd address
+				for i := range values {
+					values[i] = uint16(r.Uint32())
+					if i%3 == 0 {
+						values[i] = values[i]&0x803f | (num.BF16(num.Tiny)-32)&0x7fff // near num.Tiny
+					}
+					data = binary.LittleEndian.AppendUint16(data, values[i])
+				}
+				w := &weight{kind: kindBF16, out: out, in: in, tiles: (out + 15) / 16, blocks: (in + 31) / 32}
+				w.data = make([]byte, w.tiles*w.blocks*1024)
+				w.packBF16(l, data[1:], 0, out)
+				for o := range 16 * w.tiles {
+					for k := range 32 * w.blocks {
+						want := uint16(0)
+						if o < out && k < in && values[o*in+k]&0x7fff >= num.BF16(num.Tiny) {
+							want = values[o*in+k]
+						}
+						if got := binary.LittleEndian.Uint16(w.data[o/16*w.blocks*1024+64*(k/2)+4*(o%16)+2*(k%2):]); got != want {
+							t.Fatalf("(%d, %d): %04x; want %04x", o, k, got, want)
+						}
 					}
 				}
 			})

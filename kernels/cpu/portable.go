@@ -23,6 +23,7 @@ func portable() *level {
 		quantise:   num.QuantiseRow,
 		codes:      num.Int8Row,
 		lanesOf:    lanesOf,
+		pairsBF16:  pairsOfBF16,
 		greatest:   greatest,
 		exponents:  exponents,
 		siluMul:    siluMul,

@@ -27,6 +27,7 @@ func levelAVX2() *level {
 		quantise:   quantiseRowAVX2,
 		codes:      num.Int8Row,
 		lanesOf:    lanesOf,
+		pairsBF16:  pairsOfBF16,
 		greatest:   greatestOfAVX2,
 		exponents:  exponentsOfAVX2,
 		siluMul:    siluMulRowAVX2,

@@ -27,6 +27,7 @@ func levelAVX512() *level {
 		quantise:   quantiseRowAVX512,
 		codes:      codesRowAVX512,
 		lanesOf:    lanesOfRowsAVX512,
+		pairsBF16:  pairsOfBF16AVX512,
 		greatest:   greatestOfAVX512,
 		exponents:  exponentsOfAVX512,
 		siluMul:    siluMulRowAVX512,

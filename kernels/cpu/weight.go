@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"unsafe"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/num"
@@ -109,7 +108,7 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 		case w.kind == kindInt8:
 			w.packInt8(b.level, src, first, last)
 		case w.kind == kindBF16 && src.Type == kernels.BF16 && src.In%2 == 0:
-			w.packBF16(src.Data, first, last)
+			w.packBF16(b.level, src.Data, first, last)
 		default:
 			e = w.packRows(src, first, last)
 		}
@@ -227,33 +226,13 @@ func (w *weight) packRow(o int, row []float32, codes []byte) {
 }
 
 // packBF16 packs outputs of a bf16 source, whose pairs of columns are the
-// dwords of the layout already, block by block: 16 pieces of 64 bytes become
-// 16 rows of 64 bytes.
-func (w *weight) packBF16(data []byte, first, last int) {
+// dwords of the layout already.
+func (w *weight) packBF16(l *level, data []byte, first, last int) {
 	for o := first; o < last; o += 16 {
-		tile := w.data[o/16*w.blocks*1024:][:w.blocks*1024]
-		for at := 0; at < w.in; at += 32 {
-			block := (*[256]uint32)(unsafe.Pointer(&tile[32*at]))
-			pairs := min(32, w.in-at) / 2
-			for lane := range min(16, last-o) {
-				row := data[((o+lane)*w.in+at)*2:][:4*pairs]
-				for k := lane; len(row) >= 4; k, row = k+16, row[4:] {
-					pair := binary.LittleEndian.Uint32(row)
-					if pair&0x7fff < tinyBF16 {
-						pair &= 0xffff0000
-					}
-					if pair>>16&0x7fff < tinyBF16 {
-						pair &= 0xffff
-					}
-					block[k&255] = pair
-				}
-			}
-		}
+		rows := min(16, last-o)
+		l.pairsBF16(w.data[o/16*w.blocks*1024:][:w.blocks*1024], data[2*o*w.in:][:2*rows*w.in], w.in, rows, 0)
 	}
 }
-
-// tinyBF16 is the bits of num.Tiny as bf16.
-const tinyBF16 = (127 - 50) << 7
 
 // packSymInt4 quantises and packs outputs first to last.
 func (w *weight) packSymInt4(src kernels.Source, first, last int) {

@@ -3,6 +3,8 @@ package model
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
+	"sync"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/num"
@@ -27,10 +29,37 @@ func allFinite(data []byte, t *weights.Tensor, first int64) error {
 }
 
 // finite returns the index of the first element that is NaN or infinite, and
-// -1 if there is none. A number is one of these exactly if all bits of its
-// exponent are set, so that adding one to the exponent carries into the sign's
-// place; that looks at eight bytes at once.
+// -1 if there is none. As many threads as there are look through a large matrix: it
+// comes from memory, which is slow for one.
 func finite(data []byte, t kernels.DType) int {
+	const least = 1 << 20 // bytes a thread
+	threads := min(runtime.GOMAXPROCS(0), len(data)/least)
+	if threads < 2 {
+		return finitePart(data, t)
+	}
+	found, size := make([]int, threads), (len(data)/threads+63)&^63
+	var wait sync.WaitGroup
+	for i := range threads {
+		wait.Go(func() {
+			from := i * size
+			if found[i] = finitePart(data[from:min(from+size, len(data))], t); found[i] >= 0 {
+				found[i] += from / t.Size()
+			}
+		})
+	}
+	wait.Wait()
+	for _, n := range found {
+		if n >= 0 {
+			return n
+		}
+	}
+	return -1
+}
+
+// finitePart is finite on one thread. A number is NaN or infinite exactly if all bits
+// of its exponent are set, so that adding one to the exponent carries into the sign's
+// place; that looks at eight bytes at once.
+func finitePart(data []byte, t kernels.DType) int {
 	var exponent, one uint64
 	switch t {
 	case kernels.F32:
@@ -44,7 +73,17 @@ func finite(data []byte, t kernels.DType) int {
 	}
 	carry := ^uint64(0) / (1<<(8*t.Size()) - 1) << (8*t.Size() - 1) // the top bit of each element
 	size := t.Size()
-	for at := 0; at < len(data); at += 8 {
+	at := 0
+	for ; at+64 <= len(data); at += 64 {
+		words, over := (*[64]byte)(data[at:]), uint64(0)
+		for i := 0; i < 64; i += 8 {
+			over |= binary.LittleEndian.Uint64(words[i:])&exponent + one
+		}
+		if over&carry != 0 {
+			break
+		}
+	}
+	for ; at < len(data); at += 8 {
 		var word uint64
 		if at+8 <= len(data) {
 			word = binary.LittleEndian.Uint64(data[at:])

@@ -22,7 +22,7 @@ func TestFinite(t *testing.T) {
 			}
 		}
 		if got := finite(data, typ); got != want {
-			t.Errorf("%v %x: %d; want %d", typ, bits, got, want)
+			t.Errorf("%v, %d of them, %x...: %d; want %d", typ, len(bits), bits[:min(8, len(bits))], got, want)
 		}
 	}
 	f(kernels.F32, nil, -1)
@@ -35,6 +35,17 @@ func TestFinite(t *testing.T) {
 	f(kernels.F16, []uint32{0x7bff, 0xfbff, 0x0001, 0x8000, 0x3c00}, -1)
 	f(kernels.F16, []uint32{0x7c00}, 0)
 	f(kernels.F16, []uint32{0, 0, 0xfe00, 0}, 2)
+
+	// Matrices of several threads: the first of two is told, wherever it lies.
+	for _, n := range []int{3 << 20, 3<<20 + 17} {
+		bits := make([]uint32, n)
+		f(kernels.BF16, bits, -1)
+		for _, at := range []int{0, 31, 1 << 20, n/2 + 5, n - 1} {
+			bits[at], bits[n-1] = 0x7f80, 0xffc0
+			f(kernels.BF16, bits, at)
+			bits[at], bits[n-1] = 0, 0
+		}
+	}
 }
 
 // TestNotFinite is case 91: a weight that is NaN poisons every answer, so the
