@@ -146,7 +146,7 @@ const (
 // MoE routes each row to Top of the experts and sums their weighted outputs.
 type MoE struct {
 	In, Out   Tensor
-	Router    Weight   // (experts, in), kept float32
+	Router    Weight   // (experts, in); models keep it float32, since a near tie decides who computes
 	Bias      Weight   // added to the scores for the choice alone; nil: none
 	RouterAdd Weight   // router's own bias; nil: none
 	GateUp    []Weight // one (2·inner, in) an expert, gate rows first

@@ -43,6 +43,7 @@ func pairedBlocks(op kernels.Op) (most int) {
 	case *kernels.Linear:
 		count(op.Weights)
 	case *kernels.MoE:
+		count([]kernels.Weight{op.Router})
 		count(op.GateUp)
 		count(op.Down)
 	}
