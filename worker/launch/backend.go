@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"roundhouse/kernels"
@@ -16,9 +17,9 @@ func openBackend(o *Options, packed cpu.Cache) (kernels.Backend, error) {
 	if name, ok := strings.CutPrefix(o.Device, "xpu"); ok {
 		return openXPU(o, strings.TrimPrefix(name, ":"))
 	}
-	cpus, err := device.ParseList(o.CPUs)
+	cpus, err := theirs(o.CPUs, affinity())
 	if err != nil {
-		return nil, fmt.Errorf("--cpus %s: %w", o.CPUs, err)
+		return nil, err
 	}
 	processors := len(cpus)
 	if processors == 0 {
@@ -33,6 +34,20 @@ func openBackend(o *Options, packed cpu.Cache) (kernels.Backend, error) {
 		return nil, fmt.Errorf("--device cpu: %w", err) // a processor or a level that is not there
 	}
 	return be, nil
+}
+
+// theirs is what --cpus leaves of the CPUs that this process may run on: a container
+// may allow fewer than the whole machine has.
+func theirs(list string, allowed []int) ([]int, error) {
+	asked, err := device.ParseList(list)
+	if err != nil {
+		return nil, fmt.Errorf("--cpus %s: %w", list, err)
+	}
+	cpus := slices.DeleteFunc(slices.Clone(asked), func(c int) bool { return len(allowed) > 0 && !slices.Contains(allowed, c) })
+	if len(cpus) == 0 && len(asked) > 0 {
+		return nil, fmt.Errorf("--cpus %s: none of them is there; this process may run on %s", list, device.FormatList(allowed))
+	}
+	return cpus, nil
 }
 
 // OpenDevice opens the device that --device names, for commands that serve nothing:
