@@ -78,6 +78,12 @@ func TestOver(t *testing.T) {
 	if kept := p.Over(kernels.Tokens, kernels.Window{Kernel: [2]int{5}, Dilation: [2]int{2}, Before: [2]int{8}}); kept != kernels.Tokens {
 		t.Errorf("a causal window makes rows of kind %d of tokens", kept)
 	}
+	for i := range 1000 {
+		made := p.Over(kernels.Frames, kernels.Window{Stride: [2]int{2 + i}})
+		if int(made) != p.Kinds()-1 || p.Base(made) != kernels.Frames {
+			t.Fatalf("after %d other windows the rows are of kind %d of %d", i, made, p.Kinds())
+		}
+	}
 }
 
 // Steps whose features do not fit are refused, with the sequence and its figures.

@@ -18,7 +18,7 @@ type Value struct {
 }
 
 // Rows says what the rows of a value stand for.
-type Rows uint8
+type Rows uint32
 
 const (
 	Tokens  Rows = iota // one row for each token of the step

@@ -133,6 +133,32 @@ func testConvolution(t *testing.T, b kernels.Backend) {
 	}
 }
 
+// testManyWindows has more kinds of rows than a byte can count, and reads the last
+// of them.
+func testManyWindows(t *testing.T, b kernels.Backend) {
+	const kinds, frames = 260, 400
+	step := &kernels.Step{Tokens: []int32{0}, Positions: []int32{0}, Seqs: []kernels.Seq{{Count: 1, Context: 1, Frames: frames, Line: 1}}}
+	for i := range frames {
+		step.Features = append(step.Features, float32(i))
+	}
+	got, want, _ := against(t, b, 12, step, func(s *scene) {
+		in := s.p.New(kernels.Frames, 1)
+		s.p.Do(&kernels.Features{Out: in})
+		w := s.matrix(kernels.FormatF32, 1, 1)
+		for i := range kinds {
+			window := along(1, 2+i, 1, 0, 0)
+			rows := s.p.Over(kernels.Frames, window)
+			if i < kinds-3 {
+				continue
+			}
+			out := s.p.New(rows, 1)
+			s.p.Do(&kernels.Convolution{In: in, Out: out, Window: window, Weight: w})
+			s.p.Do(&kernels.Output{In: out})
+		}
+	})
+	usual.close(t, got, want)
+}
+
 // tower records a way from features to tokens: two windows, of which the second has
 // groups, rows that are neither between them, and a depthwise one over the tokens.
 func (s *scene) tower(format kernels.Format) {

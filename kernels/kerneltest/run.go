@@ -25,6 +25,7 @@ func Run(t *testing.T, b kernels.Backend) {
 	t.Run("MoE", func(t *testing.T) { testMoE(t, b) })
 	t.Run("Delta", func(t *testing.T) { testDelta(t, b) })
 	t.Run("Convolution", func(t *testing.T) { testConvolution(t, b) })
+	t.Run("Windows", func(t *testing.T) { testManyWindows(t, b) })
 	t.Run("Tower", func(t *testing.T) { testTower(t, b) })
 	t.Run("LoRA", func(t *testing.T) { testLoRA(t, b) })
 	t.Run("Sample", func(t *testing.T) { testSample(t, b) })
