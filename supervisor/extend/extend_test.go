@@ -16,14 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
+	"roundhouse/test/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // build compiles an example into a folder of the test's own.
 func build(t *testing.T, name, kind string) configs.Plugin {
@@ -63,7 +62,7 @@ func TestDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	changed := func() {
 		t.Helper()
@@ -104,7 +103,7 @@ func TestDriver(t *testing.T) {
 		}
 		<-tick.C
 	}
-	if err := d.Stop(ctx, "chat/1", 3, 5*time.Second); err != nil {
+	if err := d.Stop(ctx, "chat/1", 3, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	changed()
@@ -140,7 +139,7 @@ func TestNotifier(t *testing.T) {
 					t.Errorf("the receiver got %s; want %s in it", body, w)
 				}
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the event did not arrive")
 		}
 	}

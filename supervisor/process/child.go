@@ -79,7 +79,7 @@ func NewNursery(dir string, shim []string) (*Nursery, error) {
 			return nil, err
 		}
 	}
-	n := &Nursery{dir: dir, shim: shim, changed: driver.NewHint(), watched: map[string]int{}, starved: starved()}
+	n := &Nursery{dir: dir, shim: shim, changed: driver.NewHint(), watched: map[string]int{}, starved: driver.Starved()}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n, nil
 }
@@ -192,7 +192,7 @@ func (n *Nursery) ended(id string, pid int, how string) {
 		return
 	}
 	delete(n.watched, id)
-	if how == killedEnd && starved() > n.starved {
+	if how == killedEnd && driver.Starved() > n.starved {
 		how += starvedEnd
 	}
 	if r, err := n.read(id); err == nil && (r.Ended == "" || how != unknownEnd) {
@@ -209,21 +209,6 @@ const (
 	killedEnd  = "killed by signal killed"
 	starvedEnd = " (out of memory)"
 )
-
-// starved is how many processes the kernel has killed for want of memory.
-func starved() int64 {
-	data, err := os.ReadFile("/proc/vmstat")
-	if err != nil {
-		return 0 // it is not told apart then
-	}
-	for line := range strings.Lines(string(data)) {
-		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
-			n, _ := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
-			return n
-		}
-	}
-	return 0
-}
 
 // replace writes the record of a new child. What is still heard of the end of
 // its predecessor is no longer written.
@@ -274,7 +259,7 @@ func (n *Nursery) Find() ([]Found, error) {
 		return nil, err
 	}
 	n.mu.Lock()
-	n.starved = starved()
+	n.starved = driver.Starved()
 	n.mu.Unlock()
 	var out []Found
 	for _, path := range paths {
@@ -291,19 +276,24 @@ func (n *Nursery) Find() ([]Found, error) {
 	return out, nil
 }
 
+// beginTime is how long a shim may take to say who it is, on a machine that has
+// other things to do as well.
+const beginTime = 20 * time.Second
+
 // holder returns who holds a child's lock. A shim that has just begun gets the
-// moment that it takes to write who it is.
+// time that it takes to write who it is.
 func (n *Nursery) holder(id string) (h holder, held bool, err error) {
-	for range 400 {
+	for late := time.Now().Add(beginTime); ; time.Sleep(5 * time.Millisecond) {
 		if held, err = isHeld(n.file(id, ".lock")); err != nil || !held {
 			return holder{}, false, err
 		}
 		if h, ok := readHolder(n.file(id, ".lock")); ok {
 			return h, true, nil
 		}
-		time.Sleep(5 * time.Millisecond)
+		if time.Now().After(late) {
+			return holder{}, true, fmt.Errorf("%s holds its lock and does not say who it is", id)
+		}
 	}
-	return holder{}, true, fmt.Errorf("%s holds its lock and does not say who it is", id)
 }
 
 func (n *Nursery) find(id string) (Found, error) {

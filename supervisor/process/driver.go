@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -64,17 +63,19 @@ func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
 }
 
 // Start starts a worker on a free port of the loopback, or on its own.
-func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
+func (d *Driver) Start(_ context.Context, spec driver.Spec) error {
 	if _, err := os.Stat(d.binary); err != nil {
 		return fmt.Errorf("the worker program is missing: %w; build it with `make build`, or put it beside roundhouse", err)
 	}
 	port := spec.Port
+	var files []*os.File
 	if port == 0 {
-		free, err := freePort(ctx)
+		free, socket, err := holdPort()
 		if err != nil {
 			return err
 		}
-		port = free
+		defer socket.Close() // the worker has its own by then, for as long as it lives
+		port, files = free, []*os.File{socket}
 	}
 	note, err := json.Marshal(note{spec.Generation, spec.Hash, "http://127.0.0.1:" + strconv.Itoa(port), spec.Place})
 	if err != nil {
@@ -85,7 +86,7 @@ func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 		env = append(env, k+"="+v)
 	}
 	_, err = d.nursery.Start(Child{
-		ID: prefix + spec.ID(), Argv: append([]string{d.binary}, Arguments(spec, port)...), Env: env,
+		ID: prefix + spec.ID(), Argv: append([]string{d.binary}, Arguments(spec, port)...), Env: env, Files: files,
 		CPUs: spec.Place.CPUs, Mems: device.FormatList(spec.Place.NUMA), Note: note,
 		Limits: spec.Container.Ulimits,
 	})
@@ -119,18 +120,6 @@ func Arguments(spec driver.Spec, port int) []string {
 		args = append(args, "--mems", device.FormatList(spec.Place.NUMA))
 	}
 	return append(args, spec.Engine.Args...)
-}
-
-// freePort asks the kernel for a port that nobody has. Another may take it
-// before the worker does; the worker then ends, and is started on another.
-func freePort(ctx context.Context) (int, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("no free port on the loopback: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // Stop ends a worker's process.

@@ -14,6 +14,9 @@ import (
 // errHeld is returned when another process holds a lock.
 var errHeld = errors.New("held by another process")
 
+// patience is how long a lock may be held by somebody who is about to let go of it.
+const patience = 3 * time.Second
+
 // takeLock opens and locks a file. Whoever asks whether it is held holds it for
 // a moment, and so does a process that is forked just then until it executes
 // another program, which takes long on a busy machine: one refusal is not enough.
@@ -22,11 +25,10 @@ func takeLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 200 {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+	for late := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(late) {
 			break
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	if err != nil {
 		f.Close()

@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"roundhouse/supervisor/driver"
+	"roundhouse/test/leaks"
 )
 
 // The test program is also the shim, and a child that does as it is told.
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "child" {
 		child(os.Args[2])
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 func child(kind string) {
@@ -104,11 +103,11 @@ func start(t *testing.T, n *Nursery, c Child, kind string) int {
 
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-late:
-			t.Fatalf("%s: not within 20 s", what)
+			t.Fatalf("%s: not within a minute", what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
