@@ -23,6 +23,8 @@ type words struct {
 	source    string                                            // of the template
 	bos, eos  string
 	labels    []string // of a classifier
+
+	compiler *compiler // of the forms that answers are held to
 }
 
 // tokenizerConfig is what tokenizer_config.json says that matters here.

@@ -23,10 +23,11 @@ type memory struct {
 	adapters *model.Adapters // nil: no room for any, or asleep
 }
 
-// compile loads a model's weights into a backend and plans its steps.
-func (m *memory) compile(name string, md *model.Model, be kernels.Backend, packed cpu.Cache) (kernels.Executable, error) {
+// compile loads a model's weights into a backend and plans its steps. It ends early
+// with an error of stop, unless that is nil.
+func (m *memory) compile(name string, md *model.Model, be kernels.Backend, packed cpu.Cache, stop func() error) (kernels.Executable, error) {
 	o := &m.o
-	built, err := md.Build(be, model.BuildOptions{Format: format(o), KV: m.specs, Progress: newProgress(o.Terminal, m.log, time.Now).step})
+	built, err := md.Build(be, model.BuildOptions{Format: format(o), KV: m.specs, Progress: newProgress(o.Terminal, m.log, time.Now).step, Stop: stop})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -62,7 +63,7 @@ func (m *memory) Load() (_ kernels.Executable, err error) {
 	if err != nil {
 		return nil, err
 	}
-	exec, err := m.compile(name, md, be, packed)
+	exec, err := m.compile(name, md, be, packed, nil)
 	if err != nil {
 		return nil, errors.Join(err, be.Close())
 	}

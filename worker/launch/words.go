@@ -45,3 +45,40 @@ func wordsOf(o *Options, name string, folder fs.FS, m *model.Model) (words, erro
 	}
 	return loadWords(folder, name, o.ChatTemplate)
 }
+
+// reading is the text side of a model while it is read, beside the weights: that
+// takes one thread a tenth of a second, and as long again for the forms of answers.
+type reading struct {
+	done chan struct{} // closed at the end
+	words
+	err error
+}
+
+// readWords begins to read.
+func readWords(o Options, name string, folder fs.FS, m *model.Model) *reading {
+	r := &reading{done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		if r.words, r.err = wordsOf(&o, name, folder, m); r.err == nil {
+			cfg := m.Config()
+			r.compiler = newCompiler(r.tokenizer, cfg.Vocab, cfg.EOS)
+		}
+	}()
+	return r
+}
+
+// wait returns what was read once all of it was.
+func (r *reading) wait() (words, error) {
+	<-r.done
+	return r.words, r.err
+}
+
+// failed returns why nothing more will be read, if that is known by now.
+func (r *reading) failed() error {
+	select {
+	case <-r.done:
+		return r.err
+	default:
+		return nil
+	}
+}

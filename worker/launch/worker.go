@@ -41,10 +41,12 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }() // Build has what it needs
-	w, err := wordsOf(&o, name, folder, m)
-	if err != nil {
-		return nil, err
-	}
+	reading := readWords(o, name, folder, m)
+	defer func() {
+		if _, e := reading.wait(); e != nil {
+			err = e // what else failed may have done so because of it
+		}
+	}()
 	cfg := m.Config()
 	if err := errors.Join(checkTask(&o, name, cfg.Kind), withoutWindow(&o, cfg.Windows)); err != nil {
 		return nil, err
@@ -67,7 +69,11 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 		return nil, err
 	}
 	mem := &memory{o: o, specs: p.specs, log: log}
-	exec, err := mem.compile(name, m, be, packed)
+	exec, err := mem.compile(name, m, be, packed, reading.failed)
+	if err != nil {
+		return nil, err
+	}
+	w, err := reading.wait()
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +131,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
 		MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
-		Compile:    newCompiler(w.tokenizer, cfg.Vocab, cfg.EOS).compile,
+		Compile:    w.compiler.compile,
 		ToolParser: toolParser(o), ReasoningParser: o.ReasoningParser,
 		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts, Dimensions: cfg.Dimensions, Pair: pairOf(cfg),
 		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, Role: o.ResponseRole, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,

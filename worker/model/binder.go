@@ -21,7 +21,8 @@ type binder struct {
 	quant    *quant    // nil: the checkpoint holds floats
 	gguf     *ggufFile // nil: the checkpoint is a folder
 	progress func(done, total int64)
-	total    int64 // bytes of the files that will be read, for progress
+	stop     func() error // see BuildOptions
+	total    int64        // bytes of the files that will be read, for progress
 
 	bound   map[string]kernels.Weight
 	missing []string // what is not as it should be, the first of it
@@ -257,6 +258,9 @@ func (b *binder) make(w wanted) kernels.Weight {
 	}
 	if b.progress != nil {
 		b.progress(b.read, b.total)
+	}
+	if b.stop != nil {
+		b.err = b.stop()
 	}
 	return loaded
 }

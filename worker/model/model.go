@@ -206,6 +206,9 @@ type BuildOptions struct {
 	// Progress, unless nil, is told of every weight: bytes of the files read
 	// so far, and in all.
 	Progress func(done, total int64)
+
+	// Stop, unless nil, is asked after every weight; its error ends the build.
+	Stop func() error
 }
 
 // Built is a model in a backend.
@@ -234,7 +237,7 @@ func (m *Model) Build(be kernels.Backend, o BuildOptions) (*Built, error) {
 		built.KV = append(built.KV, kv)
 	}
 	b := m.count(o.Format)
-	b.be, b.progress, b.total = be, o.Progress, m.read
+	b.be, b.progress, b.stop, b.total = be, o.Progress, o.Stop, m.read
 	g := newGraph(m.settings, b, m.groups, built.KV)
 	m.arch.record(g)
 	if b.err != nil {
