@@ -107,7 +107,11 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 	}
 	_, seen.Busy = s.acting[id]
 	if f := s.failures[id]; f.generation == s.intent.Workers[id].Generation {
-		seen.Failure, seen.Interrupted = f.why, f.away
+		if f.away && i.Running && i.Generation == f.generation {
+			delete(s.failures, id) // it runs after all: its driver was away when that was to be told
+		} else {
+			seen.Failure, seen.Interrupted = f.why, f.away
+		}
 	}
 	if g, ok := s.interrupted[id]; ok && g == s.intent.Workers[id].Generation && !i.Running {
 		seen.Interrupted = true

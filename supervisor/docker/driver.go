@@ -47,6 +47,7 @@ type Driver struct {
 	heard     int64                  // breaks, when containers were last listed
 	failed    bool                   // they could not be, the last time
 
+	deaths Deaths
 	breaks atomic.Int64 // of the stream of events
 	host   Host
 

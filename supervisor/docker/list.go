@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"golang.org/x/sys/unix"
 
 	"roundhouse/supervisor/driver"
 )
@@ -29,13 +29,14 @@ func (d *Driver) list(ctx context.Context) ([]driver.Instance, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	kills := driver.Starved() // before it is asked who runs
 	list, err := d.ours(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	newest, ended := map[string]driver.Instance{}, map[string]bool{}
 	for _, c := range list {
-		i, err := d.instanceOf(ctx, c)
+		i, err := d.instanceOf(ctx, c, kills)
 		if cerrdefs.IsNotFound(err) {
 			continue // removed since it was listed
 		}
@@ -63,7 +64,7 @@ func (d *Driver) list(ctx context.Context) ([]driver.Instance, error) {
 	return out, nil
 }
 
-func (d *Driver) instanceOf(ctx context.Context, c container.Summary) (driver.Instance, error) {
+func (d *Driver) instanceOf(ctx context.Context, c container.Summary, kills int64) (driver.Instance, error) {
 	full, err := d.engine.ContainerInspect(ctx, c.ID)
 	if err != nil {
 		return driver.Instance{}, err
@@ -76,6 +77,13 @@ func (d *Driver) instanceOf(ctx context.Context, c container.Summary) (driver.In
 		ID: c.Labels[LabelWorker], Generation: generation, Hash: c.Labels[LabelHash], Container: short(c.ID), Image: c.Image,
 		URL: c.Labels[LabelURL],
 	}
+	if full.ContainerJSONBase != nil && full.State != nil {
+		if full.State.Running {
+			d.deaths.Runs(full.ID, kills)
+		} else {
+			full.State.OOMKilled = d.deaths.Starved(ctx, d.engine, full, d.kills())
+		}
+	}
 	describe(&i, full)
 	if full.HostConfig != nil {
 		i.Place.CPUs = full.HostConfig.CpusetCpus
@@ -87,6 +95,15 @@ func (d *Driver) instanceOf(ctx context.Context, c container.Summary) (driver.In
 		i.Memory = d.memory(ctx, c.ID)
 	}
 	return i, nil
+}
+
+// kills counts what this machine's kernel has killed for want of memory; nil where the
+// containers have another.
+func (d *Driver) kills() func() int64 {
+	if d.host.URL != "" && !strings.HasPrefix(d.host.URL, "unix:") || !d.can().Here {
+		return nil
+	}
+	return driver.Starved
 }
 
 // describe adds what the engine says of a container's process.
@@ -102,7 +119,7 @@ func describe(i *driver.Instance, c container.InspectResponse) {
 		return
 	}
 	i.PID, i.Released = 0, true
-	i.Killed = c.State.ExitCode == 128+int(unix.SIGKILL) && !c.State.OOMKilled
+	i.Killed = c.State.ExitCode == killed && !c.State.OOMKilled
 	switch {
 	case c.State.Paused:
 		i.Running, i.Released = true, false // it holds all that it held

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/system"
+	"golang.org/x/sys/unix"
 )
 
 // Powers is what an engine can do for its containers.
@@ -18,6 +19,8 @@ type Powers struct {
 	// their memory can be told from its own. An ordinary user's engine needs control
 	// groups of version 2 for both, and a session that hands them to it.
 	Confines, Measures bool
+	// Here says that its kernel is this machine's own.
+	Here bool
 }
 
 // full is taken for granted where an engine does not say: a guard may keep it from us.
@@ -50,5 +53,15 @@ func ask(ctx context.Context, e informer) (Powers, error) {
 		Rootless: slices.Contains(info.SecurityOptions, "name=rootless"),
 		Confines: groups && (info.CPUSet || info.CgroupDriver == ""),
 		Measures: groups,
+		Here:     info.KernelVersion != "" && info.KernelVersion == kernel(),
 	}, nil
+}
+
+// kernel is the release of this machine's.
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:])
 }

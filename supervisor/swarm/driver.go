@@ -45,6 +45,8 @@ type Driver struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
+	deaths docker.Deaths
+
 	mu   sync.Mutex
 	urls map[string]string // where each task was reached, by its ID
 }
@@ -198,7 +200,8 @@ func (d *Driver) local(ctx context.Context, i *driver.Instance, s service) {
 	if err != nil || c.ContainerJSONBase == nil || c.State == nil {
 		return // another node's, whose engine is not asked
 	}
-	i.OOM, i.Killed = c.State.OOMKilled, !c.State.OOMKilled
+	i.OOM = d.deaths.Starved(ctx, d.engine, c, nil)
+	i.Killed = !i.OOM
 	if i.OOM {
 		i.Ended = fmt.Sprintf("exit status %d (out of memory)", killed)
 	}
