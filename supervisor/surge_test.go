@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,10 +50,8 @@ func TestSurgeOfWhatDoesNotStart(t *testing.T) {
 	}
 	b.until("the rotation is rolled back", func() bool { state, _ := b.rotation(); return state == "rolled_back" })
 	b.until("the relief is gone", func() bool { return len(b.workers()) == 2 })
-	for i, w := range b.workers() {
-		if w != before[i] {
-			t.Errorf("%+v became %+v", before[i], w)
-		}
+	if after := b.workers(); !slices.Equal(before, after) {
+		t.Errorf("%+v became %+v", before, after)
 	}
 }
 
