@@ -22,6 +22,8 @@ type decoder struct {
 
 	where  map[string]hcl.Range // path → the attribute or block that stands there
 	hidden map[string]bool      // paths whose value must not be printed
+
+	unsound map[string]bool // blocks at the top of the file that could not be read whole
 }
 
 // body is one block's inside, being read. Each method below takes one

@@ -148,22 +148,22 @@ func (d *decoder) checkRotation(path string, p *Pool) {
 		d.failf(sub(path, "min_ready"), "min_ready is %d of %d workers: none could ever take its turn; at most %d, or strategy = \"surge\"",
 			r.MinReady, len(p.Workers), max(len(p.Workers)-1, 0))
 	}
-	zone := time.Local
-	if r.Timezone != "" {
-		var err error
-		if zone, err = time.LoadLocation(r.Timezone); err != nil || r.Timezone == "Local" {
-			d.failf(sub(path, "timezone"), `timezone is %s; write an IANA name such as "Europe/Berlin"`, d.show(sub(path, "timezone"), r.Timezone))
-			return
-		}
-	}
 	windows := make([]Window, 0, len(r.Blackout))
 	for _, text := range r.Blackout {
 		w, err := ParseWindow(text)
 		if err != nil {
 			d.failf(sub(path, "blackout"), "blackout: %v", err)
-			return
+			continue
 		}
 		windows = append(windows, w)
+	}
+	zone := time.Local
+	if r.Timezone != "" {
+		var err error
+		if zone, err = time.LoadLocation(r.Timezone); err != nil || r.Timezone == "Local" {
+			d.failf(sub(path, "timezone"), `timezone is %s; write an IANA name such as "Europe/Berlin"`, d.show(sub(path, "timezone"), r.Timezone))
+			zone, windows = time.UTC, nil // nothing can be said of when they are
+		}
 	}
 	if r.Schedule != "" {
 		d.checkSchedule(path, r, zone, windows)

@@ -36,7 +36,7 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 // call it file, and the paths of file() are relative to file's folder.
 func Parse(file string, src []byte, env func(string) (string, bool)) (*Config, error) {
 	cfg, d := decode(file, src, env)
-	if len(d.diags) == 0 {
+	if cfg != nil {
 		d.check(cfg)
 	}
 	if len(d.diags) > 0 {
@@ -61,7 +61,27 @@ func decode(file string, src []byte, env func(string) (string, bool)) (*Config, 
 	cfg := defaults(env)
 	d.config(d.body("", body), cfg)
 	d.resolve(cfg)
+	d.unsound = d.misread(body)
 	return cfg, d
+}
+
+// misread names the blocks at the top of a file in which something is wrong so
+// far: what else is wrong with them cannot be told apart from what follows of
+// that.
+func (d *decoder) misread(top *hclsyntax.Body) map[string]bool {
+	names := map[string]bool{}
+	for _, b := range top.Blocks {
+		path := b.Type
+		if len(b.Labels) > 0 {
+			path = labelled(b.Type, b.Labels[0])
+		}
+		for _, fault := range d.diags {
+			if fault.Line >= b.TypeRange.Start.Line && fault.Line <= b.CloseBraceRange.End.Line {
+				names[path] = true
+			}
+		}
+	}
+	return names
 }
 
 // parse returns the syntax tree, or nil after a syntax error, of which only
