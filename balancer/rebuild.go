@@ -68,9 +68,7 @@ func (s *stream) rebuild() bool {
 	case x.kind == kindText:
 		left = 16 - int64(len(s.tokens)) // vLLM's default
 	default:
-		if v := x.d.ledger.View(s.x.worker.Load().acct, x.d.now()); v.MaxLen > 0 {
-			left = v.MaxLen - int64(len(ids)+len(s.tokens))
-		}
+		left = x.context() - int64(len(s.prompt)+len(s.tokens))
 	}
 	if left <= 0 {
 		return false

@@ -41,6 +41,27 @@ func (x *exchange) plainAsked() bool {
 	return !p.Tools && !p.Structured && !p.Seed && !p.Logprobs && !p.WantsTokenIDs && !x.penalized()
 }
 
+// bounded reports whether it is known how long the answer may become, which a
+// request that goes on with it must say.
+func (x *exchange) bounded() bool {
+	return x.kind != kindChat || x.peek.MaxTokens > 0 || x.context() > 0
+}
+
+// context is the longest context of the worker that the exchange was at last,
+// or, where that one does not say, of another of its pool; 0: none says. It is
+// what workers say of their models, which stays known when one is gone.
+func (x *exchange) context() int64 {
+	if w := x.worker.Load(); w != nil && w.maxLen.Load() > 0 {
+		return w.maxLen.Load()
+	}
+	for _, w := range *x.pool.workers.Load() {
+		if n := w.maxLen.Load(); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
 // mayResume reports whether there is a way to go on with the stream elsewhere.
 func (x *exchange) mayResume() bool {
 	return x.v.set.Door.Resume.Enabled && x.peek.N <= 1 && x.kind != kindGen && !x.peek.PromptList

@@ -62,6 +62,7 @@ func TestResume(t *testing.T) {
 	f("our worker, tools", sim.Options{Own: true, Words: 12}, tools, "/v1/chat/completions", true)
 	f("vLLM, chat", sim.Options{Words: 12}, "", "/v1/chat/completions", true)
 	f("vLLM, completion", sim.Options{Words: 12}, "", "/v1/completions", true)
+	f("vLLM, chat, no metrics", sim.Options{Words: 12, Mute: true}, "", "/v1/chat/completions", true)
 	f("vLLM, reasoning", sim.Options{Words: 12, Reason: 9}, "", "/v1/chat/completions", true)
 	for _, stop := range []string{"XY", "STOP", "a long stop string"} {
 		f("vLLM, chat, stop "+stop, sim.Options{Words: 12}, fmt.Sprintf(`,"stop":%q`, stop), "/v1/chat/completions", true)
@@ -93,6 +94,7 @@ func TestReplay(t *testing.T) {
 		})
 	}
 	f("engine without ids", sim.Options{Words: 12, NoIDs: true}, "", "", true)
+	f("engine that says no context", sim.Options{Words: 12, Context: -1}, "", "", true)
 	f("tools on vLLM", sim.Options{Words: 12}, `,"tools":[{"type":"function"}]`, "", true)
 	f("seed on vLLM", sim.Options{Words: 12}, `,"seed":1`, "", true)
 	f("another answer", sim.Options{Words: 12, NoIDs: true}, "", "x", false)
@@ -100,7 +102,7 @@ func TestReplay(t *testing.T) {
 
 // TestPark kills the only worker under a stream and starts it again.
 func TestPark(t *testing.T) {
-	w := sim.New(sim.Options{Own: true, Words: 30, Pace: 5 * time.Millisecond})
+	w := sim.New(sim.Options{Own: true, Words: 200, Pace: 5 * time.Millisecond})
 	r := newRig(t, []*sim.Worker{w}, nil)
 	answer := make(chan string, 2)
 	for range 2 {
@@ -138,7 +140,7 @@ func TestPark(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if s := hear(t, <-answer); s.text != words(0, 30) || !s.done || s.failed {
+		if s := hear(t, <-answer); s.text != words(0, 200) || !s.done || s.failed {
 			t.Fatalf("got %+v", s)
 		}
 	}

@@ -41,7 +41,12 @@ func (a *answer) run(size int) {
 	if res := a.b.Resume; res != nil {
 		a.id, a.created, a.from = res.ID, res.Created, len(res.TokenIDs)
 	}
-	a.fromIDs()
+	if !a.fromIDs() {
+		a.rw.Header().Set("Content-Type", "application/json")
+		a.rw.WriteHeader(400)
+		fmt.Fprintf(a.rw, `{"error":{"message":"%d tokens of prompt and %d of output are more than %d","type":"BadRequestError","param":null,"code":400}}`, a.prompt, a.b.MaxTokens, w.context())
+		return
+	}
 	a.book(int64(a.prompt + a.from))
 	defer a.unbook()
 	if !a.sleep(w.Prefill) {
@@ -55,10 +60,11 @@ func (a *answer) run(size int) {
 }
 
 // fromIDs goes on behind a prompt of token ids that ends in words of an answer.
-func (a *answer) fromIDs() {
+// It reports whether that and what may follow fit into the context.
+func (a *answer) fromIDs() bool {
 	var ids []int
 	if json.Unmarshal(a.b.Prompt, &ids) != nil {
-		return
+		return true
 	}
 	a.prompt = len(ids)
 	for _, id := range ids {
@@ -70,6 +76,7 @@ func (a *answer) fromIDs() {
 	if a.w.Words > 0 {
 		a.until = min(a.from+a.b.MaxTokens, a.w.Words)
 	}
+	return a.w.Context < 0 || len(ids)+a.b.MaxTokens <= a.w.context()
 }
 
 func (a *answer) book(n int64) {

@@ -24,7 +24,8 @@ type Options struct {
 	Own      bool          // speaks our status protocol and resumes; else it looks like vLLM
 	Model    string        // "" serves "sim"
 	Capacity int64         // tokens of KV; 0: 100 000
-	Context  int           // the longest context; 0: 8192
+	Context  int           // the longest context; 0: 8192; below 0: it does not say
+	Mute     bool          // has no /metrics
 	Pace     time.Duration // between two tokens
 	Prefill  time.Duration // before the first
 	Words    int           // of an answer, unless max_tokens is less; 0: 20
@@ -131,10 +132,18 @@ func (w *Worker) capacity() int64 {
 }
 
 func (w *Worker) models(rw http.ResponseWriter, _ *http.Request) {
+	if w.Context < 0 {
+		fmt.Fprintf(rw, `{"object":"list","data":[{"id":%q,"object":"model"}]}`, w.model())
+		return
+	}
 	fmt.Fprintf(rw, `{"object":"list","data":[{"id":%q,"object":"model","max_model_len":%d}]}`, w.model(), w.context())
 }
 
-func (w *Worker) metrics(rw http.ResponseWriter, _ *http.Request) {
+func (w *Worker) metrics(rw http.ResponseWriter, r *http.Request) {
+	if w.Mute {
+		http.NotFound(rw, r)
+		return
+	}
 	if lie, ok := w.Lie.Load().(string); ok && lie != "" {
 		io.WriteString(rw, lie)
 		return
