@@ -411,13 +411,13 @@ func (d *Door) moveAway(w *worker, why cause) {
 	d.liveMu.Lock()
 	var there []*exchange
 	for _, x := range d.live {
-		if x.worker.Load() == w && x.state.Load() != phaseQueued {
+		if x.worker.Load() == w {
 			there = append(there, x.show())
 		}
 	}
 	d.liveMu.Unlock()
 	for _, x := range there {
-		x.cancel(why)
+		x.moveOn(w, why)
 	}
 }
 

@@ -74,8 +74,9 @@ type exchange struct {
 
 	mu        sync.Mutex
 	up        *upConn
-	wake      chan struct{} // closed by cancel while the exchange waits
-	worker    atomic.Pointer[worker]
+	wake      chan struct{}          // closed by cancel while the exchange waits
+	worker    atomic.Pointer[worker] // the last one
+	there     bool                   // it is booked at worker
 	why       atomic.Int32
 	state     atomic.Int32 // of phases
 	resume    int          // how often the stream went on at another worker
@@ -113,14 +114,9 @@ type usage struct {
 	known                     bool
 }
 
-// cancel tells an exchange to stop, once; later causes are ignored, but for a
-// client that leaves or a door that ends while a stream looks for a new worker.
+// cancel tells an exchange that nobody waits for it any more.
 func (x *exchange) cancel(why cause) {
-	if why == causeClient || why == causeStop || why == causeOperator {
-		x.why.Store(int32(why))
-	} else if !x.why.CompareAndSwap(0, int32(why)) {
-		return
-	}
+	x.why.Store(int32(why))
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.up != nil {
@@ -130,6 +126,36 @@ func (x *exchange) cancel(why cause) {
 		close(x.wake)
 		x.wake = nil
 	}
+}
+
+// moveOn tells an exchange that is at a worker to go on elsewhere. One that waits,
+// or is at another worker by now, is not told: what befell the one that it left
+// says nothing of the next.
+func (x *exchange) moveOn(from *worker, why cause) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.there && x.worker.Load() == from && x.why.CompareAndSwap(0, int32(why)) && x.up != nil {
+		x.up.Conn.Close()
+	}
+}
+
+// arrive notes which worker the exchange is booked at.
+func (x *exchange) arrive(w *worker) {
+	x.mu.Lock()
+	x.worker.Store(w)
+	x.there = true
+	x.mu.Unlock()
+}
+
+// depart notes that it is booked at none, and returns the connection to the last
+// one. Why it was told to move on is over with it.
+func (x *exchange) depart() (c *upConn) {
+	x.mu.Lock()
+	c, x.up, x.there = x.up, nil, false
+	x.mu.Unlock()
+	x.why.CompareAndSwap(int32(causeDrain), 0)
+	x.why.CompareAndSwap(int32(causeHung), 0)
+	return c
 }
 
 // over reports whether nobody waits for the answer any more.
@@ -172,8 +198,9 @@ func (x *exchange) open(a *wire.Answer) *failure {
 			return nil
 		}
 		if err != nil {
-			x.d.log.Warn("worker failed a request", "request", x.id, "worker", w.id, "error", err.Error())
-			x.lost(ledger.Failed, retryReason(err))
+			how, why := x.blame(retryReason(err))
+			x.d.log.Warn("worker failed a request", "request", x.id, "worker", w.id, "reason", why, "error", err.Error())
+			x.lost(how, why)
 			x.d.suspect(w, err)
 			continue
 		}
@@ -183,6 +210,18 @@ func (x *exchange) open(a *wire.Answer) *failure {
 		}
 		return nil
 	}
+}
+
+// blame says what a failed attempt is to its worker, and by which word it is
+// counted: one that drains is not to blame for what it is made to give up.
+func (x *exchange) blame(word string) (ledger.Outcome, string) {
+	switch cause(x.why.Load()) {
+	case causeDrain:
+		return ledger.Neutral, "drain"
+	case causeHung:
+		return ledger.Failed, "hung"
+	}
+	return ledger.Failed, word
 }
 
 func retryReason(err error) string {
@@ -270,7 +309,9 @@ func (x *exchange) awaitHead(w *worker, c *upConn, a *wire.Answer, began int64) 
 func (x *exchange) lost(how ledger.Outcome, reason string) {
 	x.tried = append(x.tried, x.charge.Try())
 	x.d.metrics.retries.WithLabelValues(x.pool.name, reason).Inc()
-	x.drop()
+	if c := x.depart(); c != nil {
+		c.close()
+	}
 	x.release(how)
 }
 

@@ -16,6 +16,9 @@ func (d *Door) WriteWithin(span time.Duration) { d.writeWithin = span }
 // Decision explains the choice made for a request.
 func (d *Door) Decision(id string) (control.Decision, bool) { return d.why.find(id) }
 
+// EverySecond does now what is due once a second.
+func (d *Door) EverySecond() { d.everySecond(d.current()) }
+
 // ThroughFasthttp makes fasthttp read every request, also those that the door
 // would read itself.
 func (d *Door) ThroughFasthttp(all bool) { d.fasthttpOnly = all }

@@ -44,3 +44,49 @@ func TestForcedDrainBeforeTheFirstByte(t *testing.T) {
 		}
 	}
 }
+
+// TestDrainEndsUnderParked: the end of its old worker's drain says nothing to a
+// stream that is parked: it is not sent there once more, and goes on where a
+// worker comes up.
+func TestDrainEndsUnderParked(t *testing.T) {
+	slow := sim.Options{Own: true, Words: 20, Pace: time.Minute}
+	a, b := sim.New(slow), sim.New(slow)
+	r := newRig(t, []*sim.Worker{a, b}, func(s *control.WorkerSet) { s.Pools[0].Workers[1].State = "starting" })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""), "X-Request-Id", "mine")
+	}()
+	is := func(state, worker string, output int64) func() bool {
+		return func() bool {
+			q := r.door.Requests()
+			return len(q) == 1 && q[0].State == state && q[0].Worker == worker && q[0].Output >= output
+		}
+	}
+	r.until("the stream has begun", is("streaming", "p/1", 1))
+	later := time.Now().Add(time.Hour)
+	r.reset(func(workers []control.Worker) { workers[0].State, workers[0].Deadline = "draining", &later })
+	a.Stop()
+	r.until("the stream is parked", is("parked", "p/1", 1))
+	if err := a.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.until("its worker is there again", func() bool { return r.door.State().Workers[0].Reached })
+	set := r.set
+	set.Version = 3
+	set.Pools[0].Workers[0].State, set.Pools[0].Workers[0].Deadline = "draining", new(time.Time)
+	if _, err := r.door.Apply(set); err != nil {
+		t.Fatal(err)
+	}
+	r.door.EverySecond()
+	set.Version, set.Pools[0].Workers[1].State = 4, "ready"
+	if _, err := r.door.Apply(set); err != nil {
+		t.Fatal(err)
+	}
+	r.until("it goes on at the other worker", is("streaming", "p/2", 1))
+	if n := a.Served.Load(); n != 1 {
+		t.Errorf("the worker that drained was asked %d times; want once", n)
+	}
+	r.door.Cancel("mine")
+	<-ended
+}

@@ -390,14 +390,14 @@ func TestSets(t *testing.T) {
 
 // TestDrainDoor ends a door under a stream: it comes to its end first.
 func TestDrainDoor(t *testing.T) {
-	w := sim.New(sim.Options{Own: true, Words: 40, Pace: 5 * time.Millisecond})
+	w := sim.New(sim.Options{Own: true, Words: 100, Pace: 5 * time.Millisecond})
 	r := newRig(t, []*sim.Worker{w}, nil)
 	answer := make(chan string, 1)
 	go func() {
 		_, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""))
 		answer <- got
 	}()
-	r.until("the stream runs", func() bool { return w.Live.Load() == 1 })
+	r.until("the stream runs", func() bool { return w.Served.Load() == 1 })
 	p := httptest.NewServer(r.door.Private())
 	resp, err := http.Post(p.URL+"/shutdown", "", nil)
 	if err != nil {
@@ -405,7 +405,7 @@ func TestDrainDoor(t *testing.T) {
 	}
 	resp.Body.Close()
 	p.Close()
-	if s := hear(t, <-answer); s.text != words(0, 40) || !s.done {
+	if s := hear(t, <-answer); s.text != words(0, 100) || !s.done {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -231,8 +231,6 @@ func (f *flow) serve(c *class, q *queue, p *pool, d *Door, kept *[]ledger.Try) (
 // for one where there is none.
 func (x *exchange) place() *failure {
 	p, d := x.pool, x.d
-	x.why.CompareAndSwap(int32(causeDrain), 0) // what moved it away from its last worker says nothing of the next
-	x.why.CompareAndSwap(int32(causeHung), 0)
 	x.prepare()
 	x.ask.Eager = x.s != nil && x.s.resumed // someone is in the middle of its answer
 	x.askPolicy()
@@ -278,7 +276,7 @@ func (x *exchange) tooLong() *failure {
 
 // placed enters what a choice decided. The worker may have left the pool since.
 func (x *exchange) placed(reason ledger.Reason) {
-	x.worker.Store(x.charge.Worker().Of.(*worker))
+	x.arrive(x.charge.Worker().Of.(*worker))
 	x.reason = reason
 	x.sentAt = x.ask.Now
 	x.d.metrics.decision(x.pool, reason)
@@ -322,6 +320,7 @@ func (x *exchange) wait() *failure {
 	p.pump(d)
 	f := x.stand(w, wake, patience)
 	x.queued += d.now() - began
+	x.state.CompareAndSwap(phaseParked, phaseStreaming)
 	return f
 }
 

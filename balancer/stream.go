@@ -85,7 +85,7 @@ func (x *exchange) hijack(ctx *fasthttp.RequestCtx) {
 func (x *exchange) openStream() {
 	x.s = &stream{x: x, between: true}
 	x.s.ids = x.resumable()
-	x.s.plain = x.s.ids && x.plainAsked()
+	x.s.plain = x.s.ids && x.plainAsked() && x.bounded()
 	x.s.splits = *x.pool.end.Load() != ""
 	x.s.watchStops()
 }
@@ -176,7 +176,7 @@ func (x *exchange) plain(a *wire.Answer) (again, keep bool) {
 		if err == nil {
 			x.d.log.Warn("a worker would not go on with a stream", "request", x.id, "worker", x.worker.Load().id, "status", status)
 		}
-		x.lost(ledger.Failed, "broken_answer")
+		x.lost(x.blame("broken_answer"))
 		if x.s.events > 0 && err == nil {
 			return false, x.s.fail(workerFailed(x.pool.name))
 		}
@@ -202,12 +202,12 @@ func (x *exchange) broke(err error) (again, keep bool) {
 		return false, x.stopped()
 	}
 	w := x.worker.Load()
-	why := reasonOf(err, cause(x.why.Load()))
-	x.d.log.Warn("a worker's stream broke", "request", x.id, "worker", w.id, "reason", why, "error", err.Error(), "events", s.events)
-	how := ledger.Failed
-	if why == "drain" {
-		how = ledger.Neutral
+	word := "died"
+	if errors.Is(err, errIdle) {
+		word = "hung"
 	}
+	how, why := x.blame(word)
+	x.d.log.Warn("a worker's stream broke", "request", x.id, "worker", w.id, "reason", why, "error", err.Error(), "events", s.events)
 	if s.events > s.before {
 		x.tried = x.tried[:0] // this worker did carry the stream on: the others may be asked again
 		s.before = s.events
@@ -216,8 +216,6 @@ func (x *exchange) broke(err error) (again, keep bool) {
 	if how == ledger.Failed {
 		x.d.suspect(w, err)
 	}
-	x.why.CompareAndSwap(int32(causeDrain), 0)
-	x.why.CompareAndSwap(int32(causeHung), 0)
 	s.partial, s.broken = nil, nil
 	if errors.Is(err, errDiffers) {
 		x.d.metrics.resumes.WithLabelValues(x.pool.name, x.resumeFor, "failed").Inc()
@@ -236,16 +234,6 @@ func (x *exchange) broke(err error) (again, keep bool) {
 	x.resume++
 	x.resumeFor = why
 	return true, false
-}
-
-func reasonOf(err error, why cause) string {
-	switch {
-	case why == causeDrain:
-		return "drain"
-	case why == causeHung || errors.Is(err, errIdle):
-		return "hung"
-	}
-	return "died"
 }
 
 // relay passes on a worker's events until the stream ends or breaks.

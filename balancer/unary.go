@@ -63,12 +63,11 @@ func (x *exchange) unary(out replier) {
 			out.refuse(x, &failure{status: 502, typ: "api_error", code: "answer_too_long", message: fmt.Sprintf("the worker's answer is longer than %d MiB", maxAnswer>>20)})
 			return
 		}
-		x.d.log.Warn("worker broke off an answer", "request", x.id, "worker", x.worker.Load().id, "error", err.Error())
 		w := x.worker.Load()
-		x.lost(ledger.Failed, "broken_answer")
+		how, why := x.blame("broken_answer")
+		x.d.log.Warn("worker broke off an answer", "request", x.id, "worker", w.id, "reason", why, "error", err.Error())
+		x.lost(how, why)
 		x.d.suspect(w, err)
-		x.why.CompareAndSwap(int32(causeDrain), 0)
-		x.why.CompareAndSwap(int32(causeHung), 0)
 	}
 }
 
