@@ -6,7 +6,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -121,6 +123,18 @@ func TestCloggedLinks(t *testing.T) {
 		pool += fmt.Sprintf("  worker \"w%d\" {\n    url = \"http://%s\"\n  }\n", i, k.listener.Addr())
 	}
 	s := start(t, pool+"}\n")
+	// Such a pool's models are those that its workers tell the door of.
+	var models string
+	poll(t, "the door knows the model", func() bool {
+		res, err := http.Get(s.Door + "/v1/models")
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		models = string(text)
+		return err == nil && strings.Contains(models, "roundhouse-demo")
+	}, func() string { return models })
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
