@@ -24,8 +24,9 @@ var demoParts = strings.NewReplacer("model.layers.", "blk.", "input_layernorm", 
 	"self_attn.q_norm", "attn_q_norm", "self_attn.k_norm", "attn_k_norm", "mlp.gate_proj", "ffn_gate", "mlp.up_proj", "ffn_up", "mlp.down_proj", "ffn_down",
 	"model.embed_tokens", "token_embd", "model.norm", "output_norm")
 
-// demoGGUF writes the demonstration model as a GGUF file, its matrices as kind.
-func demoGGUF(t *testing.T, kind gguf.Type) string {
+// demoGGUF writes the demonstration model as a GGUF file, its matrices as kind and
+// the embedding, which is its head as well, as another.
+func demoGGUF(t *testing.T, kind, embedding gguf.Type) string {
 	t.Helper()
 	set, err := weights.OpenFS(demo.FS)
 	if err != nil {
@@ -42,8 +43,11 @@ func demoGGUF(t *testing.T, kind gguf.Type) string {
 		numbers := make([]float32, x.Elements())
 		num.Decode(numbers, kernels.BF16, data, 0)
 		c := gguf.Content{Name: demoParts.Replace(name), Type: kind, Shape: x.Shape}
-		if len(x.Shape) == 1 {
+		switch {
+		case len(x.Shape) == 1:
 			c.Type = gguf.F32
+		case c.Name == "token_embd.weight":
+			c.Type = embedding
 		}
 		c.Data = encodeGGUF(c.Type, numbers)
 		contents = append(contents, c)
@@ -173,7 +177,7 @@ func TestGGUF(t *testing.T) {
 	}
 	want := chats(t, demoServer(t, "--max-num-seqs", "8").URL, list)
 	of := func(kind gguf.Type) []string {
-		return chats(t, demoServer(t, "--max-num-seqs", "8", "--model", demoGGUF(t, kind)).URL, list)
+		return chats(t, demoServer(t, "--max-num-seqs", "8", "--model", demoGGUF(t, kind, kind)).URL, list)
 	}
 	if got := of(gguf.BF16); !slices.Equal(got, want) {
 		t.Errorf("the file of the same weights answers %q; want %q", got, want)

@@ -3,15 +3,21 @@ package launch
 import (
 	"sync"
 	"testing"
+
+	"roundhouse/worker/gguf"
 )
 
 // TestQuestions asks the demonstration model 200 held-out questions of each
 // kind, greedy, by HTTP, and wants nine of ten answered exactly, and quantised
-// within one point of that: 14 questions of 1,400; with pages in int8 as well.
+// within one point of that: 14 questions of 1,400; with pages in int8 as well, and
+// from a GGUF file of Q4_0.
 func TestQuestions(t *testing.T) {
 	whole := answers(t)
-	for _, args := range [][]string{{"--quantization", "fp8"}, {"--quantization", "sym_int4"}, {"--kv-cache-dtype", "int8_per_token_head"}} {
-		t.Run(args[1], func(t *testing.T) {
+	for name, args := range map[string][]string{
+		"fp8": {"--quantization", "fp8"}, "sym_int4": {"--quantization", "sym_int4"}, "int8 pages": {"--kv-cache-dtype", "int8_per_token_head"},
+		"Q4_0": {"--model", demoGGUF(t, gguf.Q4_0, gguf.BF16), "--quantization", "sym_int4"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			got := answers(t, args...)
 			t.Logf("%d of 1400 answers are right; %d as the model is", got, whole)
 			if got < whole-14 {
