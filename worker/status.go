@@ -21,7 +21,6 @@ type feed struct {
 	status  api.Status
 	changed chan struct{} // closed when status changes
 	at      time.Time
-	readers int
 }
 
 func newFeed() feed { return feed{changed: make(chan struct{})} }

@@ -11,10 +11,7 @@ import (
 )
 
 // toy is a small decoder: two layers of what Qwen3 is made of.
-type toy struct {
-	e      kernels.Executable
-	blocks int
-}
+type toy struct{ e kernels.Executable }
 
 const (
 	toyVocab = 300

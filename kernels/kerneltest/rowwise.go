@@ -89,7 +89,7 @@ func testActivate(t *testing.T, b kernels.Backend) {
 						columns = 2 * width
 					}
 					x := s.normal(5*columns, 3)
-					copy(x, []float32{0, -0.0, 100, -100, 1e30, -1e30, 1e-30})
+					copy(x, []float32{0, float32(math.Copysign(0, -1)), 100, -100, 1e30, -1e30, 1e-30})
 					if !up {
 						x[columns-1] = float32(math.Inf(1))
 					}

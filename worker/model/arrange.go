@@ -32,7 +32,7 @@ func unpair(data []byte, rows int) []byte {
 const mxGroup = 32
 
 // e2m1 are the values of a four-bit float.
-var e2m1 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6}
+var e2m1 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}
 
 // mxfp4Floats turns blocks of MXFP4, the lower half of a byte first, into
 // float32. A scale is a power of two, stored as its exponent plus 127.

@@ -12,11 +12,6 @@ type Delta struct {
 	Calls     []CallDelta
 }
 
-// Empty reports whether nothing is new.
-func (d Delta) Empty() bool {
-	return d.Reasoning == "" && d.Content == "" && len(d.Calls) == 0
-}
-
 // CallDelta is what is new of one call. The first delta of a call carries its
 // name; the arguments of all its deltas together are a JSON text.
 type CallDelta struct {

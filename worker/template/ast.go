@@ -87,11 +87,10 @@ type (
 		x    expr
 	}
 	ifNode struct {
-		line       int
-		tests      []expr
-		bodies     [][]node
-		otherwise  []node
-		elseExists bool
+		line      int
+		tests     []expr
+		bodies    [][]node
+		otherwise []node
 	}
 	forNode struct {
 		line      int

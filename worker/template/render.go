@@ -35,7 +35,6 @@ type renderer struct {
 	limits   Limits
 	steps    int
 	depth    int // macro calls and loops within the current one
-	nested   int // expressions within the current one
 	line     int
 	out      *builder
 	flow     flow
