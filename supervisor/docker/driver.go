@@ -13,7 +13,6 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
@@ -102,17 +101,8 @@ func (d *Driver) watch(ctx context.Context) {
 			driver.Wait(ctx, time.Second)
 			continue
 		}
-		messages, errs := d.engine.Events(ctx, events.ListOptions{Filters: filters.NewArgs(filters.Arg("type", "container"))})
 		began := time.Now()
-		d.changed.Give() // the stream begins now; what happened before it is found by listing
-		for open := true; open; {
-			select {
-			case _, open = <-messages:
-				d.changed.Give()
-			case <-errs:
-				open = false
-			}
-		}
+		Follow(ctx, d.engine, filters.NewArgs(filters.Arg("type", "container")), d.changed)
 		if time.Since(began) > shortest {
 			d.breaks.Add(1)
 		}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/client"
 	"github.com/docker/docker/pkg/stdcopy"
 	"github.com/docker/go-units"
@@ -126,6 +128,24 @@ func Unreachable(err error) bool {
 		}
 	}
 	return client.IsErrConnectionFailed(err)
+}
+
+// Follow hints at each of an engine's events until their stream breaks, and first that
+// it begins now: what happened before is found by listing.
+func Follow(ctx context.Context, e interface {
+	Events(ctx context.Context, options events.ListOptions) (<-chan events.Message, <-chan error)
+}, of filters.Args, hint driver.Hint) {
+	messages, errs := e.Events(ctx, events.ListOptions{Filters: of})
+	for hint.Give(); ; hint.Give() {
+		select {
+		case _, open := <-messages:
+			if !open {
+				return
+			}
+		case <-errs:
+			return
+		}
+	}
 }
 
 // Version is what an engine and its client have agreed upon.

@@ -6,9 +6,9 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
 
+	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
 )
 
@@ -25,16 +25,7 @@ func (d *Driver) watch(ctx context.Context) {
 			driver.Wait(ctx, time.Second)
 			continue
 		}
-		messages, errs := d.engine.Events(ctx, events.ListOptions{Filters: f})
-		d.changed.Give()
-		for open := true; open; {
-			select {
-			case _, open = <-messages:
-				d.changed.Give()
-			case <-errs:
-				open = false
-			}
-		}
+		docker.Follow(ctx, d.engine, f, d.changed)
 		d.changed.Give()
 		driver.Wait(ctx, time.Second)
 	}
