@@ -28,8 +28,9 @@ type managers struct {
 	tasks    []swarm.Task
 	fate     func(*swarm.Task) // nil: no task is made
 	away     bool
-	cut      bool // the answer to the next service is lost
-	leave    int  // go away after as many looks at the tasks
+	cut      bool      // the answer to the next service is lost
+	leave    int       // go away after as many looks at the tasks
+	settled  time.Time // until then the node is not heard of, and from then on tasks run
 	made     int
 }
 
@@ -45,7 +46,11 @@ func (m *managers) ImageInspect(context.Context, string, ...client.ImageInspectO
 }
 
 func (m *managers) NodeList(context.Context, swarm.NodeListOptions) ([]swarm.Node, error) {
-	return []swarm.Node{{ID: "n1", Status: swarm.NodeStatus{State: swarm.NodeStateReady, Addr: "10.0.0.1"}}}, m.gone()
+	n := swarm.Node{ID: "n1", Status: swarm.NodeStatus{State: swarm.NodeStateReady, Addr: "10.0.0.1"}}
+	if time.Now().Before(m.settled) {
+		n.Status.State = swarm.NodeStateUnknown
+	}
+	return []swarm.Node{n}, m.gone()
 }
 
 func (m *managers) ServiceList(context.Context, swarm.ServiceListOptions) ([]swarm.Service, error) {
@@ -56,6 +61,11 @@ func (m *managers) TaskList(context.Context, swarm.TaskListOptions) ([]swarm.Tas
 	err := m.gone()
 	if m.leave--; m.leave == 0 {
 		m.away = true
+	}
+	for i := range m.tasks {
+		if !m.settled.IsZero() && !time.Now().Before(m.settled) {
+			runs(&m.tasks[i])
+		}
 	}
 	return slices.Clone(m.tasks), err
 }
@@ -209,4 +219,20 @@ func TestLeftByAStartThatFailed(t *testing.T) {
 	f("it has no task", &managers{leave: 2}, nil, true)
 	f("nobody heard that it was made", &managers{fate: runs, cut: true}, nil, true)
 	f("nobody heard that it was made, and it has no place", &managers{fate: homeless, cut: true}, nil, false)
+}
+
+// A leader that was just chosen has heard of no node yet, and finds no place on any: a
+// start waits for it.
+func TestNodesAreHeardOfFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &managers{fate: homeless, settled: time.Now().Add(15 * time.Second)}
+		d := &Driver{engine: m, instance: "here", urls: map[string]string{}}
+		spec := driver.Spec{Pool: "pool", Name: "1", Generation: 1, Hash: "h", Container: configs.Container{Image: "a:1", PullPolicy: "never"}}
+		if err := d.Start(t.Context(), spec); err != nil {
+			t.Errorf("its start: %v", err)
+		}
+		if list, err := d.List(t.Context()); err != nil || len(list) != 1 || list[0].URL == "" {
+			t.Errorf("it is at %+v %v", list, err)
+		}
+	})
 }

@@ -161,7 +161,7 @@ func (d *Driver) arrived(ctx context.Context, id, made string) error {
 				homeless = time.Time{}
 			case homeless.IsZero():
 				homeless = time.Now()
-			case t.Status.Err != "" && time.Since(homeless) > placeWait, time.Since(homeless) > callTimeout:
+			case t.Status.Err != "" && time.Since(homeless) > placeWait && !s.settling(), time.Since(homeless) > callTimeout:
 				return errors.New(unplaced(*t))
 			}
 		}

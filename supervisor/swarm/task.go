@@ -73,6 +73,17 @@ func (s service) down(t swarm.Task) bool {
 	return placed(t) && (!known || n.Status.State == swarm.NodeStateDown)
 }
 
+// settling says whether a new leader has not heard of some node yet, as after managers
+// began anew: that no node fits is then no last word.
+func (s service) settling() bool {
+	for _, n := range s.nodes {
+		if n.Status.State == swarm.NodeStateUnknown {
+			return true
+		}
+	}
+	return false
+}
+
 // live are the tasks that run or are about to, on nodes that are there.
 func (s service) live() []swarm.Task {
 	var out []swarm.Task
@@ -236,7 +247,7 @@ func (s service) instance() (driver.Instance, error) {
 		if why, _ := s.leaving(*t); s.replicas() > 0 && strings.HasPrefix(why, "its node") { // the task's own end looks like one that was asked for
 			i.Ended, i.Killed = why+": "+i.Ended, true
 		}
-	case !placed(*t) && t.Status.Err != "":
+	case !placed(*t) && t.Status.Err != "" && !s.settling():
 		i.Ended, i.Released = unplaced(*t), true
 	case s.replicas() == 0 && s.down(*t):
 		i.Ended, i.Released, i.Unverified, i.Killed = "its node "+s.host(*t)+" is lost", true, true, true

@@ -81,6 +81,7 @@ func TestInstance(t *testing.T) {
 	f("no task yet", serviceWith(1, there), "runs at ")
 	f("a node looks for it", serviceWith(1, there, taskOf("", swarm.TaskStatePending, run)), "runs at ")
 	f("no node fits", serviceWith(1, there, pending), `"Swarm finds no place for it: no suitable node (insufficient resources on 2 nodes)"`)
+	f("no node was heard of yet", serviceWith(1, swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateUnknown}}, pending), "runs at ")
 	f("its image is pulled", serviceWith(1, there, taskOf("n2", swarm.TaskStatePreparing, run)), "runs at ")
 	f("it runs", serviceWith(1, there, taskOf("n2", run, run)), "runs at http://[fd00::2]:32768")
 	f("it runs at the leader", serviceWith(1, there, taskOf("n1", run, run)), "runs at http://10.0.0.1:32768")
