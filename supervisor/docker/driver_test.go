@@ -11,6 +11,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/test/ports"
 )
 
 // A container's life: started, found by its labels, reached, its output read,
@@ -20,11 +22,11 @@ func TestLife(t *testing.T) {
 	if err := d.Start(t.Context(), specFor("1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	i := only(t, d)
+	i := drivertest.Only(t, d)
 	if i.ID != "pool/1" || i.Generation != 1 || i.Hash != "h" || !i.Running || i.PID == 0 || i.URL == "" {
 		t.Fatalf("%+v", i)
 	}
-	until(t, "it answers", func() bool { return healthy(i.URL) })
+	drivertest.Until(t, "it answers", func() bool { return healthy(i.URL) })
 	full, err := d.engine.ContainerInspect(t.Context(), i.Container)
 	if err != nil {
 		t.Fatal(err)
@@ -44,19 +46,19 @@ func TestLife(t *testing.T) {
 	if err := d.Start(t.Context(), specFor("1", 2)); err == nil || !strings.Contains(err.Error(), "still runs") {
 		t.Errorf("a second start: %v", err)
 	}
-	if err := d.Stop(t.Context(), "pool/1", 1, 5*time.Second); err != nil {
+	if err := d.Stop(t.Context(), "pool/1", 1, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if i := only(t, d); i.Running || i.Ended != "exit status 0" || !i.Released {
+	if i := drivertest.Only(t, d); i.Running || i.Ended != "exit status 0" || !i.Released {
 		t.Errorf("after its stop: %+v", i)
 	}
-	if err := d.Stop(t.Context(), "pool/1", 1, 5*time.Second); err != nil {
+	if err := d.Stop(t.Context(), "pool/1", 1, time.Minute); err != nil {
 		t.Errorf("a second stop: %v", err)
 	}
 	if err := d.Start(t.Context(), specFor("1", 2)); err != nil {
 		t.Fatal(err)
 	}
-	if i := only(t, d); i.Generation != 2 || !i.Running {
+	if i := drivertest.Only(t, d); i.Generation != 2 || !i.Running {
 		t.Errorf("the next generation: %+v", i)
 	}
 }
@@ -118,7 +120,7 @@ func TestEndsSeen(t *testing.T) {
 	if err := d.Start(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its end is seen", func() bool { return only(t, d).Ended == "exit status 3" })
+	drivertest.Until(t, "its end is seen", func() bool { return drivertest.Only(t, d).Ended == "exit status 3" })
 	if err := d.Start(t.Context(), specFor("1", 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestEndsSeen(t *testing.T) {
 	if err := d.engine.ContainerRemove(t.Context(), "roundhouse-pool-1", container.RemoveOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
-	<-d.Changed()
+	drivertest.Hear(t, "its removal", d)
 	if list, err := d.List(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("after its removal: %v %v", list, err)
 	}
@@ -138,31 +140,26 @@ func TestEndsSeen(t *testing.T) {
 // first start its name, and it is kept.
 func TestTakeover(t *testing.T) {
 	l, d := driverFor(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	port := ports.Free(t)
 	id := l.stranger(t, "rh-old", true, "--port", strconv.Itoa(port))
 	spec := specFor("rh-old", 2)
 	spec.Port, spec.Takeover, spec.Container.NetworkMode = port, "rh-old", hostNetwork()
 	d.Expect([]driver.Spec{spec})
-	i := only(t, d)
+	i := drivertest.Only(t, d)
 	if !i.Foreign || !i.Running || i.Generation != 1 || i.URL != "http://127.0.0.1:"+strconv.Itoa(port) {
 		t.Fatalf("%+v", i)
 	}
-	until(t, "the old one answers", func() bool { return healthy(i.URL) })
+	drivertest.Until(t, "the old one answers", func() bool { return healthy(i.URL) })
 	if err := d.Stop(t.Context(), "pool/rh-old", 1, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Start(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	if i := only(t, d); i.Foreign || i.Generation != 2 {
+	if i := drivertest.Only(t, d); i.Foreign || i.Generation != 2 {
 		t.Errorf("after its turn: %+v", i)
 	}
-	until(t, "the new one answers", func() bool { return healthy(i.URL) })
+	drivertest.Until(t, "the new one answers", func() bool { return healthy(i.URL) })
 	old, err := l.client.ContainerInspect(t.Context(), id)
 	if err != nil || old.Name != "/rh-old-before-roundhouse" || old.State.Running {
 		t.Errorf("the old one: %v %v", old.Name, err)
@@ -187,13 +184,14 @@ func TestEngineRestarted(t *testing.T) {
 	for len(d.Changed()) > 0 {
 		<-d.Changed()
 	}
-	if i := only(t, d); i.ID != "pool/1" || i.Running {
-		t.Errorf("after the restart: %+v", i)
-	}
+	drivertest.Until(t, "it is found, and has ended with its engine", func() bool {
+		list, err := d.List(t.Context())
+		return err == nil && len(list) == 1 && list[0].ID == "pool/1" && !list[0].Running
+	})
 	if err := d.Start(t.Context(), specFor("1", 2)); err != nil {
 		t.Fatal(err)
 	}
-	<-d.Changed() // events flow again
+	drivertest.Hear(t, "events flow again", d)
 }
 
 // §J.126: a container of ours that somebody pauses is still there, holds what it held,
@@ -204,25 +202,25 @@ func TestPausedAndRenamed(t *testing.T) {
 	if err := d.Start(t.Context(), specFor("1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	i := only(t, d)
-	until(t, "it answers", func() bool { return healthy(i.URL) })
+	i := drivertest.Only(t, d)
+	drivertest.Until(t, "it answers", func() bool { return healthy(i.URL) })
 	if err := l.client.ContainerPause(t.Context(), i.Container); err != nil {
 		t.Skipf("this machine pauses no container: %v", err)
 	}
-	if i := only(t, d); !i.Running || i.Released || i.Ended != "" {
+	if i := drivertest.Only(t, d); !i.Running || i.Released || i.Ended != "" {
 		t.Errorf("paused: %+v", i)
 	}
 	if err := d.Stop(t.Context(), "pool/1", 1, time.Second); err != nil {
 		t.Errorf("stop of what is paused: %v", err)
 	}
-	until(t, "it has ended", func() bool { return !only(t, d).Running })
+	drivertest.Until(t, "it has ended", func() bool { return !drivertest.Only(t, d).Running })
 	if err := d.Start(t.Context(), specFor("1", 2)); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.client.ContainerRename(t.Context(), "roundhouse-pool-1", "rh-somewhere-else"); err != nil {
 		t.Fatal(err)
 	}
-	if i := only(t, d); i.ID != "pool/1" || i.Generation != 2 || !i.Running {
+	if i := drivertest.Only(t, d); i.ID != "pool/1" || i.Generation != 2 || !i.Running {
 		t.Errorf("renamed: %+v", i)
 	}
 	if err := d.Stop(t.Context(), "pool/1", 2, 5*time.Second); err != nil {
@@ -231,7 +229,7 @@ func TestPausedAndRenamed(t *testing.T) {
 	if err := d.Start(t.Context(), specFor("1", 3)); err != nil {
 		t.Fatal(err)
 	}
-	i = only(t, d)
+	i = drivertest.Only(t, d)
 	if c, err := l.client.ContainerInspect(t.Context(), i.Container); err != nil || c.Name != "/roundhouse-pool-1" || i.Generation != 3 {
 		t.Errorf("its successor: %s %+v %v", c.Name, i, err)
 	}

@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -21,11 +20,12 @@ import (
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
 	"github.com/docker/go-connections/nat"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/test/leaks"
 )
 
 // lab is a Docker engine to test with: the one that answers on this machine,
@@ -59,11 +59,7 @@ func TestMain(m *testing.M) {
 	}
 	built.Remove()
 	http.DefaultClient.CloseIdleConnections()
-	if leak := goleak.Find(); leak != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, leak)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(leaks.Check(code))
 }
 
 // engineFor returns the lab, and skips where this machine can have none.
@@ -122,7 +118,7 @@ func (l *lab) start(t *testing.T) {
 	if err := l.daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "dockerd answers", func() bool { return l.answers() })
+	drivertest.Until(t, "dockerd answers", func() bool { return l.answers() })
 }
 
 // program is dockerd, or what starts an ordinary user's.
@@ -232,18 +228,7 @@ func layer(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
-	if err := w.WriteHeader(&tar.Header{Name: "worker", Mode: 0o755, Size: int64(len(program))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(program); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return layer.Bytes()
+	return drivertest.Layer(t, "worker", program)
 }
 
 // build makes an image of nothing but the test worker.
@@ -256,18 +241,6 @@ func (l *lab) build(t *testing.T) {
 	defer r.Close()
 	if out, err := io.ReadAll(r); err != nil || bytes.Contains(out, []byte(`"error"`)) {
 		t.Fatal(err, string(out))
-	}
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	late := time.After(2 * time.Minute)
-	for !ok() {
-		select {
-		case <-late:
-			t.Fatalf("%s: not within two minutes", what)
-		case <-time.After(20 * time.Millisecond):
-		}
 	}
 }
 
@@ -304,19 +277,6 @@ func specFor(name string, generation uint64) driver.Spec {
 		Engine:    configs.Engine{ServedModelName: []string{"fake"}},
 		Container: configs.Container{Image: testImage, PullPolicy: "never", ShmSize: 64 << 20, Ulimits: map[string]int64{"nofile": 4096}, Environment: map[string]string{"A": "b"}},
 	}
-}
-
-// only returns the driver's one instance.
-func only(t *testing.T, d *Driver) driver.Instance {
-	t.Helper()
-	list, err := d.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list) != 1 {
-		t.Fatalf("%d instances: %+v", len(list), list)
-	}
-	return list[0]
 }
 
 func healthy(url string) bool {

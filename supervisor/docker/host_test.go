@@ -26,6 +26,7 @@ import (
 	"roundhouse/compose/guard"
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/driver/drivertest"
 	"roundhouse/test/ports"
 )
 
@@ -93,9 +94,11 @@ func live(t *testing.T, host Host) {
 			t.Error(err)
 		}
 	}()
-	i := only(t, d)
-	until(t, "it answers", func() bool { return healthy(i.URL) })
-	if i := only(t, d); (i.Memory > 0) != d.can().Measures {
+	i := drivertest.Only(t, d)
+	drivertest.Until(t, "it answers", func() bool { return healthy(i.URL) })
+	if d.can().Measures {
+		drivertest.Until(t, "its memory is told", func() bool { return drivertest.Only(t, d).Memory > 0 })
+	} else if i := drivertest.Only(t, d); i.Memory > 0 {
 		t.Errorf("its memory: %+v; the engine: %+v", i, d.can())
 	}
 	logs, err := d.Logs(t.Context(), i.ID, driver.LogOptions{})
@@ -110,15 +113,11 @@ func live(t *testing.T, host Host) {
 	for len(d.Changed()) > 0 {
 		<-d.Changed()
 	}
-	if err := d.Stop(t.Context(), i.ID, 1, 5*time.Second); err != nil {
+	if err := d.Stop(t.Context(), i.ID, 1, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-d.Changed():
-	case <-time.After(10 * time.Second):
-		t.Error("its end made no event")
-	}
-	if i := only(t, d); i.Running || i.Ended != "exit status 0" {
+	drivertest.Hear(t, "its end", d)
+	if i := drivertest.Only(t, d); i.Running || i.Ended != "exit status 0" {
 		t.Errorf("after its stop: %+v", i)
 	}
 }
@@ -210,7 +209,7 @@ func overSSH(t *testing.T, l *lab) Host {
 		_ = daemon.Wait()
 	})
 	address := fmt.Sprintf("127.0.0.1:%d", at)
-	until(t, "the ssh server answers", func() bool {
+	drivertest.Until(t, "the ssh server answers", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()

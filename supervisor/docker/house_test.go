@@ -19,6 +19,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 
+	"roundhouse/supervisor/driver/drivertest"
 	"roundhouse/test/ports"
 	"roundhouse/test/program"
 )
@@ -141,11 +142,11 @@ func (h *house) rotation() string {
 // until waits for each worker's generation and state.
 func (h *house) until(want string) {
 	h.t.Helper()
-	late := time.After(2 * time.Minute)
+	late := time.After(drivertest.Patience)
 	for h.states() != want {
 		select {
 		case <-late:
-			h.t.Fatalf("not %q within two minutes: %+v, %s", want, h.workers(), h.rotation())
+			h.t.Fatalf("not %q within %v: %+v, %s", want, drivertest.Patience, h.workers(), h.rotation())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -177,7 +178,7 @@ func (h *house) load() (stop func() int64) {
 
 // ask sends one request through the door.
 func (h *house) ask() error {
-	client := http.Client{Timeout: 30 * time.Second}
+	client := http.Client{Timeout: drivertest.Patience}
 	res, err := client.Post("http://"+h.door+"/v1/completions", "application/json", strings.NewReader(`{"model":"fake","prompt":"a"}`))
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/driver/drivertest"
 	"roundhouse/worker/device"
 )
 
@@ -43,7 +44,7 @@ func TestPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		i := list[slices.IndexFunc(list, func(i driver.Instance) bool { return i.ID == "pool/"+name })]
-		until(t, "it answers", func() bool { return healthy(i.URL) })
+		drivertest.Until(t, "it answers", func() bool { return healthy(i.URL) })
 		res, err := http.Get(i.URL + "/inside")
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/docker/docker/api/types/image"
 
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/driver/drivertest"
 )
 
 // registry is where one image is pulled from: the smallest that an engine takes for one.
@@ -132,8 +133,8 @@ func TestPull(t *testing.T) {
 		if err := errors.Join(d.Prepare(t.Context(), spec), d.Start(t.Context(), spec)); err != nil {
 			return err
 		}
-		i := only(t, d)
-		until(t, "it answers", func() bool { return healthy(i.URL) })
+		i := drivertest.Only(t, d)
+		drivertest.Until(t, "it answers", func() bool { return healthy(i.URL) })
 		return d.Stop(t.Context(), "pool/1", generation, 5*time.Second)
 	}
 	if err := run("never"); err == nil || !strings.Contains(err.Error(), name) || r.asked() > 0 {

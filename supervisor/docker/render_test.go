@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/driver/drivertest"
 	"roundhouse/worker/device"
 )
 
@@ -102,7 +103,7 @@ func TestRenderNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := slices.IndexFunc(list, func(i driver.Instance) bool { return i.ID == "pool/"+name })
-		until(t, "it answers", func() bool { return healthy(list[at].URL) })
+		drivertest.Until(t, "it answers", func() bool { return healthy(list[at].URL) })
 		res, err := http.Get(list[at].URL + "/inside?dir=" + url.QueryEscape(nodes))
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"roundhouse/configs"
 	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/driver/drivertest"
 )
 
 // A service's life: started, found by its labels, reached, its output read, replaced
@@ -26,14 +27,14 @@ func TestLife(t *testing.T) {
 	if err := d.Start(t.Context(), specFor("1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	i := only(t, d)
+	i := drivertest.Only(t, d)
 	if i.ID != "pool/1" || i.Generation != 1 || i.Hash != "h" || !i.Running || i.Container == "" || i.Node == "" || i.Image != testImage || i.Leaving != "" {
 		t.Fatalf("%+v", i)
 	}
 	if !strings.HasPrefix(i.URL, "http://10.97.0.1:") {
 		t.Fatalf("its address is %q", i.URL)
 	}
-	until(t, "it answers", func() bool { return n.healthy(i.URL) })
+	drivertest.Until(t, "it answers", func() bool { return n.healthy(i.URL) })
 	r, err := d.Logs(t.Context(), "pool/1", driver.LogOptions{Tail: 5})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestLife(t *testing.T) {
 	if again, err := New(n.host, d.instance, false); err != nil {
 		t.Error(err)
 	} else {
-		if found := only(t, again); !reflect.DeepEqual(found, i) {
+		if found := drivertest.Only(t, again); !reflect.DeepEqual(found, i) {
 			t.Errorf("another driver finds %+v; want %+v", found, i)
 		}
 		again.Close()
@@ -70,23 +71,23 @@ func TestLife(t *testing.T) {
 	for len(d.Changed()) > 0 {
 		<-d.Changed()
 	}
-	if err := d.Stop(t.Context(), "pool/1", 1, 5*time.Second); err != nil {
+	if err := d.Stop(t.Context(), "pool/1", 1, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	<-d.Changed()
-	if i := only(t, d); i.Running || !i.Released || i.Generation != 1 {
+	drivertest.Hear(t, "its end", d)
+	if i := drivertest.Only(t, d); i.Running || !i.Released || i.Generation != 1 {
 		t.Errorf("after its stop: %+v", i)
 	}
 	if n.healthy(i.URL) {
 		t.Error("it answers although it was stopped")
 	}
-	if err := d.Stop(t.Context(), "pool/1", 1, 5*time.Second); err != nil {
+	if err := d.Stop(t.Context(), "pool/1", 1, time.Minute); err != nil {
 		t.Errorf("a second stop: %v", err)
 	}
 	if err := d.Start(t.Context(), specFor("1", 2)); err != nil {
 		t.Fatal(err)
 	}
-	if i := only(t, d); i.Generation != 2 || !i.Running {
+	if i := drivertest.Only(t, d); i.Generation != 2 || !i.Running {
 		t.Errorf("the next generation: %+v", i)
 	}
 }
@@ -156,22 +157,25 @@ func TestEndsSeen(t *testing.T) {
 	if err := d.Start(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its end is seen", func() bool { return only(t, d).Ended == "exit status 3" })
+	drivertest.Until(t, "its end is seen", func() bool { return drivertest.Only(t, d).Ended == "exit status 3" })
 	if err := d.Start(t.Context(), specFor("1", 2)); err != nil {
 		t.Fatal(err)
 	}
-	i := only(t, d)
+	i := drivertest.Only(t, d)
 	if err := n.client.ContainerKill(t.Context(), i.Container, "KILL"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it is seen to have been killed", func() bool { i := only(t, d); return !i.Running && i.Killed && i.Ended == "exit status 137 (signal 9)" })
+	drivertest.Until(t, "it is seen to have been killed", func() bool {
+		i := drivertest.Only(t, d)
+		return !i.Running && i.Killed && i.Ended == "exit status 137 (signal 9)"
+	})
 	if err := d.Start(t.Context(), specFor("1", 3)); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.client.ServiceRemove(t.Context(), "roundhouse-pool-1"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its removal is seen", func() bool { list, err := d.List(t.Context()); return err == nil && len(list) == 0 })
+	drivertest.Until(t, "its removal is seen", func() bool { list, err := d.List(t.Context()); return err == nil && len(list) == 0 })
 
 	stranger := specFor("rh-taken", 1)
 	plan, err := d.plan(stranger, testImage)
@@ -196,15 +200,19 @@ func TestReplacedBySwarm(t *testing.T) {
 	if err := d.Start(t.Context(), specFor("1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	s, _, err := n.client.ServiceInspectWithRaw(t.Context(), "roundhouse-pool-1", swarm.ServiceInspectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Spec.TaskTemplate.ForceUpdate++
-	if _, err := n.client.ServiceUpdate(t.Context(), s.ID, s.Version, s.Spec, swarm.ServiceUpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "it counts as ended", func() bool { return strings.Contains(only(t, d).Ended, "told to replace its task") })
+	drivertest.Until(t, "Swarm is told to replace it", func() bool {
+		s, _, err := n.client.ServiceInspectWithRaw(t.Context(), "roundhouse-pool-1", swarm.ServiceInspectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Spec.TaskTemplate.ForceUpdate++
+		_, err = n.client.ServiceUpdate(t.Context(), s.ID, s.Version, s.Spec, swarm.ServiceUpdateOptions{})
+		if err != nil && !outOfSequence(err) {
+			t.Fatal(err)
+		}
+		return err == nil // else Swarm itself has changed the service meanwhile
+	})
+	drivertest.Until(t, "it counts as ended", func() bool { return strings.Contains(drivertest.Only(t, d).Ended, "told to replace its task") })
 	if err := d.Start(t.Context(), specFor("1", 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -258,8 +266,8 @@ func TestManagerAway(t *testing.T) {
 		<-d.Changed()
 	}
 	m.start(t)
-	<-d.Changed()
-	until(t, "it is found, and has ended with its engine", func() bool {
+	drivertest.Hear(t, "the manager's return", d)
+	drivertest.Until(t, "it is found, and has ended with its engine", func() bool {
 		list, err := d.List(t.Context())
 		return err == nil && len(list) == 1 && list[0].ID == "pool/1" && !list[0].Running
 	})

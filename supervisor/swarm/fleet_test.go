@@ -3,7 +3,6 @@
 package swarm
 
 import (
-	"archive/tar"
 	"bufio"
 	"bytes"
 	"context"
@@ -26,6 +25,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/swarm"
+
+	"roundhouse/supervisor/driver/drivertest"
 )
 
 const engineImage = "roundhouse-test-engine:1"
@@ -67,7 +68,7 @@ func (n *node) pack(t *testing.T) {
 
 func (n *node) importImage(t *testing.T, name, file string, program []byte, change string) {
 	t.Helper()
-	layer := bytes.NewReader(layerOf(t, file, program))
+	layer := bytes.NewReader(drivertest.Layer(t, file, program))
 	r, err := n.client.ImageImport(t.Context(), image.ImportSource{Source: layer, SourceName: "-"}, name, image.ImportOptions{Changes: []string{change}})
 	if err != nil {
 		t.Fatal(err)
@@ -76,23 +77,6 @@ func (n *node) importImage(t *testing.T, name, file string, program []byte, chan
 	if out, err := io.ReadAll(r); err != nil || bytes.Contains(out, []byte(`"error"`)) {
 		t.Fatal(err, string(out))
 	}
-}
-
-// layerOf is the one layer of an image that holds a program alone.
-func layerOf(t *testing.T, file string, program []byte) []byte {
-	t.Helper()
-	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
-	if err := w.WriteHeader(&tar.Header{Name: file, Mode: 0o755, Size: int64(len(program))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(program); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return layer.Bytes()
 }
 
 // fleet is a running `roundhouse up` at the manager.
@@ -204,7 +188,7 @@ func (f *fleet) members() []member {
 func (f *fleet) until(n int, what string, ok func([]member) bool) []member {
 	f.t.Helper()
 	var all []member
-	late := time.After(2 * time.Minute)
+	late := time.After(drivertest.Patience)
 	for {
 		all = f.members()
 		ready := slices.DeleteFunc(slices.Clone(all), func(m member) bool { return m.State != "ready" })
@@ -213,7 +197,7 @@ func (f *fleet) until(n int, what string, ok func([]member) bool) []member {
 		}
 		select {
 		case <-late:
-			f.t.Fatalf("%s: not within two minutes: %+v\n%s", what, all, f.log.String())
+			f.t.Fatalf("%s: not within %v: %+v\n%s", what, drivertest.Patience, all, f.log.String())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -335,11 +319,11 @@ func TestFleet(t *testing.T) {
 		f.until(3, "all are at the other node", func(now []member) bool { return at(b, now) == 0 })
 	})
 	b.available(t, swarm.NodeAvailabilityActive)
+	var turned, before []member
 	phase("all are rotated", func() {
 		f.roundhouse("rotate", "chat")
-		f.until(3, "some are at the node again", func(now []member) bool { return at(b, now) > 0 })
+		turned = f.until(3, "some are at the node again", func(now []member) bool { return at(b, now) > 0 })
 	})
-	turned := f.members()
 	phase("a worker is killed", func() {
 		list, err := b.client.ContainerList(t.Context(), container.ListOptions{})
 		if err != nil || len(list) == 0 {
@@ -348,9 +332,8 @@ func TestFleet(t *testing.T) {
 		if err := b.client.ContainerKill(t.Context(), list[0].ID, "KILL"); err != nil {
 			t.Fatal(err)
 		}
-		f.until(3, "it is back", func(now []member) bool { return fmt.Sprint(now) != fmt.Sprint(turned) })
+		before = f.until(3, "it is back", func(now []member) bool { return fmt.Sprint(now) != fmt.Sprint(turned) })
 	})
-	before := f.members()
 	phase("the supervisor is killed and succeeded", func() {
 		f.end(syscall.SIGKILL)
 		f.begin()

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,7 @@ import (
 	"roundhouse/configs"
 	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/driver/drivertest"
 )
 
 // node is a Docker engine of the tests' own in a network namespace of its own, so
@@ -97,10 +99,10 @@ func managerFor(t *testing.T) *node {
 	a.start(t)
 	a.build(t)
 	begin := swarm.InitRequest{ListenAddr: a.address + ":2377", AdvertiseAddr: a.address}
-	begin.Spec.Dispatcher.HeartbeatPeriod = 2 * time.Second // a lost node is missed after three
 	if _, err := a.client.SwarmInit(t.Context(), begin); err != nil {
 		t.Fatal(err)
 	}
+	ready(t, 1)
 	return a
 }
 
@@ -124,11 +126,23 @@ func workerFor(t *testing.T) (a, b *node) {
 		t.Fatal(err)
 	}
 	b.joined = true
-	until(t, "both nodes are ready", func() bool {
-		list, err := a.client.NodeList(t.Context(), swarm.NodeListOptions{})
-		return err == nil && len(list) == 2 && list[0].Status.State == swarm.NodeStateReady && list[1].Status.State == swarm.NodeStateReady
-	})
+	ready(t, 2)
 	return a, b
+}
+
+// ready waits until the Swarm has as many nodes that are.
+func ready(t *testing.T, nodesReady int) {
+	t.Helper()
+	drivertest.Until(t, "nodes are ready", func() bool {
+		list, err := nodes.manager.client.NodeList(t.Context(), swarm.NodeListOptions{})
+		n := 0
+		for _, node := range list {
+			if node.Status.State == swarm.NodeStateReady {
+				n++
+			}
+		}
+		return err == nil && n == nodesReady
+	})
 }
 
 // carry brings an image from one node to another, as docker save and load do.
@@ -152,20 +166,22 @@ func (n *node) carry(t *testing.T, to *node, name string) {
 // available drains a node by Swarm's own hand, or has it take tasks again.
 func (n *node) available(t *testing.T, how swarm.NodeAvailability) {
 	t.Helper()
-	list, err := nodes.manager.client.NodeList(t.Context(), swarm.NodeListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range list {
-		if m.Status.Addr == n.address {
-			m.Spec.Availability = how
-			if err := nodes.manager.client.NodeUpdate(t.Context(), m.ID, m.Version, m.Spec); err != nil {
-				t.Fatal(err)
-			}
-			return
+	drivertest.Until(t, "the node is made "+string(how), func() bool {
+		list, err := nodes.manager.client.NodeList(t.Context(), swarm.NodeListOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	t.Fatalf("no node has the address %s: %+v", n.address, list)
+		i := slices.IndexFunc(list, func(m swarm.Node) bool { return m.Status.Addr == n.address })
+		if i < 0 {
+			t.Fatalf("no node has the address %s: %+v", n.address, list)
+		}
+		list[i].Spec.Availability = how
+		err = nodes.manager.client.NodeUpdate(t.Context(), list[i].ID, list[i].Version, list[i].Spec)
+		if err != nil && !outOfSequence(err) {
+			t.Fatal(err)
+		}
+		return err == nil // else Swarm itself has changed the node meanwhile
+	})
 }
 
 // die takes a node away as a cut of its power does: its network is gone before any
@@ -223,7 +239,7 @@ func (n *node) start(t *testing.T) {
 	if err := n.daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "dockerd answers", func() bool {
+	drivertest.Until(t, "dockerd answers", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := n.client.Ping(ctx)
@@ -295,7 +311,7 @@ func dial(ctx context.Context, namespace, network, address string) (c net.Conn, 
 
 // httpIn is a client within a network namespace. It keeps no connection.
 func httpIn(namespace string) *http.Client {
-	return &http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+	return &http.Client{Timeout: drivertest.Patience, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return dial(ctx, namespace, network, address)
 		}}}
@@ -337,18 +353,6 @@ func testWorker(t *testing.T) []byte {
 	return program
 }
 
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	late := time.After(2 * time.Minute)
-	for !ok() {
-		select {
-		case <-late:
-			t.Fatalf("%s: not within two minutes", what)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 // driverFor returns a driver of an instance of the test's own, whose services go with
 // the test.
 func driverFor(t *testing.T) (*node, *Driver) {
@@ -377,22 +381,9 @@ func driverFor(t *testing.T) (*node, *Driver) {
 
 func specFor(name string, generation uint64) driver.Spec {
 	return driver.Spec{
-		Pool: "pool", Name: name, Generation: generation, Hash: "h", Grace: 5 * time.Second,
+		Pool: "pool", Name: name, Generation: generation, Hash: "h", Grace: time.Minute,
 		Engine: configs.Engine{ServedModelName: []string{"fake"}},
 		Container: configs.Container{Image: testImage, PullPolicy: "never", ShmSize: 64 << 20, Ulimits: map[string]int64{"nofile": 4096},
 			Environment: map[string]string{"A": "b"}, GenericResources: map[string]int64{"SLOT": 1}},
 	}
-}
-
-// only returns the driver's one instance.
-func only(t *testing.T, d *Driver) driver.Instance {
-	t.Helper()
-	list, err := d.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list) != 1 {
-		t.Fatalf("%d instances: %+v", len(list), list)
-	}
-	return list[0]
 }

@@ -1,11 +1,10 @@
 package swarm
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"roundhouse/test/leaks"
 )
 
 // atEnd ends what tests share, where they share anything.
@@ -14,9 +13,5 @@ var atEnd = func() {}
 func TestMain(m *testing.M) {
 	code := m.Run()
 	atEnd()
-	if leak := goleak.Find(); leak != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, leak)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(leaks.Check(code))
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/docker/docker/api/types/image"
 	registryapi "github.com/docker/docker/api/types/registry"
 	"github.com/opencontainers/go-digest"
+
+	"roundhouse/supervisor/driver/drivertest"
 )
 
 // shelf is where one image is pulled from, by those who have logged in.
@@ -32,7 +34,7 @@ const manifestType = "application/vnd.docker.distribution.manifest.v2+json"
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	r := &shelf{blobs: map[string][]byte{}}
-	layer := layerOf(t, "worker", testWorker(t))
+	layer := drivertest.Layer(t, "worker", testWorker(t))
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, err := w.Write(layer)
@@ -106,8 +108,8 @@ func TestPull(t *testing.T) {
 		if err := d.Start(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
-		i := only(t, d)
-		until(t, "it answers", func() bool { return n.healthy(i.URL) })
+		i := drivertest.Only(t, d)
+		drivertest.Until(t, "it answers", func() bool { return n.healthy(i.URL) })
 		list, err := d.ours(t.Context(), "pool/1")
 		if err != nil {
 			t.Fatal(err)

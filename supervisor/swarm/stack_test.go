@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/docker/docker/api/types/swarm"
+
+	"roundhouse/supervisor/driver/drivertest"
 )
 
 // compose/stack.yaml as it is shipped: doors and a supervisor that Swarm keeps alive,
@@ -61,7 +63,7 @@ func TestStack(t *testing.T) {
 		out, err := inside("ps")
 		return err == nil && strings.Contains(out, "chat  2/2")
 	}
-	until(t, "both workers serve", serving)
+	drivertest.Until(t, "both workers serve", serving)
 	doors := strings.Fields(docker("ps", "--quiet", "--filter", "label=com.docker.swarm.service.name=roundhouse_door"))
 	if len(doors) != 2 {
 		t.Fatalf("%d doors; want 2", len(doors))
@@ -80,7 +82,7 @@ func TestStack(t *testing.T) {
 		return res.StatusCode == http.StatusOK
 	}
 	for range doors {
-		until(t, "each door answers", ask)
+		drivertest.Until(t, "each door answers", ask)
 	}
 	before, err := inside("ps", "--json")
 	if err != nil {
@@ -89,7 +91,7 @@ func TestStack(t *testing.T) {
 	id := docker("ps", "--quiet", "--filter", "label=com.docker.swarm.service.name=roundhouse_supervisor")
 	docker("kill", id)
 	answers := 0
-	until(t, "Swarm has started the supervisor anew, and it has found all", func() bool {
+	drivertest.Until(t, "Swarm has started the supervisor anew, and it has found all", func() bool {
 		if !ask() {
 			t.Error("a request was lost while the supervisor was away")
 		}
@@ -108,11 +110,11 @@ func TestStack(t *testing.T) {
 		}
 	}
 	docker("service", "scale", "--detach", "roundhouse_door=0")
-	until(t, "the doors have ended", func() bool {
+	drivertest.Until(t, "the doors have ended", func() bool {
 		return docker("ps", "--quiet", "--filter", "label=com.docker.swarm.service.name=roundhouse_door") == ""
 	})
 	docker("stack", "rm", "roundhouse")
-	until(t, "nothing is left", func() bool {
+	drivertest.Until(t, "nothing is left", func() bool {
 		list, err := m.client.ServiceList(t.Context(), swarm.ServiceListOptions{})
 		return err == nil && len(list) == 0 && docker("ps", "--quiet") == ""
 	})
