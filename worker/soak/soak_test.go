@@ -81,10 +81,12 @@ func measure(t *testing.T, url string, client *http.Client) usage {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	late := time.After(2 * time.Minute)
-	for before, still := 0, 0; still < 5; {
+	before := 0
+	for still := 0; still < 5; {
+		n := runtime.NumGoroutine() // those of the look before have had a tick to end
 		busy := held(t, url, client)
 		client.CloseIdleConnections()
-		if n := runtime.NumGoroutine(); n == before && busy == "" {
+		if n == before && busy == "" {
 			still++
 		} else {
 			before, still = n, 0
@@ -99,7 +101,7 @@ func measure(t *testing.T, url string, client *http.Client) usage {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return usage{heap: float64(m.HeapAlloc), rss: resident(t), goroutines: float64(runtime.NumGoroutine())}
+	return usage{heap: float64(m.HeapAlloc), rss: resident(t), goroutines: float64(before)}
 }
 
 // held is what the worker says that it still holds: requests or blocks.
