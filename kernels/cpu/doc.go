@@ -6,7 +6,8 @@
 // The kernels stand in five levels: "go" (portable), "avx2" (with FMA and
 // F16C), "avx512" (with VNNI), "avx512_bf16", which is avx512 with VDPBF16PS for
 // bf16 linears of 2 rows and more, and "amx", which is avx512 with the matrix
-// unit for bf16, int8 and int4 linears of 8 rows and more. All give the same
+// unit for bf16, int8 and int4 linears of 8 rows and more. On the last two fp8
+// of 8 rows and more is turned into bf16 on the way. All give the same
 // bits, so the level is a matter of speed alone. The build tag purego leaves the assembly
 // out. The tiles of AMX are configured and released within one assembly call.
 // Machines without it test its kernels under package amxrun.
@@ -25,7 +26,12 @@
 //	int8     rows of four columns, stored plus 128; a scale for each output apart
 //	int4     a group of 128 columns is 16 rows; byte b of row r has column
 //	         4r+b in its low nibble and 64+4r+b in its high one. Scales (fp16)
-//	         and zero points of the group stand apart, in tile order
+//	         and zero points of the group stand apart, in tile order. Where
+//	         there is a scale for each 32 columns (or 64, which are two of the
+//	         same) a group has four rows of scales and of zero points: rows 0
+//	         to 7 hold columns 0-31 and 64-95, rows 8 to 15 the others
+//	mxfp4    rows of eight columns, from the low nibble on; the powers of two
+//	         of a block of 32 columns stand apart, a byte an output
 //
 // This is what AMX tile loads want, too.
 //
@@ -36,7 +42,8 @@
 // block is added to the total. Products are rounded before they are added; of
 // bf16 operands they are exact, so that fused and unfused are the same.
 // Integers: each group of 128 is summed exactly, scaled and added in float32,
-// unfused, ascending. Reductions over a row run in 16 lanes, which are added
+// unfused, ascending. With scales for each 32 columns so is each of the four
+// parts of a group, in the order 0, 2, 1, 3 in which they lie. Reductions over a row run in 16 lanes, which are added
 // as a tree: 8 apart, then 4, 2, 1.
 //
 // None of it depends on how many rows a step has or on how many threads there

@@ -97,7 +97,7 @@ const (
 	kinds
 )
 
-// rowBytes is the size of one block of a tile, by kind.
+// blockBytes is the size of one block of a tile, by kind.
 var blockBytes = [kinds]int{kindF32: 32 * 64, kindBF16: 16 * 64, kindF16: 32 * 32, kindFP8: 32 * 16, kindMXFP4: 4 * 64,
 	kindInt8: 32 * 64, kindInt4: 16 * 64, kindInt4Zero: 16 * 64, kindInt4Fine: 16 * 64, kindQ4: 16 * 64}
 

@@ -6,7 +6,7 @@ import (
 	"roundhouse/kernels"
 )
 
-// times a convolution stands in a program.
+// towerTimes is how often a convolution stands in a program.
 const towerTimes = 4
 
 // frames is the second convolution of Whisper, which halves the frames, with a quarter of

@@ -221,7 +221,7 @@ func (*Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Exec
 	return &executable{p: p, limits: limits, grids: kernels.NewGrids(p)}, nil
 }
 
-// silu and its kin are the scalar functions, in float64.
+// activation is the scalar functions, in float64.
 func activation(kind kernels.Activation, x float64) float64 {
 	switch kind {
 	case kernels.SiLU:

@@ -66,7 +66,7 @@ func near(t *testing.T, what string, got int64, model Traffic) {
 	}
 }
 
-// steps of n tokens of one sequence, whose context is then so long.
+// oneSequence is a step of n tokens of one sequence, whose context is then so long.
 func oneSequence(n, context, blockTokens int) *kernels.Step {
 	s := &kernels.Step{}
 	for i := range n {

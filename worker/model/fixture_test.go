@@ -185,7 +185,7 @@ func folder(t *testing.T, config map[string]any, tensors []fixtureTensor) fstest
 	return fstest.MapFS{"config.json": {Data: data}, "model.safetensors": {Data: safetensors(tensors)}}
 }
 
-// rows decodes base64 of float32 into rows of the given width.
+// decodeRows is the rows of the given width that base64 of float32 stands for.
 func decodeRows(t *testing.T, text string, width int) [][]float32 {
 	t.Helper()
 	data, err := base64.StdEncoding.DecodeString(text)
