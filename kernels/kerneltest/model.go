@@ -221,6 +221,7 @@ func Equal(t *testing.T, a, b kernels.Backend) {
 	t.Helper()
 	equalLoRA(t, a, b)
 	equalConvolutions(t, a, b)
+	equalNorms(t, a, b)
 	for _, format := range formats {
 		for _, page := range []kernels.DType{kernels.BF16, kernels.F32, kernels.Int8} {
 			if page != kernels.BF16 && format != kernels.FormatF32 {

@@ -75,6 +75,28 @@ func testFarNorm(t *testing.T, b kernels.Backend) {
 	}
 }
 
+// equalNorms has two backends give the same bits for norms of both kinds.
+func equalNorms(t *testing.T, a, b kernels.Backend) {
+	const n = 9
+	for _, columns := range []int{1, 5, 33, 768, 1000} {
+		for _, layer := range []bool{false, true} {
+			var results [2][][]float32
+			for i, backend := range []kernels.Backend{a, b} {
+				s := newScene(t, backend, uint64(columns))
+				op := &kernels.Norm{In: s.random(n, columns), Add: s.random(n, columns), Weight: s.vector(columns, 1), Eps: 1e-5, Layer: layer}
+				if layer {
+					op.Bias = s.vector(columns, 0)
+				}
+				op.Out = s.p.New(kernels.Tokens, columns)
+				s.p.Do(op)
+				s.p.Do(&kernels.Output{In: op.Out})
+				results[i], _ = run(t, s.compile(limitsOf(rows(n))), rows(n))
+			}
+			same(t, name("norm of %d columns: %s and %s", columns, a.Name(), b.Name()), results[0], results[1])
+		}
+	}
+}
+
 func testActivate(t *testing.T, b kernels.Backend) {
 	kinds := []kernels.Activation{kernels.SiLU, kernels.GELU, kernels.GELUTanh, kernels.ReLU, kernels.Tanh, kernels.Sigmoid, kernels.SwiGLUOAI}
 	for _, kind := range kinds {
