@@ -54,13 +54,17 @@ func (l *Ledger) Rates(w *Worker) Rates {
 	return Rates{Prefill: w.rate.v, Decode: w.decode.v, TTFT: w.ttft.v, Limit: w.limit}
 }
 
+// leastRate is below every rate and time that can be measured: a token in a
+// week, a thousandth of a millisecond. What is divided by it is a number still.
+const leastRate = 1e-6
+
 // SetRates takes over what another door has learned of a worker, where this
 // one has learned nothing yet.
 func (l *Ledger) SetRates(w *Worker, r Rates) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	take := func(a *average, v float64) {
-		if a.n == 0 && v > 0 {
+		if a.n == 0 && v >= leastRate {
 			a.add(v)
 			a.n = 20
 		}

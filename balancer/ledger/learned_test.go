@@ -43,3 +43,17 @@ func TestLengths(t *testing.T) {
 		t.Errorf("nonsense is taken for %v", got)
 	}
 }
+
+// TestRatesTakenOver takes rates over that nobody can have measured: what they
+// predict is a number all the same.
+func TestRatesTakenOver(t *testing.T) {
+	for _, rate := range []float64{1.829992194162123e-308, math.Inf(1), math.NaN(), -1, 0, 1e-6} {
+		l, g, ws := fleet(2, 50_000)
+		l.SetRates(ws[0], Rates{Prefill: rate, Decode: rate, TTFT: rate})
+		for i, wait := range l.Predicted(nil, g, &Ask{Prompt: 1000, Now: 10}) {
+			if math.IsNaN(wait) || math.IsInf(wait, 0) || wait < 0 {
+				t.Errorf("with a rate of %g, the first token of worker %d comes after %g s", rate, i, wait)
+			}
+		}
+	}
+}
