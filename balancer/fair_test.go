@@ -157,6 +157,7 @@ func TestBoundHoldsNobodyUp(t *testing.T) {
 	d := &Door{ledger: ledger.New(), epoch: time.Now().Add(-time.Second)}
 	one, two := &ledger.Worker{ID: "p/1"}, &ledger.Worker{ID: "p/2"}
 	p := newPool("p")
+	p.workers.Store(&[]*worker{{acct: one}, {acct: two}})
 	d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{one, two})
 	d.ledger.SetWorker(one, 1, true, 60_000, d.now())
 	d.ledger.SetWorker(two, 1, true, 60_000, d.now())
@@ -192,5 +193,40 @@ func TestBoundHoldsNobodyUp(t *testing.T) {
 	p.pump(d)
 	if len(tried.granted) != 1 || tried.x.charge.Worker() != two {
 		t.Errorf("on trial: %d", len(tried.granted))
+	}
+}
+
+// TestTriedHoldsNobodyUp lets a request wait whose tried worker has room and whose
+// other one has none: those behind it go to the first, none of them takes the room
+// that becomes free at the other, and a prompt that only a worker kept from it is
+// long enough for is not refused.
+func TestTriedHoldsNobodyUp(t *testing.T) {
+	d := &Door{ledger: ledger.New(), epoch: time.Now().Add(-time.Second)}
+	one, two := &ledger.Worker{ID: "p/1"}, &ledger.Worker{ID: "p/2"}
+	p := newPool("p")
+	p.workers.Store(&[]*worker{{acct: one}, {acct: two}})
+	d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{one, two})
+	for i, w := range []*ledger.Worker{one, two} {
+		d.ledger.SetWorker(w, 1, true, 60_000, d.now())
+		d.ledger.Report(w, 1, ledger.Report{At: d.now(), Used: -1, Own: -1, Others: -1, Running: -1, Waiting: -1, Progress: -1, MaxLen: []int64{8000, 60_000}[i]})
+	}
+	full := &ledger.Charge{}
+	if v, _ := d.ledger.Pick(&p.group, &ledger.Ask{Prompt: 50_000, Now: d.now(), Prefer: two}, full); v != ledger.Picked {
+		t.Fatalf("the worker is not to be had: %v", v)
+	}
+	add := func(name string, prompt int64, tried ...ledger.Try) *waiter {
+		return p.queue.add(&exchange{d: d, pool: p, priority: priorityNormal, key: &key{name: name}, ask: ledger.Ask{Prompt: prompt, Tried: tried}, tried: tried}, 10)
+	}
+	again := add("a", 12_000, ledger.Try{Worker: one, Generation: 1})
+	p.pump(d)
+	behind, long := add("b", 7000), add("c", 20_000)
+	p.pump(d)
+	if len(again.granted) != 0 || len(behind.granted) != 1 || behind.x.charge.Worker() != one || len(long.granted) != 0 {
+		t.Fatalf("tried before: %d, behind it: %d, a long one: %d", len(again.granted), len(behind.granted), len(long.granted))
+	}
+	d.ledger.Release(full, ledger.Neutral, d.now())
+	p.pump(d)
+	if len(again.granted) != 1 || again.x.charge.Worker() != two || len(long.granted) != 1 {
+		t.Errorf("tried before: %d, a long one: %d", len(again.granted), len(long.granted))
 	}
 }

@@ -167,9 +167,9 @@ func (p *pool) pump(d *Door) {
 }
 
 // pump serves one class and reports whether room may be left for the next. A
-// request that no worker can take now, for reasons of its own (all tried),
-// holds nobody else up; what becomes free at a worker that a request is bound to
-// is kept for that from those behind it.
+// request that no worker can take now, for reasons of its own (bound to one, or
+// some tried), holds nobody else up; what becomes free at the workers that it may
+// go to is kept for it from those behind it.
 func (c *class) pump(q *queue, p *pool, d *Door, kept *[]ledger.Try) bool {
 	stuck := 0
 	for c.n > 0 && stuck < len(c.flows) {
@@ -209,13 +209,13 @@ func (f *flow) serve(c *class, q *queue, p *pool, d *Door, kept *[]ledger.Try) (
 		verdict, reason := x.pick()
 		x.ask.Tried = tried
 		switch {
-		case verdict == ledger.None:
-			continue
-		case verdict == ledger.Full && x.bound:
-			*kept = append(*kept, ledger.Try{Worker: x.ask.Prefer, Generation: x.ask.Prefer.Generation(d.ledger)})
-			continue
-		case verdict == ledger.Full:
+		case verdict == ledger.Full && !x.bound && len(tried) == 0:
 			return false, true
+		case verdict == ledger.Full:
+			*kept = x.mayGoTo(*kept)
+			continue
+		case verdict == ledger.None, verdict == ledger.TooLong && len(*kept) > 0: // one that is kept may be long enough
+			continue
 		}
 		f.deficit -= float64(x.ask.Prompt + x.ask.Expect)
 		f.waiters = append(f.waiters[:i], f.waiters[i+1:]...)
@@ -225,6 +225,24 @@ func (f *flow) serve(c *class, q *queue, p *pool, d *Door, kept *[]ledger.Try) (
 		return true, false
 	}
 	return false, false
+}
+
+// mayGoTo adds the workers that the exchange may go to now.
+func (x *exchange) mayGoTo(list []ledger.Try) []ledger.Try {
+	out := make(map[ledger.Try]bool, len(list)+len(x.ask.Tried))
+	for _, t := range list {
+		out[t] = true
+	}
+	for _, t := range x.ask.Tried {
+		out[t] = true
+	}
+	for _, w := range *x.pool.workers.Load() {
+		t := ledger.Try{Worker: w.acct, Generation: w.acct.Generation(x.d.ledger)}
+		if !out[t] && (!x.bound || x.ask.Prefer == w.acct) {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // place finds a worker with room for the exchange and books it there; it waits

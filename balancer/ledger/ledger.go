@@ -25,6 +25,7 @@ type Group struct {
 	rates  []float64 // learned prefill rates, 0: none; their mean, and whether it holds
 	mean   float64
 	rated  bool
+	shun   []bool  // workers that the request which is being placed has tried
 	joins  []int64 // when those that may be used joined, endless: they may not; the first, and whether it holds
 	eldest int64
 	joined bool

@@ -146,7 +146,9 @@ func (l *Ledger) Predicted(dst []float64, g *Group, a *Ask) []float64 {
 // survey finds who can be asked, and leaves the terms of each with the group.
 func (l *Ledger) survey(g *Group, a *Ask) (tally, Verdict) {
 	crowd := g.crowd(a, l.slowStart)
+	g.mark(a.Tried, true)
 	s := g.weigh(a, &crowd)
+	g.mark(a.Tried, false)
 	switch {
 	case s.n > 0:
 		return s, Picked
@@ -158,6 +160,16 @@ func (l *Ledger) survey(g *Group, a *Ask) (tally, Verdict) {
 	return s, None
 }
 
+// mark notes which workers of the group were tried, so that a long list of them
+// is read once and not for each.
+func (g *Group) mark(tried []Try, shun bool) {
+	for _, t := range tried {
+		if w := t.Worker; w.group == g && w.generation == t.Generation {
+			g.shun[w.index] = shun
+		}
+	}
+}
+
 // excluded says why a worker cannot be asked at all.
 func (g *Group) excluded(i int, a *Ask) out {
 	w := g.workers[i]
@@ -167,10 +179,8 @@ func (g *Group) excluded(i int, a *Ask) out {
 	if a.Prefer != nil && a.Prefer != w {
 		return stickyElsewhere
 	}
-	for _, t := range a.Tried {
-		if t.Worker == w && t.Generation == w.generation {
-			return triedAlready
-		}
+	if g.shun[i] {
+		return triedAlready
 	}
 	if w.why = w.breaker.open(a.Now); w.why != "" {
 		return broken

@@ -86,6 +86,7 @@ func (g *Group) seat(workers []*Worker) {
 	g.rows = make([]row, len(workers))
 	g.queues = make([]queued, classes*len(workers))
 	g.rates, g.rated = make([]float64, len(workers)), false
+	g.shun = make([]bool, len(workers))
 	g.joins, g.joined = make([]int64, len(workers)), false
 	for i, w := range workers {
 		w.group, w.index, w.curve = g, i, &g.curve
