@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"roundhouse/balancer/control"
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
@@ -97,9 +98,9 @@ func (s *Supervisor) adoptDoor(id string, note doorNote) {
 // bind takes the door's address.
 func (s *Supervisor) bind() error {
 	address := s.plan.config.Door.Listen
-	l, err := net.Listen("tcp", address)
+	l, err := control.Listen("door.listen", address)
 	if err != nil {
-		return fmt.Errorf("door.listen: %w", err)
+		return err
 	}
 	defer l.Close() // the copy stays
 	if s.listen, err = l.(*net.TCPListener).File(); err != nil {

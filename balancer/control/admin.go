@@ -20,9 +20,9 @@ func ListenAdmin(cfg configs.Admin) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(cfg.Listen, "unix://"); ok {
 		return listenUnix(path)
 	}
-	l, err := net.Listen("tcp", cfg.Listen)
+	l, err := Listen("admin.listen", cfg.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("admin.listen: %w", err)
+		return nil, err
 	}
 	if addr := l.Addr().(*net.TCPAddr); !addr.IP.IsLoopback() && cfg.Token == "" {
 		l.Close()

@@ -217,11 +217,7 @@ func openListener(fd int, address string) (net.Listener, error) {
 		if address == "" {
 			address = ":8000"
 		}
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return nil, fmt.Errorf("door.listen: %w", err)
-		}
-		return l, nil
+		return control.Listen("door.listen", address)
 	}
 	file := os.NewFile(uintptr(fd), "listener")
 	defer file.Close()
