@@ -30,3 +30,33 @@ func TestPlacedAtOneThatLeaves(t *testing.T) {
 		t.Errorf("it goes to %s", got.id)
 	}
 }
+
+// TestRememberedTwice: that an engine has a prompt in its cache is entered when it
+// is sent there, or when a worker of ours has computed it, and once more when it
+// was last used, not at every step between.
+func TestRememberedTwice(t *testing.T) {
+	f := func(own bool, sent, computed int) {
+		d := &Door{ledger: ledger.New(), epoch: time.Now().Add(-time.Second)}
+		d.metrics = newMetrics(d)
+		p := newPool("p")
+		p.prefix.Store(ledger.NewPrefixTable(1 << 20))
+		w := &worker{id: "p/1", pool: p}
+		w.own.Store(own)
+		w.acct = &ledger.Worker{ID: w.id, Of: w}
+		p.untold = map[*worker][]byte{}
+		d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{w.acct})
+		d.ledger.SetWorker(w.acct, 1, true, 60_000, d.now())
+		x := &exchange{d: d, pool: p, own: own, chunks: []uint64{7}, ask: ledger.Ask{Prompt: 1000, Now: d.now()}}
+		_, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
+		x.placed(reason)
+		if got := len(p.untold[w]) / 8; got != sent {
+			t.Errorf("ours %v: when it is sent, it was entered %d times; want %d", own, got, sent)
+		}
+		x.computed()
+		if got := len(p.untold[w]) / 8; got != computed {
+			t.Errorf("ours %v: when it is computed, it was entered %d times; want %d", own, got, computed)
+		}
+	}
+	f(false, 1, 1)
+	f(true, 0, 1)
+}

@@ -80,13 +80,15 @@ func (x *exchange) match() {
 
 // computed enters that the worker has computed the prompt.
 func (x *exchange) computed() {
-	if w := x.worker.Load(); !x.own {
-		w.hits.came(x.charge.Prompt(), x.charge.Believed())
+	if x.own {
+		x.remember()
+	} else { // it was remembered when it was sent
+		x.worker.Load().hits.came(x.charge.Prompt(), x.charge.Believed())
 	}
-	x.remember()
 }
 
-// remember notes that the worker now has the prompt in its cache.
+// remember notes that the worker now has the prompt in its cache. What an answer
+// has used until its end is remembered once more then, as the last that was used.
 func (x *exchange) remember() {
 	t := x.pool.prefix.Load()
 	if t == nil || len(x.chunks) == 0 {

@@ -120,6 +120,9 @@ func (x *exchange) settle(status int, body []byte) {
 			x.pool.learn(x.model).Learn(x.peek.PromptBytes, x.usage.prompt, x.usage.generated)
 		}
 		x.computed()
+		if !x.own {
+			x.remember()
+		}
 		x.keepHeld(body)
 	}
 	x.releaseAt(how, x.whole)
