@@ -25,7 +25,7 @@ const maxBundled = 8 << 20
 func (d *doctor) bundle(ctx context.Context, path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("cannot write %w", err)
+		return unwritten(path, err)
 	}
 	zipped := gzip.NewWriter(file)
 	t := tar.NewWriter(zipped)

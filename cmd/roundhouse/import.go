@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,10 +69,18 @@ func (c *console) importFrom(args []string, command bool, image string) (*import
 func writeNew(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("cannot write %w", err)
+		return unwritten(path, err)
 	}
 	if _, err = f.Write(text); err == nil {
 		err = f.Close()
 	}
 	return err
+}
+
+// unwritten says why a file that must be new could not be made.
+func unwritten(path string, err error) error {
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s is there already, and nothing is written over: take it away, or give another name", path)
+	}
+	return fmt.Errorf("cannot write: %w", err)
 }
