@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"roundhouse/kernels"
@@ -31,6 +32,7 @@ type Worker struct {
 	Server *server.Server
 
 	memory *memory
+	unmap  func() error // of the model's files
 }
 
 // Open loads the model that o names. Nothing is left behind when it fails.
@@ -40,7 +42,12 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }() // Build has what it needs
+	unmap := sync.OnceValue(m.Close)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, unmap())
+		}
+	}()
 	reading := readWords(o, name, folder, m)
 	defer func() {
 		if _, e := reading.wait(); e != nil {
@@ -83,6 +90,8 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err := preload(opened.Engine, &o.Adapters); err != nil {
 		return nil, err
 	}
+	opened.unmap = unmap
+	go unmap() // what is built has no need of it, and gigabytes take a tenth of a second
 	return opened, nil
 }
 
@@ -223,7 +232,7 @@ func generation() string {
 }
 
 // Close gives the backend's memory back, after the engine has ended.
-func (w *Worker) Close() error { return w.memory.Close() }
+func (w *Worker) Close() error { return errors.Join(w.memory.Close(), w.unmap()) }
 
 // Run runs the engine until ctx ends or the backend fails.
 func (w *Worker) Run(ctx context.Context) error { return w.Engine.Run(ctx) }
