@@ -116,9 +116,10 @@ func TestQueueBeforeEngines(t *testing.T) {
 }
 
 // TestQueueOrder lets the shorter of one key's requests go first, whichever
-// came first.
+// came first. They differ by more than what one may count less for having waited
+// half a minute.
 func TestQueueOrder(t *testing.T) {
-	w := sim.New(sim.Options{Own: true, Words: 5, Capacity: 1200})
+	w := sim.New(sim.Options{Own: true, Words: 5, Capacity: 120_000, Context: 1 << 20})
 	w.Hang.Store(true)
 	r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) {
 		s.Door.Queue = configs.Queue{MaxRequests: 9, MaxWait: configs.Duration(time.Minute)}
@@ -128,7 +129,7 @@ func TestQueueOrder(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	ctx, leave := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(ask(800)))
+	req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(ask(80_000)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestQueueOrder(t *testing.T) {
 		}
 	})
 	r.until("the worker is full", func() bool { return w.Served.Load() > 0 })
-	for i, words := range []int{400, 300, 600} {
+	for i, words := range []int{40_000, 30_000, 60_000} {
 		wg.Go(func() {
 			if resp, _ := r.post("/v1/chat/completions", ask(words), "x-request-id", fmt.Sprint(words)); resp.StatusCode != 200 {
 				t.Errorf("%d words: got %d", words, resp.StatusCode)
@@ -146,7 +147,7 @@ func TestQueueOrder(t *testing.T) {
 		})
 		r.until("it waits", func() bool { return len(r.door.Queued()) == i+1 })
 	}
-	want := map[string]int{"300": 1, "400": 2, "600": 3}
+	want := map[string]int{"30000": 1, "40000": 2, "60000": 3}
 	for _, q := range r.door.Queued() {
 		if q.Position != want[q.ID] {
 			t.Errorf("the request of %s words stands at %d; want %d", q.ID, q.Position, want[q.ID])
