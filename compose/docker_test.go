@@ -322,14 +322,14 @@ func waitFor(t *testing.T, ready func() error) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(3 * time.Minute)
+	late := time.After(6 * time.Minute)
 	err := errors.New("not asked yet")
 	for err != nil {
 		select {
 		case <-tick.C:
 			err = ready()
 		case <-late:
-			t.Fatalf("not ready within three minutes: %v", err)
+			t.Fatalf("not ready within six minutes: %v", err)
 		}
 	}
 }

@@ -105,20 +105,13 @@ func (l *lab) answers() bool {
 // start starts the tests' own engine and waits until it answers.
 func (l *lab) start(t *testing.T) {
 	t.Helper()
-	log, err := os.OpenFile(filepath.Join(l.dir, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
 	l.certificates(t)
-	l.daemon = l.program(t, "--data-root", l.dir+"/data", "--exec-root", l.dir+"/exec", "--pidfile", l.dir+"/pid", "-H", l.host.URL,
-		"-H", l.secure.URL, "--tlsverify", "--tlscacert", l.dir+"/ca.pem", "--tlscert", l.dir+"/server.pem", "--tlskey", l.dir+"/server-key.pem")
-	l.daemon.Args = append(l.daemon.Args, l.more...)
-	l.daemon.Stdout, l.daemon.Stderr = log, log
-	if err := l.daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
-	drivertest.Until(t, "dockerd answers", func() bool { return l.answers() })
+	l.daemon = drivertest.Boot(t, l.dir+"/log", func() *exec.Cmd {
+		cmd := l.program(t, "--data-root", l.dir+"/data", "--exec-root", l.dir+"/exec", "--pidfile", l.dir+"/pid", "-H", l.host.URL,
+			"-H", l.secure.URL, "--tlsverify", "--tlscacert", l.dir+"/ca.pem", "--tlscert", l.dir+"/server.pem", "--tlskey", l.dir+"/server-key.pem")
+		cmd.Args = append(cmd.Args, l.more...)
+		return cmd
+	}, l.answers)
 }
 
 // program is dockerd, or what starts an ordinary user's.

@@ -229,17 +229,9 @@ func (n *node) start(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	log, err := os.OpenFile(n.dir+"/log", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	n.daemon = n.command("dockerd", "--data-root", n.dir+"/data", "--exec-root", n.dir+"/exec", "--pidfile", n.dir+"/pid", "-H", n.host.URL, "--node-generic-resource", "SLOT=4")
-	n.daemon.Stdout, n.daemon.Stderr = log, log
-	if err := n.daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
-	drivertest.Until(t, "dockerd answers", func() bool {
+	n.daemon = drivertest.Boot(t, n.dir+"/log", func() *exec.Cmd {
+		return n.command("dockerd", "--data-root", n.dir+"/data", "--exec-root", n.dir+"/exec", "--pidfile", n.dir+"/pid", "-H", n.host.URL, "--node-generic-resource", "SLOT=4")
+	}, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := n.client.Ping(ctx)

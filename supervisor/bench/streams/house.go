@@ -113,7 +113,7 @@ pool "chat" {
 
 // ready waits until n workers are.
 func (h *house) ready(ctx context.Context, n int) error {
-	late, cancel := context.WithTimeout(ctx, time.Minute)
+	late, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	for {
 		if h.readyNow(late) == n {
@@ -121,26 +121,26 @@ func (h *house) ready(ctx context.Context, n int) error {
 		}
 		select {
 		case <-late.Done():
-			return errors.New("not every worker is ready within a minute")
+			return errors.New("not every worker is ready within five minutes")
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// readyNow is how many workers are ready.
+// readyNow is how many workers are ready; -1: nobody tells.
 func (h *house) readyNow(ctx context.Context) (n int) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.admin+"/api/workers", nil)
 	if err != nil {
-		return 0
+		return -1
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0
+		return -1
 	}
 	defer res.Body.Close()
 	var v struct{ Workers []struct{ State string } }
 	if json.NewDecoder(res.Body).Decode(&v) != nil {
-		return 0
+		return -1
 	}
 	for _, w := range v.Workers {
 		if w.State == "ready" {
