@@ -12,20 +12,21 @@ type matrix struct {
 	name   string
 	format kernels.Format
 	source func(out, in int) kernels.Source
+	shared bool // on devices its kernel is sym_int4's
 }
 
 // matrices are those that linears are measured with.
 func matrices() []matrix {
 	var all []matrix
 	for _, f := range []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatF16, kernels.FormatInt8, kernels.FormatInt4, kernels.FormatFP8} {
-		all = append(all, matrix{f.String(), f, numbers})
+		all = append(all, matrix{f.String(), f, numbers, false})
 	}
 	return append(all,
-		matrix{"q4_0", kernels.FormatInt4, q4},
-		matrix{"mxfp4", kernels.FormatMXFP4, mxfp4},
-		matrix{"gptq", kernels.FormatGPTQ, groups},
-		matrix{"gptq in act-order", kernels.FormatGPTQ, actOrder},
-		matrix{"awq", kernels.FormatAWQ, groups})
+		matrix{"q4_0", kernels.FormatInt4, q4, true},
+		matrix{"mxfp4", kernels.FormatMXFP4, mxfp4, false},
+		matrix{"gptq", kernels.FormatGPTQ, groups, true},
+		matrix{"gptq in act-order", kernels.FormatGPTQ, actOrder, true},
+		matrix{"awq", kernels.FormatAWQ, groups, true})
 }
 
 // codes is n bytes of two four-bit codes each.

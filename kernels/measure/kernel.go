@@ -28,6 +28,7 @@ type Options struct {
 	Rows  int           // of many; 0: 512
 	Time  time.Duration // for each kernel; 0: half a second
 	Kinds []Kind        // nil: all
+	Apart bool          // without the matrices that go through the kernel of another one
 }
 
 // Short are options that take seconds even on a CPU that stands for a GPU.
@@ -105,7 +106,7 @@ func Kernels(b kernels.Backend, o Options, report func(Figures)) error {
 		rows int
 	}{{OneRow, 1}, {ManyRows, o.Rows}} {
 		for _, m := range matrices() {
-			if o.wants(c.kind) {
+			if o.wants(c.kind) && !(o.Apart && m.shared) {
 				if err := one(linear(b, o, c.kind, m, c.rows)); err != nil {
 					return err
 				}

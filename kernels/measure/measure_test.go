@@ -52,6 +52,11 @@ func TestKinds(t *testing.T) {
 	if err := Kernels(ref.New(), o, func(f Figures) { n++ }); err != nil || n != 2 {
 		t.Errorf("%d kernels, %v; want two attentions", n, err)
 	}
+	var names []string
+	o.Kinds, o.Apart = []Kind{OneRow}, true
+	if err := Kernels(ref.New(), o, func(f Figures) { names = append(names, f.Name) }); err != nil || len(names) != 7 || !strings.Contains(names[6], "mxfp4") {
+		t.Errorf("%v, %v; want each kernel of a linear once", names, err)
+	}
 	o.Kinds = []Kind{"dance"}
 	if err := Kernels(ref.New(), o, nil); err == nil || !strings.Contains(err.Error(), `"dance"`) {
 		t.Errorf("got %v", err)

@@ -115,7 +115,7 @@ func Tune(name string, getenv func(string) string, m measure.Options, w io.Write
 			return 0, err
 		}
 		defer be.Close()
-		m.Kinds = []measure.Kind{kind}
+		m.Kinds, m.Apart = []measure.Kind{kind}, true
 		var all []measure.Figures
 		err = measure.Kernels(be, m, func(f measure.Figures) { all = append(all, f) })
 		return measure.Total(all), err
