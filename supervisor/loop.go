@@ -132,24 +132,27 @@ func (s *Supervisor) follow(name string, d driver.Driver) {
 	})
 }
 
-// list asks a driver once and tells the loop.
+// list asks a driver once and tells the loop. Whoever asks waits for the one before:
+// of two answers that are on their way at once nobody knows which is the older, and
+// taken last it would have what has ended run once more, and what was started be gone.
 func (s *Supervisor) list(name string, d driver.Driver) {
-	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
-	defer cancel()
-	number := s.asked.Add(1)
-	instances, err := d.List(ctx)
-	s.tell(func() { s.found(name, number, instances, err) })
-}
-
-// found takes a driver's answer to the question of that number. After an error
-// nothing is known of its workers, and nothing is done on them. An answer that
-// another has overtaken, which was asked for later, tells of what was before, and
-// is not taken: what has ended would run once more, what was started be gone.
-func (s *Supervisor) found(name string, number uint64, instances []driver.Instance, err error) {
-	if number < s.answered[name] {
+	one, _ := s.listing.LoadOrStore(name, make(chan struct{}, 1))
+	turn := one.(chan struct{})
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-s.ctx.Done():
 		return
 	}
-	s.answered[name] = number
+	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
+	defer cancel()
+	instances, err := d.List(ctx)
+	s.tell(func() { s.found(name, instances, err) })
+}
+
+// found takes a driver's answer. After an error nothing is known of its
+// workers, and nothing is done on them.
+func (s *Supervisor) found(name string, instances []driver.Instance, err error) {
 	if err != nil {
 		s.lost(name, err)
 		return

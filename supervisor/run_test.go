@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -457,23 +456,6 @@ func TestCrashedWorkerIsRestarted(t *testing.T) {
 	})
 	if w := b.workers()[0]; !strings.Contains(w.LastError, "killed") && w.Restarts != 1 {
 		t.Errorf("restarts %d, last error %q", w.Restarts, w.LastError)
-	}
-}
-
-// A driver's answer that a later one has overtaken, as happens where several ask it
-// on a busy machine, tells of what was before, and changes nothing.
-func TestAnswerOvertaken(t *testing.T) {
-	b := newBench(t, 1, nil)
-	b.run()
-	before := b.workers()
-	if err := b.s.ask(t.Context(), func() { b.s.found("process", 0, nil, nil) }); err != nil {
-		t.Fatal(err)
-	}
-	if after := b.workers(); !slices.Equal(before, after) {
-		t.Errorf("%+v became %+v", before, after)
-	}
-	if text := b.events("crashed"); text != "" {
-		t.Errorf("events: %s", text)
 	}
 }
 

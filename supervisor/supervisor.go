@@ -92,7 +92,7 @@ type Supervisor struct {
 	first   chan struct{} // closed once something can be served
 	serving bool          // first is closed
 
-	asked atomic.Uint64 // how often drivers were asked for their workers
+	listing sync.Map // by driver: holds one value while it is asked for its workers
 
 	// All below belongs to the loop.
 	plan         *blueprint
@@ -109,7 +109,6 @@ type Supervisor struct {
 	doorFailures int       // in a row
 	instances    map[string]driver.Instance
 	byDriver     map[string][]driver.Instance
-	answered     map[string]uint64    // the latest question that was answered, by driver
 	listed       map[string]bool      // drivers that have answered
 	missed       map[string]time.Time // drivers that do not answer, since when
 	interrupted  map[string]uint64    // generation that ended while its driver was away, by worker
@@ -163,7 +162,7 @@ func New(o Options) (*Supervisor, error) {
 		options: o, log: o.Log, journal: j, drivers: map[string]driver.Driver{},
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second}},
 		inbox:  make(chan func(), 64), first: make(chan struct{}),
-		doors: map[string]*door{}, instances: map[string]driver.Instance{}, byDriver: map[string][]driver.Instance{}, answered: map[string]uint64{}, listed: map[string]bool{},
+		doors: map[string]*door{}, instances: map[string]driver.Instance{}, byDriver: map[string][]driver.Instance{}, listed: map[string]bool{},
 		missed: map[string]time.Time{}, interrupted: map[string]uint64{}, tries: map[string]int{},
 		lists: map[string]chan struct{}{}, probes: map[string]*probe{}, acting: map[string]uint64{},
 		failures: map[string]failure{}, progress: map[string]progress{}, releases: map[string]release{}, prepared: map[string]string{}, walls: map[string]wall{}, meters: map[string]*meter{},

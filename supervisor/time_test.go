@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/supervisor/driver"
 )
 
 // answers is a server that is no further away than a function.
@@ -181,5 +182,40 @@ func TestDoorIsFollowed(t *testing.T) {
 		mu.Unlock()
 		cancel()
 		<-done
+	})
+}
+
+// lister is a driver that can only be asked for its workers.
+type lister struct {
+	driver.Driver
+	list func() []driver.Instance
+}
+
+func (l lister) List(context.Context) ([]driver.Instance, error) { return l.list(), nil }
+
+// Several ask a driver for its workers, and what is taken last is the newest: one who
+// asks while another's answer is long in coming waits for it.
+func TestAnswersKeepTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Supervisor{inbox: make(chan func(), 2), ctx: t.Context(), listed: map[string]bool{"d": true},
+			byDriver: map[string][]driver.Instance{}, instances: map[string]driver.Instance{}}
+		var now, asked atomic.Int32 // what the driver would see
+		d := lister{list: func() []driver.Instance {
+			seen := now.Load()
+			if asked.Add(1) == 1 {
+				time.Sleep(10 * time.Second)
+			}
+			return []driver.Instance{{ID: "w", Generation: uint64(seen)}}
+		}}
+		go s.list("d", d)
+		synctest.Wait()
+		now.Store(1)
+		go s.list("d", d)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s.drain()
+		if got := s.instances["w"].Generation; got != 1 || asked.Load() != 2 {
+			t.Errorf("asked %d times; %d was taken last, want 1", asked.Load(), got)
+		}
 	})
 }
