@@ -3,6 +3,8 @@
 package test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,11 +48,13 @@ func TestClients(t *testing.T) {
 
 // client runs one program.
 func client(t *testing.T, s *system, program string) {
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
+	defer cancel()
 	var cmd *exec.Cmd
 	if strings.HasSuffix(program, ".py") {
 		python := "../build/clients/python/bin/python"
 		installed(t, python)
-		cmd = exec.Command(python, "clients/python/"+program)
+		cmd = exec.CommandContext(ctx, python, "clients/python/"+program)
 	} else {
 		// Node finds its packages beside the program that it runs, so the program
 		// is run as a copy in the folder where they were installed.
@@ -64,13 +68,13 @@ func client(t *testing.T, s *system, program string) {
 		if err := os.WriteFile(copied, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		cmd = exec.Command("node", copied)
+		cmd = exec.CommandContext(ctx, "node", copied)
 	}
 	cmd.Env = append(os.Environ(), "BASE_URL="+s.Door+"/v1", "MODEL=roundhouse-demo", "EMBEDDER=embedder")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "ok") {
-		t.Fatalf("%v: %v", cmd.Args, err)
+		t.Fatalf("%v: %v", cmd.Args, errors.Join(err, ctx.Err()))
 	}
 }
 

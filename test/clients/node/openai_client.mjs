@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 
-const client = new OpenAI({ baseURL: process.env.BASE_URL, apiKey: "none", maxRetries: 0, timeout: 60_000 });
+const client = new OpenAI({ baseURL: process.env.BASE_URL, apiKey: "none", maxRetries: 0, timeout: 300_000 });
 const model = process.env.MODEL;
 
 const ask = (a, b) => [{ role: "user", content: `Count from ${a} to ${b} by 1.` }];

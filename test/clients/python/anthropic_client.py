@@ -9,7 +9,7 @@ import os
 
 import anthropic
 
-client = anthropic.Anthropic(base_url=os.environ["BASE_URL"].removesuffix("/v1"), api_key="none", max_retries=0, timeout=60)
+client = anthropic.Anthropic(base_url=os.environ["BASE_URL"].removesuffix("/v1"), api_key="none", max_retries=0, timeout=300)
 model = os.environ["MODEL"]
 greedy = {"temperature": 0}
 number = {"type": "integer", "minimum": 0, "maximum": 99}

@@ -15,7 +15,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, Field
 
-where = {"base_url": os.environ["BASE_URL"], "api_key": "none", "max_retries": 0, "timeout": 60}
+where = {"base_url": os.environ["BASE_URL"], "api_key": "none", "max_retries": 0, "timeout": 300}
 llm = ChatOpenAI(model=os.environ["MODEL"], temperature=0, max_tokens=200, stream_usage=True, **where)
 
 

@@ -11,7 +11,7 @@ import os
 import openai
 from pydantic import BaseModel
 
-client = openai.OpenAI(base_url=os.environ["BASE_URL"], api_key="none", max_retries=0, timeout=60)
+client = openai.OpenAI(base_url=os.environ["BASE_URL"], api_key="none", max_retries=0, timeout=300)
 model = os.environ["MODEL"]
 
 

@@ -54,8 +54,9 @@ func main() {
 // returns the names of what failed. A package that fails without a failed test (it did not build, it panicked)
 // counts as one failure.
 func summarise(in io.Reader, out io.Writer) (c counts, fallen []string, err error) {
-	outputs := map[string][]string{} // of "package test", until it has ended
-	failed := map[string]bool{}      // packages with a failed test
+	outputs := map[string]*output{} // of "package test", until it has ended
+	failed := map[string]bool{}     // packages with a failed test
+	running := map[string]bool{}    // packages that have begun and not ended
 	scan := bufio.NewScanner(in)
 	scan.Buffer(nil, 16<<20)
 	for scan.Scan() {
@@ -66,10 +67,14 @@ func summarise(in io.Reader, out io.Writer) (c counts, fallen []string, err erro
 		}
 		key := e.Package + " " + e.Test
 		switch e.Action {
+		case "start":
+			running[e.Package] = true
+			continue
 		case "output", "build-output":
-			if len(outputs[key]) < 400 {
-				outputs[key] = append(outputs[key], e.Output)
+			if outputs[key] == nil {
+				outputs[key] = new(output)
 			}
+			outputs[key].add(e.Output)
 			continue
 		case "pass":
 			if e.Test != "" {
@@ -80,7 +85,7 @@ func summarise(in io.Reader, out io.Writer) (c counts, fallen []string, err erro
 		case "skip":
 			if e.Test != "" {
 				c.skipped++
-				fmt.Fprintf(out, "skip  %s %s: %s\n", e.Package, e.Test, reason(outputs[key]))
+				fmt.Fprintf(out, "skip  %s %s: %s\n", e.Package, e.Test, reason(outputs[key].lines()))
 			}
 		case "fail", "build-fail":
 			if e.Test != "" {
@@ -90,7 +95,7 @@ func summarise(in io.Reader, out io.Writer) (c counts, fallen []string, err erro
 				c.failed++
 				fallen = append(fallen, key)
 			}
-			fmt.Fprintf(out, "FAIL  %s\n%s", key, strings.Join(outputs[key], ""))
+			fmt.Fprintf(out, "FAIL  %s\n%s", key, outputs[key])
 			if e.Test == "" {
 				fallen = append(fallen, unfinished(out, outputs, key)...)
 			}
@@ -98,16 +103,58 @@ func summarise(in io.Reader, out io.Writer) (c counts, fallen []string, err erro
 			continue
 		}
 		delete(outputs, key)
+		if e.Test == "" {
+			delete(running, e.Package)
+		}
+	}
+	// `go test` itself was ended: what it did not come to has not passed.
+	for _, pkg := range slices.Sorted(maps.Keys(running)) {
+		c.failed++
+		fallen = append(fallen, pkg+" (not ended)")
+		fallen = append(fallen, unfinished(out, outputs, pkg+" ")...)
 	}
 	return c, fallen, scan.Err()
 }
 
+// output is what a test wrote: its beginning and its end, where a panic stands.
+type output struct {
+	head, tail []string
+	left       int // lines between them
+}
+
+func (o *output) add(line string) {
+	const most = 200 // lines of each
+	switch {
+	case len(o.head) < most:
+		o.head = append(o.head, line)
+	case len(o.tail) < most:
+		o.tail = append(o.tail, line)
+	default:
+		copy(o.tail, o.tail[1:])
+		o.tail[most-1] = line
+		o.left++
+	}
+}
+
+// lines are what is kept, in order.
+func (o *output) lines() []string {
+	if o == nil {
+		return nil
+	}
+	if o.left == 0 {
+		return slices.Concat(o.head, o.tail)
+	}
+	return slices.Concat(o.head, []string{fmt.Sprintf("    … %d lines …\n", o.left)}, o.tail)
+}
+
+func (o *output) String() string { return strings.Join(o.lines(), "") }
+
 // unfinished writes what the tests of a package had said that never ended, and returns
 // their names: a panic or a timeout ends the package in the middle of them.
-func unfinished(out io.Writer, outputs map[string][]string, pkg string) (names []string) {
+func unfinished(out io.Writer, outputs map[string]*output, pkg string) (names []string) {
 	for _, key := range slices.Sorted(maps.Keys(outputs)) {
 		if key != pkg && strings.HasPrefix(key, pkg) {
-			fmt.Fprintf(out, "  not ended: %s\n%s", key, strings.Join(outputs[key], ""))
+			fmt.Fprintf(out, "  not ended: %s\n%s", key, outputs[key])
 			names = append(names, key+" (not ended)")
 			delete(outputs, key)
 		}
