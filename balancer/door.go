@@ -55,6 +55,7 @@ type Door struct {
 	step         time.Duration
 	hungAfter    time.Duration
 	writeWithin  time.Duration // one write to a client
+	moveWithin   time.Duration // one message to the next door, and its answer
 
 	draining atomic.Bool
 	mover    atomic.Pointer[mover] // while the door drains, and another takes its idle connections
@@ -99,7 +100,7 @@ func New(o Options) (*Door, error) {
 	}
 	d := &Door{
 		id: o.ID, opts: o, log: o.Log, epoch: time.Now().Add(-time.Second), ledger: ledger.New(), watcher: w,
-		step: step, hungAfter: hungAfter, writeWithin: writeWithin, shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
+		step: step, hungAfter: hungAfter, writeWithin: writeWithin, moveWithin: moveWithin, shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
 		peers:   peers{heard: map[string]*heard{}, ways: map[string]*way{}, changed: make(chan struct{}, 1)},
 		errands: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: idleFor, DisableCompression: true}},
 	}

@@ -13,6 +13,9 @@ func (d *Door) Hasten(step, hungAfter time.Duration) { d.step, d.hungAfter = ste
 // WriteWithin bounds one write to a client. Call it before Run.
 func (d *Door) WriteWithin(span time.Duration) { d.writeWithin = span }
 
+// MoveWithin bounds one message to the next door. Call it before Run.
+func (d *Door) MoveWithin(span time.Duration) { d.moveWithin = span }
+
 // Decision explains the choice made for a request.
 func (d *Door) Decision(id string) (control.Decision, bool) { return d.why.find(id) }
 

@@ -18,9 +18,9 @@ import (
 
 // The bounds of moving idle connections.
 const (
-	movedAtOnce = 64                     // descriptors in one message; the kernel takes 253
-	moveWithin  = 2 * time.Second        // one message and its answer
-	gatherFor   = 100 * time.Millisecond // until the clients that wait are found
+	movedAtOnce = 64              // descriptors in one message; the kernel takes 253
+	moveWithin  = 2 * time.Second // one message and its answer
+	gatherLooks = 100             // a millisecond each, until the clients that wait are found
 	moveEvery   = 20 * time.Millisecond
 	settleTries = 20 // a millisecond each
 )
@@ -78,11 +78,11 @@ func (d *Door) findSuccessor() *mover {
 
 // moveTo asks one door to take idle connections.
 func (d *Door) moveTo(socket string) (*mover, error) {
-	c, err := net.DialTimeout("unix", socket, moveWithin)
+	c, err := net.DialTimeout("unix", socket, d.moveWithin)
 	if err != nil {
 		return nil, err
 	}
-	c.SetDeadline(time.Now().Add(moveWithin))
+	c.SetDeadline(time.Now().Add(d.moveWithin))
 	_, err = fmt.Fprintf(c, "POST /connections HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: %s\r\nListen: %s\r\nContent-Length: 0\r\n\r\n", moveProtocol, d.Listen())
 	m := &mover{d: d, conn: c.(*net.UnixConn), acks: bufio.NewReader(c), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	var resp *http.Response
@@ -154,7 +154,7 @@ func (m *mover) run(waiting []*guard) {
 func (m *mover) gather(waiting []*guard) {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for until := time.Now().Add(gatherFor); time.Now().Before(until); <-look.C {
+	for range gatherLooks { // each by its tick: a machine under load may come to few in a tenth of a second
 		rest := waiting[:0]
 		for _, g := range waiting {
 			g.mu.Lock()
@@ -166,6 +166,7 @@ func (m *mover) gather(waiting []*guard) {
 		if waiting = rest; len(rest) == 0 {
 			return
 		}
+		<-look.C
 	}
 }
 
@@ -322,7 +323,7 @@ func (m *mover) send(about []control.Moved, socks []*sock) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	m.conn.SetDeadline(time.Now().Add(moveWithin))
+	m.conn.SetDeadline(time.Now().Add(m.d.moveWithin))
 	if _, _, err := m.conn.WriteMsgUnix(append(line, '\n'), unix.UnixRights(fds...), nil); err != nil {
 		return 0, err
 	}

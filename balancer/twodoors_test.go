@@ -40,6 +40,7 @@ func runDoor(id string) error {
 	if err != nil {
 		return err
 	}
+	d.MoveWithin(time.Minute) // the next door is there, however slow the machine is
 	return d.Run(context.Background(), context.Background())
 }
 
