@@ -135,6 +135,14 @@ func (w *worker) takeStatus(d *Door, s *api.Status) {
 
 // ask sends a GET to the worker by the door's client for its own errands.
 func (w *worker) ask(ctx context.Context, d *Door, path string) (*http.Response, error) {
+	resp, err := w.get(ctx, d, path)
+	if err != nil && err != errNotOurs && !errors.Is(err, context.Canceled) {
+		w.unanswered(d, err)
+	}
+	return resp, err
+}
+
+func (w *worker) get(ctx context.Context, d *Door, path string) (*http.Response, error) {
 	up := w.up.Load()
 	scheme := "http://"
 	if up.tls {

@@ -2,6 +2,8 @@ package balancer
 
 import (
 	"context"
+	"errors"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +33,7 @@ type worker struct {
 	mu       sync.Mutex
 	cfg      control.Worker
 	reached  bool   // it has answered in this generation
+	fault    string // why it has not, as far as is known
 	local    uint64 // generations that only this door has seen (a static worker restarted)
 	identity string // what the worker says tells its process from the last
 	state    string
@@ -69,7 +72,7 @@ func (w *worker) apply(d *Door, cfg control.Worker) error {
 		if old != nil {
 			old.retire()
 		}
-		w.reached, w.local, w.identity = false, 0, ""
+		w.reached, w.fault, w.local, w.identity = false, "", 0, ""
 		w.forget()
 	}
 	w.apiKey.Store(&cfg.APIKey)
@@ -91,9 +94,29 @@ func (w *worker) update(d *Door) {
 	state, reason := w.cfg.State, w.cfg.Reason
 	if state == "ready" && !w.reached {
 		state, reason = "unreachable", "this door has had no answer from it yet"
+		if w.fault != "" {
+			reason += ": " + w.fault
+		}
+		if w.state == state {
+			w.reason = reason // it is so since it began, whatever is known of it by now
+		}
 	}
 	if state != w.state || reason != w.reason {
 		w.state, w.reason, w.since = state, reason, time.Now()
+	}
+}
+
+// unanswered notes why a worker has not answered, for those who look at it.
+func (w *worker) unanswered(d *Door, err error) {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err // without the URL, which stands beside it
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.reached {
+		w.fault = err.Error()
+		w.update(d)
 	}
 }
 
@@ -110,7 +133,7 @@ func (w *worker) reachedNow(d *Door, identity string) {
 		w.identity = identity
 		changed = true
 	}
-	w.reached = true
+	w.reached, w.fault = true, ""
 	if changed {
 		w.update(d)
 	}
