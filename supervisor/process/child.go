@@ -281,16 +281,21 @@ func (n *Nursery) Find() ([]Found, error) {
 const beginTime = 20 * time.Second
 
 // holder returns who holds a child's lock. A shim that has just begun gets the
-// time that it takes to write who it is.
+// time that it takes to write who it is. Until then the lock may name its
+// predecessor, and one who has ended may be named while another process still has a
+// copy of the lock: so who is named and does not live is looked at again for a while.
 func (n *Nursery) holder(id string) (h holder, held bool, err error) {
-	for late := time.Now().Add(beginTime); ; time.Sleep(5 * time.Millisecond) {
+	began := time.Now()
+	for ; ; time.Sleep(5 * time.Millisecond) {
 		if held, err = isHeld(n.file(id, ".lock")); err != nil || !held {
 			return holder{}, false, err
 		}
-		if h, ok := readHolder(n.file(id, ".lock")); ok {
+		waited := time.Since(began)
+		h, ok := readHolder(n.file(id, ".lock"))
+		if ok && (h.lives() || waited > patience) {
 			return h, true, nil
 		}
-		if time.Now().After(late) {
+		if waited > beginTime {
 			return holder{}, true, fmt.Errorf("%s holds its lock and does not say who it is", id)
 		}
 	}

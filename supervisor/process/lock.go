@@ -97,6 +97,15 @@ func beginTicks(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[19], 10, 64)
 }
 
+// lives says whether the holder is still there.
+func (h holder) lives() bool {
+	fd, ok := h.open()
+	if ok {
+		unix.Close(fd)
+	}
+	return ok
+}
+
 // open returns a pidfd of the holder if it still lives.
 func (h holder) open() (int, bool) {
 	fd, err := unix.PidfdOpen(h.pid, 0)

@@ -204,6 +204,31 @@ func TestStrangersPID(t *testing.T) {
 	}
 }
 
+// A lock that names one who has ended, and is held for a moment by somebody else, is
+// no living child.
+func TestLockOutlivesItsHolder(t *testing.T) {
+	n := nursery(t)
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.write(Record{ID: "pool/a", Ended: "exit status 0"}); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := takeLock(n.file("pool/a", ".lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.WriteString(holder{gone.Process.Pid, 1}.String()); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { lock.Close() })
+	found, err := n.Find()
+	if err != nil || len(found) != 1 || found[0].Running || found[0].Ended != "exit status 0" {
+		t.Errorf("%+v %v", found, err)
+	}
+}
+
 func TestPlaceAndRights(t *testing.T) {
 	n := nursery(t)
 	c := Child{ID: "pool/a", CPUs: "0", Confined: true}
