@@ -19,7 +19,7 @@ pool "chat" {
   workers = 2
   engine {
     served_model_name = ["roundhouse-demo"]
-    args              = ["--pace", "20ms"]
+    args              = ["--pace", "100ms"]
   }
   rotation {
     drain_timeout = "60s"
@@ -52,10 +52,11 @@ func (s *system) lastRotation() (id int, state, reason string) {
 }
 
 // TestCanary rolls out a setting that is bad, and is found to be by real traffic
-// alone: it starts, is healthy, and answers right, six times as slowly. It goes
+// alone: it starts, is healthy, and answers right, four times as slowly. It goes
 // back by itself after one worker. A good one, by the same traffic, goes on to all.
 // The paces lie so far apart that a busy machine, which adds to all of them, does
-// not hide which is the best.
+// not hide which is the best, and none is so quick that its worker lives on what
+// the machine has left.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	path, door, admin := writeConfig(t, judged)
@@ -63,7 +64,7 @@ func TestCanary(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	var answers tally
-	answers.keepOf(ctx, t, s, 6, 8)
+	answers.keepOf(ctx, t, s, 6, 3)
 
 	pace := regexp.MustCompile(`"--pace", "[0-9]+ms"`)
 	reload := func(to string) {
@@ -92,7 +93,7 @@ func TestCanary(t *testing.T) {
 		}
 		return reason
 	}
-	reload("120ms")
+	reload("400ms")
 	if reason := ended(1, "rolled_back"); !strings.Contains(reason, "tokens/s") && !strings.Contains(reason, "first token") {
 		t.Errorf("reason %q", reason)
 	}
@@ -102,7 +103,7 @@ func TestCanary(t *testing.T) {
 			t.Errorf("%s is in generation %d; want %d", w.ID, w.Generation, want)
 		}
 	}
-	reload("3ms")
+	reload("40ms")
 	ended(2, "done")
 	for _, w := range s.known() {
 		if w.Generation < 2 || w.State != "ready" {
