@@ -178,7 +178,12 @@ func (s *Supervisor) act(a core.Action) {
 	if d == nil {
 		return
 	}
-	s.acting[a.Worker] = a.Generation
+	if _, busy := s.acting[a.Worker]; busy && a.Kind == core.Prepare {
+		return // it is under way, or begins once what is under way has ended
+	}
+	s.acts++
+	number := s.acts
+	s.acting[a.Worker] = number
 	if s.failures[a.Worker].generation != a.Generation {
 		delete(s.failures, a.Worker)
 	}
@@ -188,7 +193,7 @@ func (s *Supervisor) act(a core.Action) {
 		if err != nil || a.Kind != core.Warm && a.Kind != core.Prepare {
 			s.list(name, d) // also of an error it is worth knowing whether the driver is there
 		}
-		s.tell(func() { s.acted(a, err) })
+		s.tell(func() { s.acted(a, number, err) })
 	})
 }
 
@@ -242,12 +247,15 @@ func (s *Supervisor) work(a core.Action, d driver.Driver) func() error {
 	panic("BUG: action " + string(a.Kind))
 }
 
-// acted notes how an action ended.
-func (s *Supervisor) acted(a core.Action, err error) {
+// acted notes how the action of that number ended. Another may be under way on the
+// same worker by then, a stop behind a warming, which is not ended by this.
+func (s *Supervisor) acted(a core.Action, number uint64, err error) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	delete(s.acting, a.Worker)
+	if s.acting[a.Worker] == number {
+		delete(s.acting, a.Worker)
+	}
 	if a.Kind == core.Prepare {
 		if err != nil && s.again(a, err) {
 			return

@@ -21,6 +21,7 @@ import (
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
+	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/process"
 	"roundhouse/test/leaks"
 	"roundhouse/test/ports"
@@ -456,6 +457,53 @@ func TestCrashedWorkerIsRestarted(t *testing.T) {
 	})
 	if w := b.workers()[0]; !strings.Contains(w.LastError, "killed") && w.Restarts != 1 {
 		t.Errorf("restarts %d, last error %q", w.Restarts, w.LastError)
+	}
+}
+
+// slowToPrepare is a driver whose preparations wait for go.
+type slowToPrepare struct {
+	driver.Driver
+	begun chan string // whose
+	gate  chan struct{}
+}
+
+func (d slowToPrepare) Prepare(_ context.Context, spec driver.Spec) error {
+	d.begun <- spec.Name
+	<-d.gate
+	return nil
+}
+
+// A preparation that takes long is begun once, however often is looked meanwhile: the
+// end of a second one would have the start look ended that came after the first, and
+// the worker be started twice.
+func TestPreparedOnce(t *testing.T) {
+	b := newBench(t, 1, nil)
+	b.cfg.Pools[0].Rotation.Strategy, b.cfg.Pools[0].Rotation.MinReady = "surge", 1
+	b.run()
+	d := slowToPrepare{begun: make(chan string, 100), gate: make(chan struct{})}
+	if err := b.s.ask(t.Context(), func() {
+		d.Driver = b.s.drivers["process"]
+		b.s.drivers["process"] = d
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := b.post("/api/pools/chat/rotate", ""); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	first := <-d.begun
+	if err := b.s.ask(t.Context(), func() {
+		for range 5 {
+			b.s.step()
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	close(d.gate)
+	b.until("the rotation is done", func() bool { state, _ := b.rotation(); return state == "done" })
+	for range len(d.begun) {
+		if again := <-d.begun; again == first {
+			t.Errorf("the preparation for %s was begun once more", again)
+		}
 	}
 }
 

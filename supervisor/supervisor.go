@@ -115,7 +115,8 @@ type Supervisor struct {
 	tries        map[string]int       // preparations that the driver did not take, by core.PreparedKey
 	lists        map[string]chan struct{}
 	probes       map[string]*probe
-	acting       map[string]uint64 // generation of the act under way, by worker
+	acting       map[string]uint64 // number of the latest act under way, by worker
+	acts         uint64            // how many were begun
 	failures     map[string]failure
 	progress     map[string]progress
 	releases     map[string]release
