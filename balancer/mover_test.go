@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"roundhouse/balancer/control"
 	"roundhouse/configs"
@@ -74,6 +75,8 @@ func TestIdleConnectionsMove(t *testing.T) {
 	w := newCounted(t)
 	set := control.WorkerSet{Schema: 1, Holder: "test", Epoch: 1, Version: 1, Pools: []control.Pool{{Name: "p", Models: []string{"sim"},
 		Workers: []control.Worker{{Name: "1", URL: w.URL, Kind: "vllm", State: "ready", Generation: 1}}}}}
+	// Who has sent nothing yet is let go after that, however slow the machine is.
+	set.Door.Limits.HeaderRead = configs.Duration(time.Hour)
 	set.Door.Keys = []configs.Key{{Name: "load", SHA256: []string{hashOf("load")}, Models: []string{"*"}}}
 	ds := newDoors(t)
 	ds.start("door-1")
@@ -116,7 +119,9 @@ func TestIdleConnectionsMove(t *testing.T) {
 	for i, c := range quiet {
 		c.ask(t, i%2 == 0, false)
 	}
-	if n := w.opened(); n != loading {
+	// A door keeps those that it may need until it ends: how many is a guess where
+	// requests begin and end meanwhile. Did none move, each door would make its own.
+	if n := w.opened(); n >= 3*loading {
 		t.Errorf("the doors made %d connections to the worker for %d requests at once", n, loading)
 	}
 }
