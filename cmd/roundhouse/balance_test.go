@@ -40,7 +40,7 @@ func TestSignals(t *testing.T) {
 		t.Helper()
 		look := time.NewTicker(5 * time.Millisecond)
 		defer look.Stop()
-		for range 4000 {
+		for range 12000 { // a minute
 			if ok() {
 				return
 			}
