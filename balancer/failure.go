@@ -58,6 +58,14 @@ func unknownModel(name string) *failure {
 		message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", name)}
 }
 
+// notSaid refuses a model that a pool may well serve: none of its workers has
+// answered yet, and the configuration names no model. Clients do not try again
+// after a 404.
+func notSaid(pool string) *failure {
+	return &failure{status: 503, typ: "service_unavailable", code: "no_worker", reason: "no_worker", retryAfter: 2,
+		message: fmt.Sprintf("it is not known yet which models pool %q serves: none of its workers has answered", pool)}
+}
+
 func noWorker(pool string) *failure {
 	return &failure{status: 503, typ: "service_unavailable", code: "no_worker", reason: "no_worker", retryAfter: 2,
 		message: fmt.Sprintf("no worker of pool %q can take the request now", pool)}

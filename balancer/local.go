@@ -70,7 +70,7 @@ func (d *Door) listModels(ctx *fasthttp.RequestCtx, v *view, k *key, path string
 				return
 			}
 		}
-		d.fail(ctx, unknownModel(id))
+		d.fail(ctx, v.unknown(id))
 		return
 	}
 	writeJSON(ctx, struct {

@@ -91,6 +91,9 @@ func (x *exchange) find(v *view, sessionHeader string) *failure {
 	}
 	if name == "" {
 		if len(v.models) != 1 {
+			if p := v.unsaid(); p != nil {
+				return notSaid(p.name)
+			}
 			return badRequest("model", "the field \"model\" is missing")
 		}
 		for only := range v.models {
@@ -101,7 +104,7 @@ func (x *exchange) find(v *view, sessionHeader string) *failure {
 	if r == nil {
 		x.target = v.models[name]
 		x.model = name
-		return x.pickPool(name)
+		return x.pickPool(v, name)
 	}
 	x.route = r
 	x.session = r.sessionOf(x, sessionHeader)
@@ -112,7 +115,7 @@ func (x *exchange) find(v *view, sessionHeader string) *failure {
 	if i := r.choose(x.session, usable); i >= 0 {
 		x.model = r.cfg.Targets[i].Model
 		x.target = v.models[x.model]
-		return x.pickPool(name)
+		return x.pickPool(v, name)
 	}
 	return x.fallback(v, r, name)
 }
@@ -131,22 +134,22 @@ func (x *exchange) fallback(v *view, r *route, name string) *failure {
 	}
 	if t := v.models[r.cfg.Fallback]; t != nil {
 		x.model, x.target = r.cfg.Fallback, t
-		return x.pickPool(name)
+		return x.pickPool(v, name)
 	}
 	// No target can serve now; one that is known may be parked at.
 	for _, t := range r.cfg.Targets {
 		if m := v.models[t.Model]; m != nil && t.Weight > 0 {
 			x.model, x.target = t.Model, m
-			return x.pickPool(name)
+			return x.pickPool(v, name)
 		}
 	}
-	return unknownModel(name)
+	return v.unknown(name)
 }
 
 // pickPool takes the first pool of the target that is alive.
-func (x *exchange) pickPool(name string) *failure {
+func (x *exchange) pickPool(v *view, name string) *failure {
 	if x.target == nil {
-		return unknownModel(name)
+		return v.unknown(name)
 	}
 	if x.pool = x.target.alive(x.d); x.pool == nil {
 		x.pool = x.target.pools[0]

@@ -48,17 +48,25 @@ func (w *worker) scrape(ctx context.Context, d *Door) {
 	models := time.Time{}
 	wait := 50 * time.Millisecond
 	for ctx.Err() == nil {
+		var err error
+		was := w.process()
 		if time.Since(models) > 30*time.Second || len(w.modelList()) == 0 {
 			if w.isOurs(ctx, d) {
 				w.turnsOut(d, true)
 				return
 			}
-			if err := w.learnModels(ctx, d); err == nil {
+			switch err = w.learnModels(ctx, d); {
+			case err == nil:
 				models = time.Now()
+			case d.current().says(w.pool):
+				err = nil
+			default: // its metrics alone would make it a worker that is there and serves nothing
+				w.unanswered(d, err)
 			}
 		}
-		was := w.process()
-		err := w.scrapeOnce(ctx, d)
+		if err == nil {
+			err = w.scrapeOnce(ctx, d)
+		}
 		if err != nil || w.process() != was {
 			models = time.Time{}
 		}

@@ -256,6 +256,33 @@ func mapModels(v *view) map[string]*target {
 	return m
 }
 
+// unknown refuses a model that no pool is known to serve: for good, unless some
+// pool has yet to say what it serves.
+func (v *view) unknown(name string) *failure {
+	if p := v.unsaid(); p != nil {
+		return notSaid(p.name)
+	}
+	return unknownModel(name)
+}
+
+// unsaid returns the first pool of which neither the configuration nor a worker
+// has said which models it serves, nil if all have.
+func (v *view) unsaid() *pool {
+	for _, p := range v.pools {
+		if !v.says(p) {
+			return p
+		}
+	}
+	return nil
+}
+
+// says reports whether the configuration or a worker has said what a pool
+// serves.
+func (v *view) says(p *pool) bool {
+	i := slices.Index(v.pools, p)
+	return i >= 0 && len(v.set.Pools[i].Models) > 0 || len(p.models()) > 0
+}
+
 // remap makes the map of models anew, after a worker's models changed.
 func (d *Door) remap() {
 	d.mu.Lock()
