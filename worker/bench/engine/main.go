@@ -45,6 +45,7 @@ func main() {
 	flag.IntVar(&c.rounds, "rounds", 5, "turns; the median counts")
 	flag.IntVar(&c.pairs, "pairs", 9, "turns of two workers against one")
 	flag.StringVar(&c.profile, "profile", "", "write CPU profiles of ours alone to this name plus the form, for go tool pprof -top")
+	flag.BoolVar(&c.cold, "cold", false, "start servers without having free memory at hand first")
 	flag.StringVar(&c.only, "only", "", "parts: alone,streams,pair,batch,start; empty: all")
 	flag.Parse()
 	usual := "qwen2.5-0.5b,qwen3-0.6b,llama-3.2-1b"
@@ -63,6 +64,7 @@ type config struct {
 	llama, worker, dir, level, only, profile   string
 	threads, prompt, generate, streams, rounds int
 	pairs                                      int
+	cold                                       bool
 }
 
 // form is one way to keep the weights.

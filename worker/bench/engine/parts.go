@@ -44,7 +44,7 @@ func (m *measured) together() error {
 }
 
 // starts compares the time from the start of the process to the first good
-// answer of /health.
+// answer of /health, with free memory at hand unless cold is asked for.
 func (m *measured) starts() error {
 	cache, err := os.MkdirTemp(m.dir, "start-")
 	if err != nil {
@@ -53,15 +53,23 @@ func (m *measured) starts() error {
 	defer os.RemoveAll(cache)
 	var packed, cached, file, theirs []float64
 	why := error(nil) // our worker did not take the GGUF file
+	ours := func(model, quantization, cache string) (*server, error) {
+		if !m.cold {
+			if err := atHand(m.gguf); err != nil {
+				return nil, err
+			}
+		}
+		return m.ourServer(model, quantization, cache)
+	}
 	for range m.rounds {
-		s, err := m.ourServer(m.dir, m.flag, "off")
+		s, err := ours(m.dir, m.flag, "off")
 		if err != nil {
 			return err
 		}
 		s.stop()
 		packed = append(packed, s.ready.Seconds())
 		for i := range 2 { // the first makes the file, once it serves
-			if s, err = m.ourServer(m.dir, m.flag, cache); err != nil {
+			if s, err = ours(m.dir, m.flag, cache); err != nil {
 				return err
 			}
 			err = waitForFile(filepath.Join(cache, "*.packed"))
@@ -74,7 +82,7 @@ func (m *measured) starts() error {
 			}
 		}
 		if why == nil {
-			if s, err = m.ourServer(m.gguf, "auto", "off"); err == nil {
+			if s, err = ours(m.gguf, "auto", "off"); err == nil {
 				s.stop()
 				file = append(file, s.ready.Seconds())
 			}
@@ -82,6 +90,11 @@ func (m *measured) starts() error {
 		}
 		if m.llama == "" {
 			continue
+		}
+		if !m.cold {
+			if err = atHand(m.gguf); err != nil {
+				return err
+			}
 		}
 		if s, err = m.theirServer(); err != nil {
 			return err
