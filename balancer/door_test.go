@@ -69,6 +69,27 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	if change != nil {
 		change(&r.set)
 	}
+	r.serve(func() {
+		for _, w := range workers {
+			w.Stop()
+		}
+	})
+	r.until("all workers are reached", func() bool {
+		for _, w := range r.door.State().Workers {
+			if !w.Reached {
+				return false
+			}
+		}
+		return true
+	})
+	return r
+}
+
+// serve starts the door for the rig's set; when the test ends, and the door has
+// been told to end, stop ends its workers.
+func (r *rig) serve(stop func()) {
+	t := r.t
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -92,21 +113,23 @@ func newRig(t *testing.T, workers []*sim.Worker, change func(*control.WorkerSet)
 	t.Cleanup(func() {
 		r.client.CloseIdleConnections()
 		cancel()
-		for _, w := range workers {
-			w.Stop()
-		}
+		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	r.until("all workers are reached", func() bool {
-		for _, w := range door.State().Workers {
-			if !w.Reached {
-				return false
-			}
-		}
-		return true
-	})
+}
+
+// foreignRig starts a door in front of engines that the test runs, and does not
+// wait for them.
+func foreignRig(t *testing.T, urls map[string]string) *rig {
+	t.Helper()
+	pool := control.Pool{Name: "p", Policy: "least_kv"}
+	for name, url := range urls {
+		pool.Workers = append(pool.Workers, control.Worker{Name: name, URL: url, Generation: 1, Kind: "vllm", State: "ready"})
+	}
+	r := &rig{t: t, set: control.WorkerSet{Schema: 1, Epoch: 1, Version: 1, Pools: []control.Pool{pool}}}
+	r.serve(func() {})
 	return r
 }
 

@@ -1,20 +1,13 @@
 package balancer_test
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"roundhouse/balancer"
-	"roundhouse/balancer/control"
 )
 
 // TestModelsNotSaidYet has an engine that shows its metrics before it says which
@@ -33,73 +26,42 @@ func TestModelsNotSaidYet(t *testing.T) {
 		}
 	}))
 	defer engine.Close()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := balancer.New(balancer.Options{Listener: ln, Log: slog.New(slog.DiscardHandler), Set: &control.WorkerSet{
-		Schema: 1, Epoch: 1, Version: 1, Pools: []control.Pool{{Name: "p", Policy: "least_kv", Workers: []control.Worker{
-			{Name: "w", URL: engine.URL, Generation: 1, Kind: "vllm", State: "ready"},
-		}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx, context.Background()) }()
-	client := &http.Client{}
-	defer func() {
-		client.CloseIdleConnections()
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
-	ask := func(method, path, body string) (status int, retry, text string) {
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+ln.Addr().String()+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client.Do(req)
+	r := foreignRig(t, map[string]string{"w": engine.URL})
+	r.until("the engine was asked, and has said nothing", func() bool {
+		w := r.door.State().Workers[0]
+		return w.State == "unreachable" && strings.Contains(w.Reason, "503")
+	})
+	card := func() (*http.Response, string) {
+		resp, err := r.client.Get(r.url + "/v1/models/m")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
+		body, err := io.ReadAll(resp.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return resp.StatusCode, resp.Header.Get("Retry-After"), string(b)
+		return resp, string(body)
 	}
-	until := func(what string, f func() bool) {
-		for end := time.After(time.Minute); !f(); {
-			select {
-			case <-end:
-				t.Fatalf("%s: not within a minute", what)
-			case <-time.After(2 * time.Millisecond):
-			}
-		}
-	}
-	until("the engine was asked, and has said nothing", func() bool {
-		w := d.State().Workers[0]
-		return w.State == "unreachable" && strings.Contains(w.Reason, "503")
-	})
-	f := func(method, path, body string) {
+	f := func(what string, resp *http.Response, text string) {
 		t.Helper()
-		status, retry, text := ask(method, path, body)
-		if status != 503 || retry == "" || !strings.Contains(text, `pool \"p\"`) {
-			t.Errorf("%s %s before the engine says what it serves: %d, Retry-After %q, %s", method, path, status, retry, text)
+		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(text, `pool \"p\"`) {
+			t.Errorf("%s before the engine says what it serves: %s, Retry-After %q, %s", what, resp.Status, resp.Header.Get("Retry-After"), text)
 		}
 	}
-	f("POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"}]}`)
-	f("POST", "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}]}`)
-	f("GET", "/v1/models/m", "")
+	ask := func(body string) (*http.Response, string) { return r.post("/v1/chat/completions", body) }
+	resp, text := ask(`{"model":"m","messages":[{"role":"user","content":"x"}]}`)
+	f("a chat", resp, text)
+	resp, text = ask(`{"messages":[{"role":"user","content":"x"}]}`)
+	f("a chat that names no model", resp, text)
+	resp, text = card()
+	f("the model's card", resp, text)
 	says.Store(true)
-	until("the model is there", func() bool {
-		status, _, _ := ask("GET", "/v1/models/m", "")
-		return status == 200
+	r.until("the model is there", func() bool {
+		resp, _ := card()
+		return resp.StatusCode == 200
 	})
-	if status, _, text := ask("POST", "/v1/chat/completions", `{"model":"none","messages":[{"role":"user","content":"x"}]}`); status != 404 || !strings.Contains(text, "model_not_found") {
-		t.Errorf("a model that nobody serves: %d %s", status, text)
+	if resp, text := ask(`{"model":"none","messages":[{"role":"user","content":"x"}]}`); resp.StatusCode != 404 || !strings.Contains(text, "model_not_found") {
+		t.Errorf("a model that nobody serves: %s %s", resp.Status, text)
 	}
 }
