@@ -25,8 +25,13 @@ type client struct {
 	br *bufio.Reader
 }
 
-func dial(addr string) (*client, error) {
-	c, err := net.Dial("tcp", addr)
+// dialer opens a connection, plain or by TLS.
+type dialer func(network, addr string) (net.Conn, error)
+
+func dial(addr string) (*client, error) { return dialBy(net.Dial, addr) }
+
+func dialBy(dial dialer, addr string) (*client, error) {
+	c, err := dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +151,10 @@ func hammer(addr string, n int, req []byte, span time.Duration) (*result, error)
 }
 
 // open starts n streams and leaves them running.
-func open(addr string, n int, req []byte) ([]net.Conn, error) {
+func open(addr string, n int, req []byte, dial dialer) ([]net.Conn, error) {
 	conns := make([]net.Conn, 0, n)
 	for range n {
-		c, err := net.Dial("tcp", addr)
+		c, err := dial("tcp", addr)
 		if err != nil {
 			return conns, err
 		}

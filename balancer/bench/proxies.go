@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -53,25 +54,39 @@ func newBench(o options) (*bench, error) {
 			return nil, err
 		}
 	}
-	if err := b.addDoor(); err != nil {
+	if b.proxies, err = b.relays("", nil); err != nil {
 		b.stop()
 		return nil, err
 	}
-	if path, err := exec.LookPath("nginx"); err == nil {
-		err = b.addProxy("nginx", "nginx.conf", func(conf string) *exec.Cmd { return exec.Command(path, "-p", dir, "-c", conf) })
-		if err != nil {
-			b.stop()
-			return nil, err
-		}
-	}
-	if path, err := exec.LookPath("haproxy"); err == nil {
-		err = b.addProxy("haproxy", "haproxy.cfg", func(conf string) *exec.Cmd { return exec.Command(path, "-q", "-f", conf) })
-		if err != nil {
-			b.stop()
-			return nil, err
-		}
-	}
 	return b, nil
+}
+
+// relays starts the door, with the ledger on, and what is installed of the
+// others, by TLS where there is a certificate.
+func (b *bench) relays(tag string, c *certificate) ([]*proxy, error) {
+	p, err := b.door("door"+tag, 2, c)
+	if err != nil {
+		return nil, err
+	}
+	p.name = "door"
+	all := []*proxy{p}
+	for _, o := range []struct {
+		name, file string
+		args       func(conf string) []string
+	}{
+		{"nginx", "nginx.conf", func(conf string) []string { return []string{"-p", b.dir, "-c", conf} }},
+		{"haproxy", "haproxy.cfg", func(conf string) []string { return []string{"-q", "-f", conf} }},
+	} {
+		path, err := exec.LookPath(o.name)
+		if err != nil {
+			continue
+		}
+		if p, err = b.other(o.name, o.file, tag, c, func(conf string) *exec.Cmd { return exec.Command(path, o.args(conf)...) }); err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 func (b *bench) names() (names []string) {
@@ -91,10 +106,16 @@ func (b *bench) start(cmd *exec.Cmd) (*exec.Cmd, error) {
 }
 
 func (b *bench) stop() {
-	for _, p := range b.procs {
+	end(b.procs)
+	os.RemoveAll(b.dir)
+}
+
+// end ends processes, those by force that take more than two seconds.
+func end(procs []*exec.Cmd) {
+	for _, p := range procs {
 		p.Process.Signal(os.Interrupt)
 	}
-	for _, p := range b.procs {
+	for _, p := range procs {
 		done := make(chan struct{})
 		go func() { p.Wait(); close(done) }()
 		select {
@@ -104,24 +125,19 @@ func (b *bench) stop() {
 			<-done
 		}
 	}
-	os.RemoveAll(b.dir)
 }
 
-// addDoor starts the door with the ledger on, in front of n workers that are
-// the two upstreams under several names.
-func (b *bench) addDoor() error {
-	p, err := b.door("door", 2)
-	if err == nil {
-		b.proxies = append(b.proxies, p)
-	}
-	return err
-}
-
-func (b *bench) door(name string, workers int) (*proxy, error) {
+// door starts a door in front of so many workers, which are the two upstreams
+// under several names.
+func (b *bench) door(name string, workers int, c *certificate) (*proxy, error) {
 	addr := freeAddr()
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "admin {\n  listen = %q\n}\n", freeAddr())
-	fmt.Fprintf(&conf, "door {\n  listen = %q\n}\nlog {\n  access = false\n  level = \"error\"\n}\npool \"p\" {\n  driver = \"static\"\n", addr)
+	secure := ""
+	if c != nil {
+		secure = fmt.Sprintf("  tls {\n    cert = %q\n    key = %q\n  }\n", c.cert, c.key)
+	}
+	fmt.Fprintf(&conf, "door {\n  listen = %q\n%s}\nlog {\n  access = false\n  level = \"error\"\n}\npool \"p\" {\n  driver = \"static\"\n", addr, secure)
 	for i := range workers {
 		// One upstream stands for many workers under the loopback's many addresses.
 		port := b.ups[i%2][strings.IndexByte(b.ups[i%2], ':'):]
@@ -136,36 +152,42 @@ func (b *bench) door(name string, workers int) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := awaitServing(addr); err != nil {
+	if err := awaitServing(addr, c); err != nil {
 		return nil, fmt.Errorf("the door does not serve: %w", err)
 	}
 	return &proxy{name, addr, cmd}, nil
 }
 
-func (b *bench) addProxy(name, file string, command func(string) *exec.Cmd) error {
+// other starts a relay that is not ours, by its committed configuration.
+func (b *bench) other(name, file, tag string, c *certificate, command func(conf string) *exec.Cmd) (*proxy, error) {
 	raw, err := os.ReadFile(filepath.Join(b.o.configs, file))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	addr := freeAddr()
 	streams, err := mostStreams()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	conf := strings.NewReplacer("STREAMS", strconv.Itoa(streams), "LISTEN", addr, "UPSTREAM1", b.ups[0], "UPSTREAM2", b.ups[1], "PID", filepath.Join(b.dir, name+".pid"), "TMP", b.dir).Replace(string(raw))
-	path := filepath.Join(b.dir, file)
+	secureNginx, secureHAProxy := "", ""
+	if c != nil {
+		secureNginx = "ssl; ssl_certificate " + c.cert + "; ssl_certificate_key " + c.key
+		secureHAProxy = "ssl crt " + c.both
+	}
+	conf := strings.NewReplacer("STREAMS", strconv.Itoa(streams), "LISTEN", addr, "UPSTREAM1", b.ups[0], "UPSTREAM2", b.ups[1], "SSLNGINX", secureNginx, "SSLHAPROXY", secureHAProxy,
+		"PID", filepath.Join(b.dir, name+tag+".pid"), "TMP", b.dir).Replace(string(raw))
+	path := filepath.Join(b.dir, tag+file)
 	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-		return err
+		return nil, err
 	}
 	cmd, err := b.start(command(path))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := awaitServing(addr); err != nil {
-		return fmt.Errorf("%s does not serve: %w", name, err)
+	if err := awaitServing(addr, c); err != nil {
+		return nil, fmt.Errorf("%s does not serve: %w", name, err)
 	}
-	b.proxies = append(b.proxies, &proxy{name, addr, cmd})
-	return nil
+	return &proxy{name, addr, cmd}, nil
 }
 
 func freeAddr() string {
@@ -189,14 +211,18 @@ func awaitPort(addr string) error {
 }
 
 // awaitServing waits until a chat request is answered.
-func awaitServing(addr string) error {
+func awaitServing(addr string, cert *certificate) error {
 	if err := awaitPort(addr); err != nil {
 		return err
+	}
+	way := net.Dial
+	if cert != nil {
+		way = func(network, addr string) (net.Conn, error) { return tls.Dial(network, addr, cert.client()) }
 	}
 	req := request(false, "x", 100)
 	var last error
 	for range 100 {
-		c, err := dial(addr)
+		c, err := dialBy(way, addr)
 		if err != nil {
 			return err
 		}

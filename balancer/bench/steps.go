@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"syscall"
 	"time"
 )
 
@@ -79,52 +78,10 @@ func (b *bench) longPrompts() ([]figure, error) {
 	})
 }
 
-// mostStreams is how many streams a relay can hold here: each takes two descriptors.
-func mostStreams() (int, error) {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, err
-	}
-	return min(10_100, int(limit.Cur)/2-100), nil
-}
-
-func (b *bench) idleStreams() ([]figure, error) {
-	n := 10_000
-	if b.o.short {
-		n = 2000
-	}
-	room, err := mostStreams()
-	if err != nil {
-		return nil, err
-	}
-	if n > room {
-		fmt.Printf("%d streams instead of %d: a process may open too few descriptors here for more\n\n", room, n)
-		n = room
-	}
-	req := request(true, "600,1s", 1000)
-	return b.turns(1, []figure{
-		{name: fmt.Sprintf("%d open streams, 1 event/s: memory each", n), unit: "KiB", goals: []goal{atMost("", 13)}},
-		{name: "  lost", unit: "streams", goals: []goal{atMost("", 0)}}, {name: "  processor", unit: "cores"},
-	}, func(p *proxy) ([]float64, error) {
-		base := p.resident()
-		conns, err := open(p.addr, n, req)
-		defer closeAll(conns)
-		if err != nil {
-			return nil, err
-		}
-		time.Sleep(b.o.span(2*time.Second, 8*time.Second))
-		before, began := p.cpu(), time.Now()
-		time.Sleep(b.o.span(2*time.Second, 8*time.Second))
-		used := (p.cpu() - before) / time.Since(began).Seconds()
-		held := (p.resident() - base) / float64(n) / 1024
-		return []float64{held, float64(n - alive(conns)), used}, nil
-	})
-}
-
 // hundredWorkers measures a door that has nothing to do but to follow a
 // hundred workers.
 func (b *bench) hundredWorkers() ([]figure, error) {
-	p, err := b.door("hundred", 100)
+	p, err := b.door("hundred", 100, nil)
 	if err != nil {
 		return nil, err
 	}
