@@ -1,53 +1,43 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
+
+	"roundhouse/test/selfsigned"
 )
 
-// certificate is one that signs itself, and the files that relays read it from.
+// certificate is what relays show and clients trust; nil: they speak plainly.
 type certificate struct {
-	cert, key, both string // PEM
-	pool            *x509.CertPool
+	*selfsigned.Certificate
+	both string // certificate and key in one file, as HAProxy reads them
 }
 
-// selfSigned makes a certificate for the loopback.
-func selfSigned(dir string) (*certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// newCertificate makes a certificate for the loopback.
+func newCertificate(dir string) (*certificate, error) {
+	made, err := selfsigned.Write(dir)
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	like := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, like, like, &key.PublicKey, key)
+	cert, err := os.ReadFile(made.Cert)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	key, err := os.ReadFile(made.Key)
 	if err != nil {
 		return nil, err
 	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
-	c := &certificate{cert: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem"), both: filepath.Join(dir, "both.pem"), pool: x509.NewCertPool()}
-	c.pool.AppendCertsFromPEM(certPEM)
-	for path, text := range map[string][]byte{c.cert: certPEM, c.key: keyPEM, c.both: slices.Concat(certPEM, keyPEM)} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	c := &certificate{made, filepath.Join(dir, "both.pem")}
+	return c, os.WriteFile(c.both, slices.Concat(cert, key), 0o600)
 }
 
-// client is how a client connects to whoever has the certificate.
-func (c *certificate) client() *tls.Config { return &tls.Config{RootCAs: c.pool} }
+// dial connects to whoever shows the certificate.
+func (c *certificate) dial(network, addr string) (net.Conn, error) {
+	if c == nil {
+		return net.Dial(network, addr)
+	}
+	return tls.Dial(network, addr, &tls.Config{RootCAs: c.Pool})
+}

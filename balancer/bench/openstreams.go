@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"net"
 	"syscall"
@@ -47,14 +46,12 @@ func (b *bench) heldPrompts() ([]figure, error) {
 
 // encrypted measures streams by TLS.
 func (b *bench) encrypted() ([]figure, error) {
-	c, err := selfSigned(b.dir)
+	c, err := newCertificate(b.dir)
 	if err != nil {
 		return nil, err
 	}
 	return b.anew("tls", c, func() ([]figure, error) {
-		return b.openStreams("2000 open streams by TLS", nil, 2000, 1000, func(network, addr string) (net.Conn, error) {
-			return tls.Dial(network, addr, c.client())
-		})
+		return b.openStreams("2000 open streams by TLS", nil, 2000, 1000, c.dial)
 	})
 }
 

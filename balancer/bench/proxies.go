@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -135,7 +134,7 @@ func (b *bench) door(name string, workers int, c *certificate) (*proxy, error) {
 	fmt.Fprintf(&conf, "admin {\n  listen = %q\n}\n", freeAddr())
 	secure := ""
 	if c != nil {
-		secure = fmt.Sprintf("  tls {\n    cert = %q\n    key = %q\n  }\n", c.cert, c.key)
+		secure = fmt.Sprintf("  tls {\n    cert = %q\n    key = %q\n  }\n", c.Cert, c.Key)
 	}
 	fmt.Fprintf(&conf, "door {\n  listen = %q\n%s}\nlog {\n  access = false\n  level = \"error\"\n}\npool \"p\" {\n  driver = \"static\"\n", addr, secure)
 	for i := range workers {
@@ -171,7 +170,7 @@ func (b *bench) other(name, file, tag string, c *certificate, command func(conf 
 	}
 	secureNginx, secureHAProxy := "", ""
 	if c != nil {
-		secureNginx = "ssl; ssl_certificate " + c.cert + "; ssl_certificate_key " + c.key
+		secureNginx = "ssl; ssl_certificate " + c.Cert + "; ssl_certificate_key " + c.Key
 		secureHAProxy = "ssl crt " + c.both
 	}
 	conf := strings.NewReplacer("STREAMS", strconv.Itoa(streams), "LISTEN", addr, "UPSTREAM1", b.ups[0], "UPSTREAM2", b.ups[1], "SSLNGINX", secureNginx, "SSLHAPROXY", secureHAProxy,
@@ -215,14 +214,10 @@ func awaitServing(addr string, cert *certificate) error {
 	if err := awaitPort(addr); err != nil {
 		return err
 	}
-	way := net.Dial
-	if cert != nil {
-		way = func(network, addr string) (net.Conn, error) { return tls.Dial(network, addr, cert.client()) }
-	}
 	req := request(false, "x", 100)
 	var last error
 	for range 100 {
-		c, err := dialBy(way, addr)
+		c, err := dialBy(cert.dial, addr)
 		if err != nil {
 			return err
 		}
