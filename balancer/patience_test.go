@@ -25,7 +25,7 @@ func hasten(t *testing.T, step, hung time.Duration) {
 // stubRig is a door in front of scraped workers whose answers a test writes.
 func stubRig(t *testing.T, change func(*control.WorkerSet), answers ...http.HandlerFunc) *rig {
 	t.Helper()
-	r := newRig(t, nil, func(s *control.WorkerSet) {
+	return newRig(t, nil, func(s *control.WorkerSet) {
 		for i, answer := range answers {
 			m := http.NewServeMux()
 			m.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"data":[{"id":"sim"}]}`) })
@@ -42,15 +42,6 @@ func stubRig(t *testing.T, change func(*control.WorkerSet), answers ...http.Hand
 			change(s)
 		}
 	})
-	r.until("all workers are reached", func() bool {
-		for _, w := range r.door.State().Workers {
-			if !w.Reached {
-				return false
-			}
-		}
-		return true
-	})
-	return r
 }
 
 // flushed writes a part of an answer and sends it off.

@@ -55,13 +55,10 @@ func (w *worker) scrape(ctx context.Context, d *Door) {
 				w.turnsOut(d, true)
 				return
 			}
-			switch err = w.learnModels(ctx, d); {
-			case err == nil:
+			if err = w.learnModels(ctx, d); err == nil {
 				models = time.Now()
-			case d.current().says(w.pool):
-				err = nil
-			default: // its metrics alone would make it a worker that is there and serves nothing
-				w.unanswered(d, err)
+			} else if d.current().says(w.pool) {
+				err = nil // else its metrics would make it a worker that is there and serves nothing
 			}
 		}
 		if err == nil {
@@ -112,7 +109,9 @@ func (w *worker) learnModels(ctx context.Context, d *Door) error {
 		} `json:"data"`
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 4<<20)).Decode(&list); err != nil {
-		return fmt.Errorf("/v1/models is not a list of models: %w", err)
+		err = fmt.Errorf("/v1/models is not a list of models: %w", err)
+		w.unanswered(d, err)
+		return err
 	}
 	var names []string
 	for _, m := range list.Data {
