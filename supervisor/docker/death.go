@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// killed is the exit code of what SIGKILL has ended, whoever sent it.
-	killed = 128 + int(unix.SIGKILL)
+	// Killed is the exit code of what SIGKILL has ended, whoever sent it.
+	Killed = 128 + int(unix.SIGKILL)
 	// lateSign is how long after a container's end an engine may come to tell that it
 	// was killed for want of memory.
 	lateSign = 2 * time.Second
@@ -91,7 +91,7 @@ func (d *Deaths) Runs(id string, kills int64) {
 // wait for lateSign for the first answer about a container, and then knows it. kills
 // counts what this machine's kernel has killed; nil where that is not the container's.
 func (d *Deaths) Starved(ctx context.Context, w witness, c container.InspectResponse, kills func() int64) bool {
-	if c.State.OOMKilled || c.State.ExitCode != killed {
+	if c.State.OOMKilled || c.State.ExitCode != Killed {
 		return c.State.OOMKilled
 	}
 	d.mu.Lock()

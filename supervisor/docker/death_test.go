@@ -86,7 +86,7 @@ func TestDeaths(t *testing.T) {
 			began := time.Now()
 			w.ended = began
 			if w.code == 0 {
-				w.code = killed
+				w.code = Killed
 			}
 			var d Deaths
 			var kills func() int64
@@ -129,7 +129,7 @@ func TestDeaths(t *testing.T) {
 // runs again is judged anew.
 func TestDeathLongAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &witnessed{code: killed, ended: time.Now(), state: never, oom: never, hand: never}
+		w := &witnessed{code: Killed, ended: time.Now(), state: never, oom: never, hand: never}
 		time.Sleep(time.Hour)
 		began := time.Now()
 		var d Deaths

@@ -119,7 +119,7 @@ func describe(i *driver.Instance, c container.InspectResponse) {
 		return
 	}
 	i.PID, i.Released = 0, true
-	i.Killed = c.State.ExitCode == killed && !c.State.OOMKilled
+	i.Killed = c.State.ExitCode == Killed && !c.State.OOMKilled
 	switch {
 	case c.State.Paused:
 		i.Running, i.Released = true, false // it holds all that it held

@@ -193,7 +193,7 @@ func (d *Driver) address(newest map[string]driver.Instance, list []service) {
 // the one that is asked: who killed it.
 func (d *Driver) local(ctx context.Context, i *driver.Instance, s service) {
 	t := s.task()
-	if i.Running || t == nil || t.Status.ContainerStatus == nil || t.Status.ContainerStatus.ExitCode != killed {
+	if i.Running || t == nil || t.Status.ContainerStatus == nil || t.Status.ContainerStatus.ExitCode != docker.Killed {
 		return
 	}
 	c, err := d.engine.ContainerInspect(ctx, t.Status.ContainerStatus.ContainerID)
@@ -203,7 +203,7 @@ func (d *Driver) local(ctx context.Context, i *driver.Instance, s service) {
 	i.OOM = d.deaths.Starved(ctx, d.engine, c, nil)
 	i.Killed = !i.OOM
 	if i.OOM {
-		i.Ended = fmt.Sprintf("exit status %d (out of memory)", killed)
+		i.Ended = fmt.Sprintf("exit status %d (out of memory)", docker.Killed)
 	}
 }
 

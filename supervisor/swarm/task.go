@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/docker/docker/api/types/swarm"
-	"golang.org/x/sys/unix"
 
 	"roundhouse/supervisor/driver"
 )
@@ -161,9 +160,6 @@ func plain(t swarm.Task) string {
 func ran(t swarm.Task) bool {
 	return ended(t.Status.State) && t.Status.ContainerStatus != nil && (t.Status.Err == "" || t.Status.Err == plain(t))
 }
-
-// killed is the exit code of what SIGKILL has ended.
-const killed = 128 + int(unix.SIGKILL)
 
 // url is where the door reaches a task: on the network that both are on, else at its
 // node. Empty: nowhere yet.

@@ -53,13 +53,16 @@ func (m *measured) starts() error {
 	defer os.RemoveAll(cache)
 	var packed, cached, file, theirs []float64
 	why := error(nil) // our worker did not take the GGUF file
-	ours := func(model, quantization, cache string) (*server, error) {
+	begin := func(start func() (*server, error)) (*server, error) {
 		if !m.cold {
 			if err := atHand(m.gguf); err != nil {
 				return nil, err
 			}
 		}
-		return m.ourServer(model, quantization, cache)
+		return start()
+	}
+	ours := func(model, quantization, cache string) (*server, error) {
+		return begin(func() (*server, error) { return m.ourServer(model, quantization, cache) })
 	}
 	for range m.rounds {
 		s, err := ours(m.dir, m.flag, "off")
@@ -91,12 +94,7 @@ func (m *measured) starts() error {
 		if m.llama == "" {
 			continue
 		}
-		if !m.cold {
-			if err = atHand(m.gguf); err != nil {
-				return err
-			}
-		}
-		if s, err = m.theirServer(); err != nil {
+		if s, err = begin(m.theirServer); err != nil {
 			return err
 		}
 		s.stop()
