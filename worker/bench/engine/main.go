@@ -4,7 +4,7 @@
 // worker/bench/llama; where they are not there ours is measured alone.
 //
 //	make bench-engine
-//	make bench-engine-short
+//	make bench-engine SHORT=1
 package main
 
 import (
