@@ -37,14 +37,14 @@ type decision struct {
 // explain keeps the choice just made for an exchange.
 func (d *Door) explain(x *exchange) {
 	r := &d.why
-	now := x.ask.Now
+	now := x.booking.ask.Now
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := &r.ring[r.next%keptDecisions]
 	r.next++
-	e.request, e.pool, e.policy, e.reason = x.id, x.pool.name, x.pool.policyNow(), x.reason
-	e.chosen, e.at, e.need = x.worker.Load().id, x.wall.Add(time.Duration(now-x.start)), x.ask.Prompt+x.ask.Expect
-	e.seen = d.ledger.Weighed(e.seen[:0], &x.pool.group, x.worker.Load().acct, keptCandidates, now)
+	e.request, e.pool, e.policy, e.reason = x.asked.id, x.asked.pool.name, x.asked.pool.policyNow(), x.booking.reason
+	e.chosen, e.at, e.need = x.booking.worker.Load().id, x.asked.wall.Add(time.Duration(now-x.asked.start)), x.booking.ask.Prompt+x.booking.ask.Expect
+	e.seen = d.ledger.Weighed(e.seen[:0], &x.asked.pool.group, x.booking.worker.Load().acct, keptCandidates, now)
 }
 
 func (r *decisions) find(request string) (control.Decision, bool) {

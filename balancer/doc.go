@@ -16,7 +16,7 @@
 // that waits in the poller and holds no buffer.
 //
 // What the door holds. Bodies are booked in one bound. Once a stream has begun
-// its body is a spare (spare.go), kept for resuming alone, and goes first when
+// its body is a spare (payload.go), kept for resuming alone, and goes first when
 // memory runs short.
 //
 // What is retried: everything before the first event, at workers not tried

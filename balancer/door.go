@@ -44,8 +44,7 @@ type Door struct {
 	end     context.CancelFunc
 	server  *fasthttp.Server
 	ledger  *ledger.Ledger
-	memory  budget
-	spares  atomic.Int64 // bytes of memory that spares hold
+	memory  memory
 	metrics *metrics
 	watcher *watcher
 	errands *http.Client // for what the door asks of workers on its own account
@@ -299,7 +298,7 @@ func (d *Door) cutAll() {
 	}
 	d.liveMu.Unlock()
 	for _, x := range left {
-		x.cancel(causeStop)
+		x.booking.cancel(causeStop)
 	}
 	for range 100 {
 		if d.inFlight() == 0 {
@@ -412,13 +411,13 @@ func (d *Door) moveAway(w *worker, why cause) {
 	d.liveMu.Lock()
 	var there []*exchange
 	for _, x := range d.live {
-		if x.worker.Load() == w {
+		if x.booking.worker.Load() == w {
 			there = append(there, x.show())
 		}
 	}
 	d.liveMu.Unlock()
 	for _, x := range there {
-		x.moveOn(w, why)
+		x.booking.moveOn(w, why)
 	}
 }
 
@@ -437,17 +436,17 @@ func (d *Door) suspect(w *worker, err error) {
 // enlist and delist keep the list of what is in flight.
 func (d *Door) enlist(x *exchange) {
 	d.liveMu.Lock()
-	for d.live[x.id] != nil {
-		x.id = requestID(nil) // a client gave one id twice
+	for d.live[x.asked.id] != nil {
+		x.asked.id = requestID(nil) // a client gave one id twice
 	}
-	d.live[x.id] = x
+	d.live[x.asked.id] = x
 	d.liveMu.Unlock()
 }
 
 func (d *Door) delist(x *exchange) {
 	d.liveMu.Lock()
-	if d.live[x.id] == x {
-		delete(d.live, x.id)
+	if d.live[x.asked.id] == x {
+		delete(d.live, x.asked.id)
 	}
 	d.liveMu.Unlock()
 }

@@ -41,8 +41,8 @@ func (s *stream) pass(b []byte) error {
 		s.partial = nil // an idle stream holds no buffer
 	}
 	if n > 0 {
-		if s.events > 0 && s.x.body != nil {
-			s.x.putBy()
+		if s.events > 0 && s.x.payload.body != nil {
+			s.x.keepSpare()
 		}
 		s.batch(n)
 	}
@@ -99,8 +99,8 @@ func (s *stream) relayAlike(o *outBuf, b []byte) (events, used int) {
 		s.back.silent = 0
 	}
 	s.events += int64(events)
-	s.x.d.ledger.Grow(&s.x.charge, tokens)
-	s.x.generated.Add(tokens)
+	s.x.d.ledger.Grow(&s.x.booking.charge, tokens)
+	s.x.record.generated.Add(tokens)
 	return events, used
 }
 
@@ -109,7 +109,7 @@ func (s *stream) relayAlike(o *outBuf, b []byte) (events, used int) {
 func (s *stream) learn(o *outBuf, event []byte) {
 	x := s.x
 	o.like.Forget()
-	if x.kind == kindGen || s.id == "" || s.skip != nil || s.alt != nil || s.renamed || s.back.on || s.splits && !s.answering ||
+	if x.asked.kind == kindGen || s.id == "" || s.skip != nil || s.alt != nil || s.renamed || s.back.on || s.splits && !s.answering ||
 		s.ended || x.keepsName() || s.keepText() {
 		return
 	}
@@ -121,7 +121,7 @@ func (s *stream) learn(o *outBuf, event []byte) {
 	if !s.ids && bytes.Contains(event, []byte(`"token_ids"`)) {
 		return // not asked for by the door, and not counted
 	}
-	o.like.Learn(event, textFields[:4], !x.peek.WantsTokenIDs)
+	o.like.Learn(event, textFields[:4], !x.asked.peek.WantsTokenIDs)
 }
 
 // batch books the time of a write with n events.
@@ -129,13 +129,13 @@ func (s *stream) batch(n int) {
 	x := s.x
 	now := x.d.now()
 	if s.last == 0 {
-		x.first = now
-		x.d.ledger.First(&x.charge, now)
+		x.record.first = now
+		x.d.ledger.First(&x.booking.charge, now)
 		x.computed() // the next prompt like it may come
-		x.pool.pump(x.d)
-		x.d.metrics.firstEvent(x, now)
+		x.asked.pool.pump(x.d)
+		x.d.metrics.firstEvent(&x.asked, &x.record)
 	} else {
-		x.d.metrics.gap(x, float64(now-s.last)/1e9/float64(n), n)
+		x.record.series.between(float64(now-s.last)/1e9/float64(n), n)
 	}
 	s.last = now
 }
@@ -169,13 +169,13 @@ func (s *stream) event(o *outBuf, at int) bool {
 		}
 		data, _ = wire.EventData(o.b[at:])
 	} else if bytes.Contains(data, []byte(`"usage":{`)) {
-		s.x.usage.read(data)
+		s.x.record.usage.read(data)
 	}
 	if s.skip != nil {
 		return s.skip.event(o, at, data)
 	}
 	switch {
-	case s.alt != nil && s.resumed && !s.x.own:
+	case s.alt != nil && s.resumed && !s.x.booking.own:
 		if !s.translate(o, at) {
 			return false
 		}
@@ -190,7 +190,7 @@ func (s *stream) event(o *outBuf, at int) bool {
 
 // note keeps what an event says that is relayed.
 func (s *stream) note(data []byte, ids int) {
-	if s.id == "" && s.x.kind != kindGen {
+	if s.id == "" && s.x.asked.kind != kindGen {
 		s.identify(data)
 	}
 	s.follow(data, ids)
@@ -209,8 +209,8 @@ func (s *stream) note(data []byte, ids int) {
 	if ids == 0 {
 		ids = 1
 	}
-	s.x.d.ledger.Grow(&s.x.charge, int64(ids))
-	s.x.generated.Add(int64(ids))
+	s.x.d.ledger.Grow(&s.x.booking.charge, int64(ids))
+	s.x.record.generated.Add(int64(ids))
 }
 
 // identify keeps the id and the date that the client knows the answer by.
@@ -225,7 +225,7 @@ func (s *stream) identify(data []byte) {
 
 // named looks for the events by which the responses and messages APIs end.
 func (s *stream) named(event []byte) {
-	if s.x.kind != kindGen {
+	if s.x.asked.kind != kindGen {
 		return
 	}
 	for _, end := range [...]string{"event: response.completed", "event: response.failed", "event: response.incomplete", "event: message_stop"} {
@@ -240,7 +240,7 @@ func (s *stream) named(event []byte) {
 // the client asked for.
 func (s *stream) cut(o *outBuf, at int) (ids int, drop bool) {
 	ev := o.b[at:]
-	p := &s.x.peek
+	p := &s.x.asked.peek
 	if !p.WantsTokenIDs {
 		before := len(s.tokens)
 		// Streams with ids have one choice, so an event has one list of them.
@@ -248,7 +248,7 @@ func (s *stream) cut(o *outBuf, at int) (ids int, drop bool) {
 		ids = len(s.tokens) - before
 		if s.events < 2 || s.resumed {
 			ev, _ = wire.CutField(ev, `"prompt_token_ids"`, func(v []byte) {
-				if !s.resumed && !s.x.own {
+				if !s.resumed && !s.x.booking.own {
 					s.prompt = wire.Ints(s.prompt[:0], v)
 				}
 			})
@@ -267,12 +267,12 @@ func (s *stream) cut(o *outBuf, at int) (ids int, drop bool) {
 
 func (s *stream) cutUsage(ev []byte) (left []byte, drop bool) {
 	if v, ok := wire.Field(ev, `"usage"`); ok && v[0] == '{' {
-		s.x.usage.read(v)
-		if !s.x.peek.IncludeUsage && bytes.Contains(ev, []byte(`"choices":[]`)) {
+		s.x.record.usage.read(v)
+		if !s.x.asked.peek.IncludeUsage && bytes.Contains(ev, []byte(`"choices":[]`)) {
 			return ev, true
 		}
 	}
-	if !s.x.peek.IncludeUsage {
+	if !s.x.asked.peek.IncludeUsage {
 		ev, _ = wire.CutField(ev, `"usage"`, nil)
 	}
 	return ev, false
@@ -286,7 +286,7 @@ var errWorkerEvent = errors.New("the worker ended the stream with an error event
 func (s *stream) workerError(data []byte) bool {
 	if v, ok := wire.Field(data, `"code"`); ok && len(v) == 3 && v[0] == '4' {
 		s.ended = true
-		s.x.outcome = "client_error"
+		s.x.record.outcome = "client_error"
 		return true
 	}
 	s.broken = errWorkerEvent

@@ -3,7 +3,6 @@ package balancer
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,170 +11,25 @@ import (
 	"roundhouse/balancer/wire"
 )
 
-// cause says why an exchange was told to stop.
-type cause int32
-
-const (
-	causeNone     cause = iota
-	causeClient         // the client has left
-	causeOperator       // DELETE /api/requests/{id}
-	causeDrain          // its worker's drain is over: go on elsewhere
-	causeStop           // the door ends
-	causeHung           // its worker makes no progress: go on elsewhere
-)
-
-// errGone says that nobody waits for the answer any more.
-var errGone = errors.New("the request was cancelled")
-
 // exchange is one request from its acceptance to its end. It belongs to one
-// goroutine; others may only call cancel and look at what is atomic.
+// goroutine; others may only tell its booking to stop, take its spare, and look
+// at what is atomic.
 type exchange struct {
-	d      *Door
-	v      *view
-	g      *guard
-	id     string
-	wall   time.Time
-	start  int64 // by the door's clock
-	method string
-	path   string
-	query  string
-	kind   kind
-	ctype  string // of a body that is not JSON
-	accept string
-	own    bool // its present worker is one of ours
-	http10 bool
-	close  bool // the connection ends with the answer
+	d *Door
+	v *view
+	g *guard
 
-	body     []byte
-	lent     *[]byte // what of bodies it lies in, if it does
-	booked   int64   // memory booked for body
-	spare    atomic.Pointer[spare]
-	peek     wire.Peek
-	key      *key
-	charged  int64 // tokens charged to the key in advance
-	priority int
-	route    *route
-	target   *target
-	pool     *pool
-	model    string // as it is sent to the worker
-	session  string
+	asked   asked
+	payload payload
+	booking booking
+	record  record
 
-	charge   ledger.Charge
-	bound    bool // only ask.Prefer can serve it
-	ask      ledger.Ask
-	hits     []int32
-	tried    []ledger.Try
-	attempts int // sent again for an answer of 429 or 5xx
-	reason   ledger.Reason
-	queued   int64 // nanoseconds spent waiting for room
-	came     int64 // when a worker was looked for, the first time
-	sentAt   int64 // to the worker, the last time
-	overhead int64 // the door's own time before the request was sent
-
-	mu        sync.Mutex
-	up        *upConn
-	wake      chan struct{}          // closed by cancel while the exchange waits
-	worker    atomic.Pointer[worker] // the last one
-	there     bool                   // it is booked at worker
-	why       atomic.Int32
-	state     atomic.Int32 // of phases
-	resume    int          // how often the stream went on at another worker
-	resumeFor string
-
-	generated atomic.Int64 // tokens relayed, for the in-flight list
-
-	status  int
-	outcome string
-	usage   usage
-	whole   int64 // when an answer that does not stream had come
-	first   int64 // when the first event or answer was relayed
-	s       *stream
-	series  *series
-	chunks  []uint64     // prompt-chunk digests
-	pass    *extend.Pass // its way through the filters; nil: there are none
-	trace   *trace       // nil: traces are not sent
-	out     direct       // where the door has read the request itself
-	shown   atomic.Bool  // others may hold it still when it has ended
-}
-
-// The phases of an exchange, as the in-flight list shows them.
-const (
-	phaseQueued int32 = iota
-	phaseSent
-	phaseStreaming
-	phaseParked
-)
-
-var phaseNames = [...]string{"queued", "sent", "streaming", "parked"}
-
-// usage is what an answer says it took.
-type usage struct {
-	prompt, cached, generated int64
-	known                     bool
-}
-
-// cancel tells an exchange that nobody waits for it any more.
-func (x *exchange) cancel(why cause) {
-	x.why.Store(int32(why))
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.up != nil {
-		x.up.Conn.Close()
-	}
-	if x.wake != nil {
-		close(x.wake)
-		x.wake = nil
-	}
-}
-
-// moveOn tells an exchange that is at a worker to go on elsewhere. One that waits,
-// or is at another worker by now, is not told: what befell the one that it left
-// says nothing of the next.
-func (x *exchange) moveOn(from *worker, why cause) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.there && x.worker.Load() == from && x.why.CompareAndSwap(0, int32(why)) && x.up != nil {
-		x.up.Conn.Close()
-	}
-}
-
-// arrive notes which worker the exchange is booked at.
-func (x *exchange) arrive(w *worker) {
-	x.mu.Lock()
-	x.worker.Store(w)
-	x.there = true
-	x.mu.Unlock()
-}
-
-// depart notes that it is booked at none, and returns the connection to the last
-// one. Why it was told to move on is over with it.
-func (x *exchange) depart() (c *upConn) {
-	x.mu.Lock()
-	c, x.up, x.there = x.up, nil, false
-	x.mu.Unlock()
-	x.why.CompareAndSwap(int32(causeDrain), 0)
-	x.why.CompareAndSwap(int32(causeHung), 0)
-	return c
-}
-
-// over reports whether nobody waits for the answer any more.
-func (x *exchange) over() bool {
-	switch cause(x.why.Load()) {
-	case causeClient, causeOperator, causeStop:
-		return true
-	}
-	return false
-}
-
-// hold names the connection that cancel must close.
-func (x *exchange) hold(c *upConn) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.up = c
-	if c != nil && x.why.Load() != 0 {
-		return errGone
-	}
-	return nil
+	close bool         // the connection ends with the answer
+	s     *stream      // nil: the answer does not stream
+	pass  *extend.Pass // its way through the filters; nil: there are none
+	trace *trace       // nil: traces are not sent
+	out   direct       // where the door has read the request itself
+	shown atomic.Bool  // others may hold it still when it has ended
 }
 
 // open finds a worker and sends it the request, again elsewhere where one
@@ -183,23 +37,23 @@ func (x *exchange) hold(c *upConn) error {
 // just behind that head, and the charge is live.
 func (x *exchange) open(a *wire.Answer) *failure {
 	for {
-		if x.over() {
+		if x.booking.over() {
 			return nil
 		}
-		if f := x.place(); f != nil || x.over() {
+		if f := x.place(); f != nil || x.booking.over() {
 			return f
 		}
-		w := x.worker.Load()
+		w := x.booking.worker.Load()
 		err := x.send(w, a, false)
 		if errors.Is(err, errStale) {
 			err = x.send(w, a, true)
 		}
-		if x.over() {
+		if x.booking.over() {
 			return nil
 		}
 		if err != nil {
-			how, why := x.blame(retryReason(err))
-			x.d.log.Warn("worker failed a request", "request", x.id, "worker", w.id, "reason", why, "error", err.Error())
+			how, why := x.booking.blame(retryReason(err))
+			x.d.log.Warn("worker failed a request", "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error())
 			x.lost(how, why)
 			x.d.suspect(w, err)
 			continue
@@ -210,18 +64,6 @@ func (x *exchange) open(a *wire.Answer) *failure {
 		}
 		return nil
 	}
-}
-
-// blame says what a failed attempt is to its worker, and by which word it is
-// counted: one that drains is not to blame for what it is made to give up.
-func (x *exchange) blame(word string) (ledger.Outcome, string) {
-	switch cause(x.why.Load()) {
-	case causeDrain:
-		return ledger.Neutral, "drain"
-	case causeHung:
-		return ledger.Failed, "hung"
-	}
-	return ledger.Failed, word
 }
 
 func retryReason(err error) string {
@@ -242,10 +84,10 @@ func (x *exchange) refusedBy(a *wire.Answer) (bool, ledger.Outcome) {
 		return false, ledger.Neutral
 	}
 	cfg := &x.v.set.Door.Retry
-	if x.attempts >= cfg.Attempts || !x.pool.others(x) || !x.pool.spend(cfg.Budget) {
+	if x.booking.attempts >= cfg.Attempts || !x.asked.pool.others(x) || !x.asked.pool.spend(cfg.Budget) {
 		return false, how
 	}
-	x.attempts++
+	x.booking.attempts++
 	return true, how
 }
 
@@ -256,18 +98,18 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 	if err != nil {
 		return err
 	}
-	if err := x.hold(c); err != nil {
+	if err := x.booking.hold(c); err != nil {
 		c.close()
 		return err
 	}
-	x.state.CompareAndSwap(phaseQueued, phaseSent)
-	if x.overhead == 0 {
-		x.overhead = now - x.start - x.queued
+	x.record.state.CompareAndSwap(phaseQueued, phaseSent)
+	if x.record.overhead == 0 {
+		x.record.overhead = now - x.asked.start - x.record.queued
 	}
 	c.writeIn(now, writeWithin)
 	if err := x.write(w, c); err != nil {
 		c.close()
-		x.hold(nil)
+		x.booking.hold(nil)
 		if c.reused {
 			return errStale
 		}
@@ -275,7 +117,7 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 	}
 	if err := x.awaitHead(w, c, a, now); err != nil {
 		c.close()
-		x.hold(nil)
+		x.booking.hold(nil)
 		return err
 	}
 	return nil
@@ -307,41 +149,59 @@ func (x *exchange) awaitHead(w *worker, c *upConn, a *wire.Answer, began int64) 
 // lost gives the charge back after a worker failed, and leaves that worker
 // out from now on.
 func (x *exchange) lost(how ledger.Outcome, reason string) {
-	x.tried = append(x.tried, x.charge.Try())
-	x.d.metrics.retries.WithLabelValues(x.pool.name, reason).Inc()
-	if c := x.depart(); c != nil {
+	x.booking.tried = append(x.booking.tried, x.booking.charge.Try())
+	x.d.metrics.retries.WithLabelValues(x.asked.pool.name, reason).Inc()
+	if c := x.booking.depart(); c != nil {
 		c.close()
 	}
 	x.release(how)
-}
-
-// drop closes the connection to the worker, which tells it to stop.
-func (x *exchange) drop() {
-	x.mu.Lock()
-	c := x.up
-	x.up = nil
-	x.mu.Unlock()
-	if c != nil {
-		c.close()
-	}
-}
-
-// keep puts the connection back for the next request.
-func (x *exchange) keep(now int64) {
-	x.mu.Lock()
-	c := x.up
-	x.up = nil
-	x.mu.Unlock()
-	if c != nil {
-		c.put(now)
-	}
 }
 
 // release gives the charge back, and lets the queue look for room.
 func (x *exchange) release(how ledger.Outcome) { x.releaseAt(how, x.d.now()) }
 
 func (x *exchange) releaseAt(how ledger.Outcome, now int64) {
-	if x.d.ledger.Release(&x.charge, how, now) {
-		x.pool.pump(x.d)
+	if x.d.ledger.Release(&x.booking.charge, how, now) {
+		x.asked.pool.pump(x.d)
 	}
+}
+
+// abandon ends the work for a request that nobody waits for.
+func (x *exchange) abandon() {
+	x.booking.drop()
+	x.release(ledger.Neutral)
+	x.record.outcome = "cancelled"
+}
+
+// finish is the end of every exchange: its books, its line in the log.
+func (x *exchange) finish() {
+	x.g.serve(nil)
+	if x.booking.charge.Worker() != nil {
+		x.abandon() // a path that ended without its release would be a fault
+	}
+	x.payload.give(&x.d.memory)
+	r := &x.record
+	if x.asked.key != nil {
+		x.asked.key.leave()
+		x.asked.key.charge(r.usage.prompt + r.output() - x.booking.advance)
+	}
+	x.d.delist(x)
+	if r.outcome == "" {
+		r.outcome = outcomeOf(r.status)
+	}
+	x.tell()
+	x.d.metrics.ended(&x.asked, r)
+	if x.v.set.Log.Access {
+		x.d.logAccess(&x.asked, r)
+	}
+}
+
+// tell has the filters and the trace know how the request ended.
+func (x *exchange) tell() {
+	x.record.ended = x.d.now()
+	if x.pass != nil {
+		x.pass.End(x.record.told(x.asked.start))
+	}
+	x.trace.finish(&x.asked, &x.record)
+	x.trace = nil
 }

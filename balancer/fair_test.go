@@ -20,8 +20,8 @@ func TestFairShares(t *testing.T) {
 	d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{acct})
 	d.ledger.SetWorker(acct, 1, true, 60_000, d.now())
 	add := func(name string, weight, priority int, prompt int64) *waiter {
-		x := &exchange{d: d, pool: p, priority: priority, key: &key{name: name, cfg: configs.Key{Weight: weight}}}
-		x.ask = ledger.Ask{Prompt: prompt, Expect: 31_000 - prompt/2, Now: d.now()}
+		x := &exchange{d: d, asked: asked{pool: p, priority: priority, key: &key{name: name, cfg: configs.Key{Weight: weight}}}}
+		x.booking.ask = ledger.Ask{Prompt: prompt, Expect: 31_000 - prompt/2, Now: d.now()}
 		w := p.queue.add(x, math.MaxInt32)
 		if w == nil {
 			t.Fatal("the queue is full")
@@ -51,8 +51,8 @@ func TestFairShares(t *testing.T) {
 			for i, w := range list {
 				if len(w.granted) > 0 {
 					got = w
-					tokens[name] += w.x.ask.Prompt + w.x.ask.Expect
-					total += w.x.ask.Prompt + w.x.ask.Expect
+					tokens[name] += w.x.booking.ask.Prompt + w.x.booking.ask.Expect
+					total += w.x.booking.ask.Prompt + w.x.booking.ask.Expect
 					waiting[name] = append(list[:i:i], list[i+1:]...)
 					break
 				}
@@ -67,7 +67,7 @@ func TestFairShares(t *testing.T) {
 		if got == nil {
 			t.Fatalf("nobody was served in round %d", n)
 		}
-		if !d.ledger.Release(&got.x.charge, ledger.Served, d.now()) {
+		if !d.ledger.Release(&got.x.booking.charge, ledger.Served, d.now()) {
 			t.Fatal("what was granted is not charged")
 		}
 	}
@@ -170,13 +170,13 @@ func TestBoundHoldsNobodyUp(t *testing.T) {
 	}
 	long, short := book(50_000), book(9000)
 	add := func(name string, ask ledger.Ask, bound bool) *waiter {
-		return p.queue.add(&exchange{d: d, pool: p, priority: priorityNormal, key: &key{name: name}, ask: ask, bound: bound}, 10)
+		return p.queue.add(&exchange{d: d, asked: asked{pool: p, priority: priorityNormal, key: &key{name: name}}, booking: booking{ask: ask, bound: bound}}, 10)
 	}
 	bound := add("a", ledger.Ask{Prompt: 20_000, Prefer: one}, true)
 	free := add("b", ledger.Ask{Prompt: 50_000}, false)
 	p.pump(d)
-	if len(bound.granted) != 0 || len(free.granted) != 1 || free.x.charge.Worker() != two {
-		t.Fatalf("bound: %d, free: %d, at %v", len(bound.granted), len(free.granted), free.x.charge.Worker())
+	if len(bound.granted) != 0 || len(free.granted) != 1 || free.x.booking.charge.Worker() != two {
+		t.Fatalf("bound: %d, free: %d, at %v", len(bound.granted), len(free.granted), free.x.booking.charge.Worker())
 	}
 	next := add("a", ledger.Ask{Prompt: 20_100}, false)
 	d.ledger.Release(short, ledger.Neutral, d.now())
@@ -186,12 +186,12 @@ func TestBoundHoldsNobodyUp(t *testing.T) {
 	}
 	d.ledger.Release(long, ledger.Neutral, d.now())
 	p.pump(d)
-	if len(bound.granted) != 1 || bound.x.charge.Worker() != one || len(next.granted) != 1 {
+	if len(bound.granted) != 1 || bound.x.booking.charge.Worker() != one || len(next.granted) != 1 {
 		t.Errorf("bound: %d, the next: %d", len(bound.granted), len(next.granted))
 	}
 	tried := add("b", ledger.Ask{Prompt: 9000, Prefer: one, Tried: []ledger.Try{{Worker: one, Generation: 1}}}, false)
 	p.pump(d)
-	if len(tried.granted) != 1 || tried.x.charge.Worker() != two {
+	if len(tried.granted) != 1 || tried.x.booking.charge.Worker() != two {
 		t.Errorf("on trial: %d", len(tried.granted))
 	}
 }
@@ -215,18 +215,18 @@ func TestTriedHoldsNobodyUp(t *testing.T) {
 		t.Fatalf("the worker is not to be had: %v", v)
 	}
 	add := func(name string, prompt int64, tried ...ledger.Try) *waiter {
-		return p.queue.add(&exchange{d: d, pool: p, priority: priorityNormal, key: &key{name: name}, ask: ledger.Ask{Prompt: prompt, Tried: tried}, tried: tried}, 10)
+		return p.queue.add(&exchange{d: d, asked: asked{pool: p, priority: priorityNormal, key: &key{name: name}}, booking: booking{ask: ledger.Ask{Prompt: prompt, Tried: tried}, tried: tried}}, 10)
 	}
 	again := add("a", 12_000, ledger.Try{Worker: one, Generation: 1})
 	p.pump(d)
 	behind, long := add("b", 7000), add("c", 20_000)
 	p.pump(d)
-	if len(again.granted) != 0 || len(behind.granted) != 1 || behind.x.charge.Worker() != one || len(long.granted) != 0 {
+	if len(again.granted) != 0 || len(behind.granted) != 1 || behind.x.booking.charge.Worker() != one || len(long.granted) != 0 {
 		t.Fatalf("tried before: %d, behind it: %d, a long one: %d", len(again.granted), len(behind.granted), len(long.granted))
 	}
 	d.ledger.Release(full, ledger.Neutral, d.now())
 	p.pump(d)
-	if len(again.granted) != 1 || again.x.charge.Worker() != two || len(long.granted) != 1 {
+	if len(again.granted) != 1 || again.x.booking.charge.Worker() != two || len(long.granted) != 1 {
 		t.Errorf("tried before: %d, a long one: %d", len(again.granted), len(long.granted))
 	}
 }

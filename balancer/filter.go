@@ -23,7 +23,7 @@ func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *key) (*key, *failure) {
 		return k, nil
 	}
 	pass, refusal := x.v.ext.Begin(&extend.Request{
-		ID: x.id, Method: x.method, Path: x.path, Client: ctx.RemoteAddr().String(), Body: x.body,
+		ID: x.asked.id, Method: x.asked.method, Path: x.asked.path, Client: ctx.RemoteAddr().String(), Body: x.payload.body,
 		Headers: func(yield func(name, value string) bool) {
 			for name, value := range ctx.Request.Header.All() {
 				if !yield(string(name), string(value)) {
@@ -39,15 +39,15 @@ func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *key) (*key, *failure) {
 		return k, nil
 	}
 	if pass.Body != nil {
-		if more := int64(len(pass.Body) - len(x.body)); more > 0 {
+		if more := int64(len(pass.Body) - len(x.payload.body)); more > 0 {
 			if !x.d.book(more) {
 				return k, &failure{status: 503, typ: "service_unavailable", code: "memory", reason: "memory", retryAfter: 1,
 					message: "the door holds as many bodies as it may; try again"}
 			}
-			x.booked += more
+			x.payload.booked += more
 		}
 		ctx.Request.SetBody(pass.Body)
-		x.body = ctx.Request.Body()
+		x.payload.body = ctx.Request.Body()
 	}
 	if pass.Key != "" && (k == nil || k.name != pass.Key) {
 		k = x.v.keys.named(pass.Key)
@@ -61,7 +61,7 @@ func (x *exchange) filteredPriority() {
 		return
 	}
 	if p, ok := priorityOf(x.pass.Priority); ok {
-		x.priority = p
+		x.asked.priority = p
 	}
 }
 
@@ -94,11 +94,7 @@ func (x *exchange) replyFields() [][2]string {
 	if x.pass == nil {
 		return nil
 	}
-	worker := ""
-	if w := x.worker.Load(); w != nil {
-		worker = w.id
-	}
-	return x.pass.Respond(x.status, worker)
+	return x.pass.Respond(x.record.status, x.record.worker)
 }
 
 // rewrite lets the filters rewrite an answer that does not stream.
@@ -123,57 +119,45 @@ func (s *stream) rewrite(o *outBuf) error {
 	return nil
 }
 
-// tellFilters says how the request ended.
-func (x *exchange) tellFilters() {
-	if x.pass == nil {
-		return
+// told is the record as filters are told it.
+func (r *record) told(start int64) *extend.Outcome {
+	o := &extend.Outcome{Status: r.status, Outcome: r.outcome, Worker: r.worker, Prompt: r.usage.prompt, Cached: max(r.usage.cached, 0),
+		Generated: r.output(), Queue: float64(r.queued) / 1e9, Duration: float64(r.ended-start) / 1e9}
+	if r.first > start {
+		o.TTFT = float64(r.first-start) / 1e9
 	}
-	seconds := func(from, to int64) float64 {
-		if to < from || from == 0 {
-			return 0
-		}
-		return float64(to-from) / 1e9
-	}
-	o := &extend.Outcome{Status: x.status, Outcome: x.outcome, Prompt: x.usage.prompt, Cached: max(x.usage.cached, 0), Generated: x.generated.Load(),
-		Queue: float64(x.queued) / 1e9, TTFT: seconds(x.start, x.first), Duration: seconds(x.start, x.d.now())}
-	if x.usage.known {
-		o.Generated = x.usage.generated
-	}
-	if w := x.worker.Load(); w != nil {
-		o.Worker = w.id
-	}
-	x.pass.End(o)
+	return o
 }
 
 // askPolicy asks the pool's policy plugin, if it has one, for the order of its
 // workers. It is outside the ledger's lock: what is full by the time of the choice is
 // passed over there.
 func (x *exchange) askPolicy() {
-	name := x.pool.plugin.Load()
+	name := x.asked.pool.plugin.Load()
 	if name == nil || *name == "" || x.v.ext == nil {
 		return
 	}
-	workers := *x.pool.workers.Load()
+	workers := *x.asked.pool.workers.Load()
 	candidates := make([]*pb.Candidate, 0, len(workers))
-	predicted := x.d.ledger.Predicted(nil, &x.pool.group, &x.ask)
+	predicted := x.d.ledger.Predicted(nil, &x.asked.pool.group, &x.booking.ask)
 	for i, w := range workers {
-		if v := x.d.ledger.View(w.acct, x.ask.Now); v.Ready && v.Ejected == "" {
+		if v := x.d.ledger.View(w.acct, x.booking.ask.Now); v.Ready && v.Ejected == "" {
 			candidates = append(candidates, x.candidate(i, v, predicted))
 		}
 	}
-	req := &pb.Request{Id: x.id, Pool: x.pool.name, Model: x.model, Session: x.session, Priority: priorityNames[x.priority],
-		PromptTokens: x.ask.Prompt, ExpectedOutputTokens: x.ask.Expect, Stream: x.peek.Stream}
-	if x.route != nil {
-		req.Route = x.route.cfg.Name
+	req := &pb.Request{Id: x.asked.id, Pool: x.asked.pool.name, Model: x.asked.model, Session: x.asked.session, Priority: priorityNames[x.asked.priority],
+		PromptTokens: x.booking.ask.Prompt, ExpectedOutputTokens: x.booking.ask.Expect, Stream: x.asked.peek.Stream}
+	if x.asked.route != nil {
+		req.Route = x.asked.route.cfg.Name
 	}
-	if x.key != nil {
-		req.Key = x.key.name
+	if x.asked.key != nil {
+		req.Key = x.asked.key.name
 	}
-	x.ask.Order = x.ask.Order[:0]
+	x.booking.ask.Order = x.booking.ask.Order[:0]
 	for _, id := range x.v.ext.Order(*name, req, candidates) {
 		for _, w := range workers {
 			if w.id == id {
-				x.ask.Order = append(x.ask.Order, w.acct)
+				x.booking.ask.Order = append(x.booking.ask.Order, w.acct)
 			}
 		}
 	}
@@ -185,8 +169,8 @@ func (x *exchange) candidate(i int, v ledger.View, predicted []float64) *pb.Cand
 		Worker: v.ID, CapacityTokens: v.Capacity, ChargedTokens: v.KV, ForeignTokens: v.Foreign, PrefillTokens: v.Prefill,
 		InFlight: int32(v.InFlight), TokensPerSecond: v.Decode, ReportAgeSeconds: -1,
 	}
-	if x.ask.Hits != nil && i < len(x.ask.Hits) {
-		c.PrefixTokens = int64(x.ask.Hits[i])
+	if x.booking.ask.Hits != nil && i < len(x.booking.ask.Hits) {
+		c.PrefixTokens = int64(x.booking.ask.Hits[i])
 	}
 	if v.Rate > 0 && i < len(predicted) { // else nothing was learned yet
 		c.PredictedTtftSeconds = predicted[i]

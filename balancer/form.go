@@ -17,8 +17,8 @@ func (x *exchange) readForm(seen *wire.Seen, k *key) *failure {
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" || strings.ContainsAny(ctype, "\r\n") {
 		return badRequest("", "the content type must be multipart/form-data with a boundary")
 	}
-	x.ctype = ctype
-	form := multipart.NewReader(bytes.NewReader(x.body), params["boundary"])
+	x.asked.ctype = ctype
+	form := multipart.NewReader(bytes.NewReader(x.payload.body), params["boundary"])
 	for range 64 {
 		part, err := form.NextPart()
 		if err == io.EOF {
@@ -34,17 +34,17 @@ func (x *exchange) readForm(seen *wire.Seen, k *key) *failure {
 		if err != nil {
 			return badRequest("model", "the multipart body is malformed")
 		}
-		if x.peek.Model != "" {
+		if x.asked.peek.Model != "" {
 			return badRequest("model", "the field \"model\" is given twice")
 		}
-		x.peek.Model = string(value)
+		x.asked.peek.Model = string(value)
 	}
-	asked := x.peek.Model
+	asked := x.asked.peek.Model
 	if f := x.find(x.v, string(seen.Session)); f != nil {
 		return f
 	}
-	if x.model != asked && asked != "" {
-		return badRequest("model", "aliases and routes are not served with multipart bodies; ask for %q", x.model)
+	if x.asked.model != asked && asked != "" {
+		return badRequest("model", "aliases and routes are not served with multipart bodies; ask for %q", x.asked.model)
 	}
 	return x.permit(k)
 }

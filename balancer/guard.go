@@ -441,7 +441,7 @@ func (g *guard) serve(x *exchange) {
 	g.x = x
 	g.mu.Unlock()
 	if x != nil && g.gone.Load() {
-		x.cancel(causeClient)
+		x.booking.cancel(causeClient)
 	}
 }
 
@@ -456,7 +456,7 @@ func (g *guard) hangup() {
 	g.interrupt() // a reader that waits may have read all but the end
 	g.mu.Unlock()
 	if x != nil {
-		x.cancel(causeClient)
+		x.booking.cancel(causeClient)
 	}
 }
 

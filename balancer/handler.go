@@ -81,22 +81,23 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 	if d.parting(g) {
 		ctx.SetConnectionClose()
 	}
-	a := asked{kind: kd, method: method, path: path, query: string(ctx.URI().QueryString()), http10: !h.IsHTTP11(),
-		close: h.ConnectionClose() || d.parting(g)}
+	var seen wire.Seen
 	for name, value := range h.All() {
-		a.seen.Take(name, value)
+		seen.Take(name, value)
 	}
-	x := d.newExchange(v, g, &a)
-	x.body = ctx.Request.Body() // fasthttp's, until hijack takes it
-	x.booked = x.g.takeBooked()
+	x := d.newExchange(v, g, &seen)
+	x.asked.kind, x.asked.method, x.asked.path, x.asked.query = kd, method, path, string(ctx.URI().QueryString())
+	x.asked.http10, x.close = !h.IsHTTP11(), h.ConnectionClose() || d.parting(g)
+	x.payload.body = ctx.Request.Body() // fasthttp's, until hijack takes it
+	x.payload.booked = x.g.takeBooked()
 	k, refused := x.filtered(ctx, k)
 	if refused != nil {
 		return x.turnAway(refused)
 	}
-	if f := x.enter(&a.seen, k); f != nil {
+	if f := x.enter(&seen, k); f != nil {
 		return x.turnAway(f)
 	}
-	if x.streams() {
+	if x.asked.streams() {
 		x.hijack(ctx)
 		return nil
 	}
@@ -104,56 +105,45 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 	return nil
 }
 
-// asked is what the head of a request says, whoever has read it.
-type asked struct {
-	kind                kind
-	method, path, query string
-	seen                wire.Seen
-	http10, close       bool
-}
-
-func (d *Door) newExchange(v *view, g *guard, a *asked) *exchange {
-	wall := time.Now()
+// newExchange begins a request whose head says what was seen.
+func (d *Door) newExchange(v *view, g *guard, seen *wire.Seen) *exchange {
 	x := blank()
-	x.d, x.v, x.g, x.wall, x.start = d, v, g, wall, int64(wall.Sub(d.epoch))
-	x.method, x.path, x.query, x.kind, x.ctype = a.method, a.path, a.query, a.kind, "application/json"
-	x.http10, x.close, x.id, x.priority = a.http10, a.close, requestID(a.seen.RequestID), priorityNormal
-	x.begin(a.seen.Traceparent, a.seen.Tracestate)
+	x.d, x.v, x.g = d, v, g
+	a := &x.asked
+	a.wall = time.Now()
+	a.start = int64(a.wall.Sub(d.epoch))
+	a.id, a.ctype, a.priority = requestID(seen.RequestID), "application/json", priorityNormal
+	x.trace = beginTrace(v.traces, seen)
 	return x
 }
 
 // enter reads the request, holds it to its key's limits, and enters it among
 // those in flight.
 func (x *exchange) enter(seen *wire.Seen, k *key) *failure {
-	x.key = k
+	x.asked.key = k
 	if f := x.read(seen, k); f != nil {
 		return f
 	}
 	x.filteredPriority()
 	if k != nil {
-		if f := k.enter(x.wall); f != nil {
+		if f := k.enter(x.asked.wall); f != nil {
 			return f
 		}
-		x.charged = x.estimate()
-		k.charge(x.charged)
+		prompt, expect := x.asked.estimate()
+		x.booking.advance = prompt + expect
+		k.charge(x.booking.advance)
 	}
 	x.d.enlist(x)
 	x.g.serve(x)
-	x.pool.requests.Add(1)
+	x.asked.pool.requests.Add(1)
 	return nil
-}
-
-// streams reports whether the answer is to stream.
-func (x *exchange) streams() bool {
-	return x.peek.Stream && (x.kind == kindChat || x.kind == kindText || x.kind == kindGen)
 }
 
 // turnAway ends a request that is refused before it was enlisted.
 func (x *exchange) turnAway(f *failure) *failure {
-	x.d.memory.give(x.booked)
-	x.status, x.outcome = f.status, "refused"
-	x.tellFilters()
-	x.endTrace()
+	x.d.memory.give(x.payload.booked)
+	x.record.status, x.record.outcome = f.status, "refused"
+	x.tell()
 	return f
 }
 
@@ -167,9 +157,9 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 		return f
 	}
 	if a := seen.Accept; len(a) > 0 && len(a) < 200 {
-		x.accept = string(a)
+		x.asked.accept = string(a)
 	}
-	switch x.kind {
+	switch x.asked.kind {
 	case kindForm:
 		return x.readForm(seen, k)
 	case kindHeld:
@@ -178,19 +168,19 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 	if f := checkType(seen.Type); f != nil {
 		return f
 	}
-	if err := wire.PeekBody(x.body, &x.peek); err != nil {
+	if err := wire.PeekBody(x.payload.body, &x.asked.peek); err != nil {
 		var be *wire.BodyError
 		errors.As(err, &be)
 		return badRequest(be.Param, "%s", err.Error())
 	}
-	if x.peek.Resume {
+	if x.asked.peek.Resume {
 		return badRequest("roundhouse_resume", "the field \"roundhouse_resume\" is the door's own")
 	}
 	if f := x.find(x.v, string(seen.Session)); f != nil {
 		return f
 	}
-	if x.peek.Session != "" && x.path == "/v1/responses" {
-		if f := x.goTo(x.peek.Session); f != nil {
+	if x.asked.peek.Session != "" && x.asked.path == "/v1/responses" {
+		if f := x.goTo(x.asked.peek.Session); f != nil {
 			return f
 		}
 	}
@@ -215,15 +205,15 @@ func checkType(given []byte) *failure {
 // permit checks that the key may use what was asked for; the answer does not
 // tell a model that is hidden from one that is not there.
 func (x *exchange) permit(k *key) *failure {
-	if k == nil || k.allows(x.model) && x.route == nil || x.route != nil && (k.allows(x.route.cfg.Name) || k.allows(x.model)) {
+	if k == nil || k.allows(x.asked.model) && x.asked.route == nil || x.asked.route != nil && (k.allows(x.asked.route.cfg.Name) || k.allows(x.asked.model)) {
 		return nil
 	}
-	return unknownModel(x.peek.Model)
+	return unknownModel(x.asked.peek.Model)
 }
 
 func (x *exchange) readPriority(asked string, k *key) *failure {
 	if k != nil && k.cfg.Priority != "" {
-		x.priority, _ = priorityOf(k.cfg.Priority)
+		x.asked.priority, _ = priorityOf(k.cfg.Priority)
 	}
 	if asked == "" {
 		return nil
@@ -232,15 +222,8 @@ func (x *exchange) readPriority(asked string, k *key) *failure {
 	if !ok {
 		return badRequest("x-roundhouse-priority", "x-roundhouse-priority must be high, normal or low")
 	}
-	x.priority = max(x.priority, p)
+	x.asked.priority = max(x.asked.priority, p)
 	return nil
-}
-
-// estimate is the tokens that a request is charged with before its answer has
-// said.
-func (x *exchange) estimate() int64 {
-	prompt, expect := x.pool.learn(x.model).Estimate(x.peek.PromptBytes, x.peek.MaxTokens)
-	return prompt + expect
 }
 
 // requestID takes a client's id where it is a plain one, else makes one.

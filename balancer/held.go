@@ -42,17 +42,17 @@ func (h *held) find(id string) (ledger.Try, bool) {
 
 // keepHeld notes the id of a response that the worker may have stored.
 func (x *exchange) keepHeld(data []byte) {
-	if x.path != "/v1/responses" {
+	if x.asked.path != "/v1/responses" {
 		return
 	}
 	if v, ok := wire.Field(data, `"id"`); ok && len(v) > 2 && strings.HasPrefix(string(v), `"resp_`) {
-		x.d.held.put(string(v[1:len(v)-1]), x.charge.Try())
+		x.d.held.put(string(v[1:len(v)-1]), x.booking.charge.Try())
 	}
 }
 
 // readHeld finds the worker that a stored response lies with.
 func (x *exchange) readHeld() *failure {
-	id, _, _ := strings.Cut(strings.TrimPrefix(x.path, responsePrefix), "/")
+	id, _, _ := strings.Cut(strings.TrimPrefix(x.asked.path, responsePrefix), "/")
 	return x.goTo(id)
 }
 
@@ -65,10 +65,10 @@ func (x *exchange) goTo(id string) *failure {
 	}
 	for _, w := range x.v.workers {
 		if w.acct == t.Worker {
-			x.pool, x.ask.Prefer, x.bound = w.pool, w.acct, true
-			if x.model == "" {
+			x.asked.pool, x.booking.ask.Prefer, x.booking.bound = w.pool, w.acct, true
+			if x.asked.model == "" {
 				if m := w.modelList(); len(m) > 0 {
-					x.model = m[0]
+					x.asked.model = m[0]
 				}
 			}
 			return nil

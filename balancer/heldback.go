@@ -38,14 +38,14 @@ const aroundMarkers = 32
 
 // watchStops finds out how much a worker holds back for this request.
 func (s *stream) watchStops() {
-	if !s.plain || !bytes.Contains(s.x.body, []byte(`"stop"`)) {
+	if !s.plain || !bytes.Contains(s.x.payload.body, []byte(`"stop"`)) {
 		return
 	}
 	var asked struct {
 		Stop    json.RawMessage `json:"stop"`
 		Include bool            `json:"include_stop_str_in_output"`
 	}
-	if json.Unmarshal(s.x.body, &asked) != nil {
+	if json.Unmarshal(s.x.payload.body, &asked) != nil {
 		return
 	}
 	var one string
@@ -62,8 +62,8 @@ func (s *stream) watchStops() {
 		s.back.hold = 0
 	}
 	s.back.on = s.back.hold > 0
-	s.back.parts = s.back.on && s.splits && s.x.kind == kindChat
-	s.back.turn, s.back.margin = -1, s.back.hold+utf8.RuneCountInString(*s.x.pool.end.Load())+aroundMarkers
+	s.back.parts = s.back.on && s.splits && s.x.asked.kind == kindChat
+	s.back.turn, s.back.margin = -1, s.back.hold+utf8.RuneCountInString(*s.x.asked.pool.end.Load())+aroundMarkers
 }
 
 // hasText reports whether an event carries a piece of the answer.

@@ -81,15 +81,9 @@ func newMetrics(d *Door) *metrics {
 	return m
 }
 
-// of returns the handles of an exchange's series.
-func (m *metrics) of(x *exchange) *series {
-	k := seriesKey{pool: x.pool.name, model: x.model, route: "other"}
-	if x.target == nil {
-		k.model = "other"
-	}
-	if x.route != nil {
-		k.route = x.route.cfg.Name
-	}
+// of returns the handles of a request's series.
+func (m *metrics) of(a *asked) *series {
+	k := a.labels()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.series[k]
@@ -110,47 +104,43 @@ func (m *metrics) of(x *exchange) *series {
 }
 
 // ended counts a request that has ended.
-func (m *metrics) ended(x *exchange) {
-	s := x.series
+func (m *metrics) ended(a *asked, r *record) {
+	s := r.series
 	if s == nil {
-		s = m.of(x)
+		s = m.of(a)
+		if r.first > 0 { // of a stream, its first event was counted when it came
+			s.ttft.Observe(float64(r.first-a.start) / 1e9)
+		}
 	}
-	if x.status == 200 && x.outcome == "ok" {
+	if r.status == 200 && r.outcome == "ok" {
 		s.ok.Inc()
 	} else {
-		k := seriesKey{pool: x.pool.name, model: x.model, route: "other"}
-		if x.target == nil {
-			k.model = "other"
-		}
-		if x.route != nil {
-			k.route = x.route.cfg.Name
-		}
-		m.requests.WithLabelValues(k.pool, k.model, k.route, strconv.Itoa(x.status), x.outcome).Inc()
+		k := a.labels()
+		m.requests.WithLabelValues(k.pool, k.model, k.route, strconv.Itoa(r.status), r.outcome).Inc()
 	}
-	s.duration.Observe(float64(x.d.now()-x.start) / 1e9)
-	s.overhead.Observe(float64(x.overhead) / 1e9)
-	s.queue[x.priority].Observe(float64(x.queued) / 1e9)
-	if x.s == nil && x.first > 0 {
-		s.ttft.Observe(float64(x.first-x.start) / 1e9)
-	}
-	if u := &x.usage; u.known {
+	s.duration.Observe(float64(r.ended-a.start) / 1e9)
+	s.overhead.Observe(float64(r.overhead) / 1e9)
+	s.queue[a.priority].Observe(float64(r.queued) / 1e9)
+	if u := &r.usage; u.known {
 		s.prompt.Add(float64(u.prompt))
 		s.cached.Add(float64(max(0, u.cached)))
 		s.generated.Add(float64(u.generated))
-	} else if n := x.generated.Load(); n > 0 {
+	} else if n := r.generated.Load(); n > 0 {
 		s.generated.Add(float64(n))
 	}
 }
 
-func (m *metrics) firstEvent(x *exchange, now int64) {
-	x.series = m.of(x)
-	x.series.ttft.Observe(float64(now-x.start) / 1e9)
+// firstEvent counts a stream's first event.
+func (m *metrics) firstEvent(a *asked, r *record) {
+	r.series = m.of(a)
+	r.series.ttft.Observe(float64(r.first-a.start) / 1e9)
 }
 
-// gap observes the time between events, once for each of n that came together.
-func (m *metrics) gap(x *exchange, seconds float64, n int) {
+// between observes the time between events of a stream, once for each of n that came
+// together.
+func (s *series) between(seconds float64, n int) {
 	for range n {
-		x.series.gap.Observe(seconds)
+		s.gap.Observe(seconds)
 	}
 }
 

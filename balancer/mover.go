@@ -252,7 +252,7 @@ func (m *mover) own(parked int) int {
 	d.liveMu.Lock()
 	defer d.liveMu.Unlock()
 	for _, x := range d.live {
-		if at := x.state.Load(); at == phaseSent || at == phaseStreaming {
+		if at := x.record.state.Load(); at == phaseSent || at == phaseStreaming {
 			n--
 		}
 	}

@@ -18,15 +18,15 @@ func TestPlacedAtOneThatLeaves(t *testing.T) {
 	w.acct = &ledger.Worker{ID: w.id, Of: w}
 	d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{w.acct})
 	d.ledger.SetWorker(w.acct, 1, true, 60_000, d.now())
-	x := &exchange{d: d, pool: p, ask: ledger.Ask{Prompt: 10, Now: d.now()}}
-	x.worker.Store(&worker{id: "p/0", pool: p})
-	verdict, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
+	x := &exchange{d: d, asked: asked{pool: p}, booking: booking{ask: ledger.Ask{Prompt: 10, Now: d.now()}}}
+	x.booking.worker.Store(&worker{id: "p/0", pool: p})
+	verdict, reason := d.ledger.Pick(&p.group, &x.booking.ask, &x.booking.charge)
 	if verdict != ledger.Picked {
 		t.Fatalf("the worker is not to be had: %v", verdict)
 	}
 	d.ledger.SetGroup(&p.group, ledger.LeastKV, nil)
 	x.placed(reason)
-	if got := x.worker.Load(); got != w {
+	if got := x.booking.worker.Load(); got != w {
 		t.Errorf("it goes to %s", got.id)
 	}
 }
@@ -46,8 +46,8 @@ func TestRememberedTwice(t *testing.T) {
 		p.untold = map[*worker][]byte{}
 		d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{w.acct})
 		d.ledger.SetWorker(w.acct, 1, true, 60_000, d.now())
-		x := &exchange{d: d, pool: p, own: own, chunks: []uint64{7}, ask: ledger.Ask{Prompt: 1000, Now: d.now()}}
-		_, reason := d.ledger.Pick(&p.group, &x.ask, &x.charge)
+		x := &exchange{d: d, asked: asked{pool: p}, booking: booking{own: own, chunks: []uint64{7}, ask: ledger.Ask{Prompt: 1000, Now: d.now()}}}
+		_, reason := d.ledger.Pick(&p.group, &x.booking.ask, &x.booking.charge)
 		x.placed(reason)
 		if got := len(p.untold[w]) / 8; got != sent {
 			t.Errorf("ours %v: when it is sent, it was entered %d times; want %d", own, got, sent)

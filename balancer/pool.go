@@ -90,10 +90,10 @@ func (p *pool) others(x *exchange) bool {
 	now := x.d.now()
 next:
 	for _, w := range *p.workers.Load() {
-		if !x.d.ledger.Usable(w.acct, now) || x.charge.Worker() == w.acct {
+		if !x.d.ledger.Usable(w.acct, now) || x.booking.charge.Worker() == w.acct {
 			continue
 		}
-		for _, t := range x.tried {
+		for _, t := range x.booking.tried {
 			if t.Worker == w.acct && t.Generation == w.acct.Generation(x.d.ledger) {
 				continue next
 			}

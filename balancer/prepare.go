@@ -15,46 +15,46 @@ import (
 // prepare computes what the exchange asks of the ledger: its size, what of its
 // prompt lies in whose cache, and which worker it must go to.
 func (x *exchange) prepare() {
-	p := x.pool
-	x.ask.Now = x.d.now()
-	if x.ask.Prompt == 0 {
-		x.came = x.ask.Now
-		learn := p.learn(x.model)
-		x.ask.Prompt, x.ask.Expect = learn.Estimate(x.peek.PromptBytes+x.peek.Extra.To-x.peek.Extra.From, x.peek.MaxTokens)
-		x.ask.Expect *= max(1, min(x.peek.N, 128))
-		if x.kind == kindJSON || x.kind == kindForm {
-			x.ask.Expect = 0
+	p := x.asked.pool
+	x.booking.ask.Now = x.d.now()
+	if x.booking.ask.Prompt == 0 {
+		x.booking.came = x.booking.ask.Now
+		learn := p.learn(x.asked.model)
+		x.booking.ask.Prompt, x.booking.ask.Expect = learn.Estimate(x.asked.peek.PromptBytes+x.asked.peek.Extra.To-x.asked.peek.Extra.From, x.asked.peek.MaxTokens)
+		x.booking.ask.Expect *= max(1, min(x.asked.peek.N, 128))
+		if x.asked.kind == kindJSON || x.asked.kind == kindForm {
+			x.booking.ask.Expect = 0
 		}
 		x.digest()
 		x.preferCanary()
 	}
-	x.ask.Tried = x.tried
+	x.booking.ask.Tried = x.booking.tried
 	x.match()
 }
 
 // digest hashes the prompt's chunks, before any lock.
 func (x *exchange) digest() {
-	if !x.peek.Prompt.Set() || x.peek.PromptBytes < ledger.ChunkBytes {
+	if !x.asked.peek.Prompt.Set() || x.asked.peek.PromptBytes < ledger.ChunkBytes {
 		return
 	}
-	salt := xxhash.Sum64String(x.model)
-	if x.peek.CacheSalt.Set() {
-		salt ^= xxhash.Sum64(x.peek.CacheSalt.Of(x.body)) * 31
+	salt := xxhash.Sum64String(x.asked.model)
+	if x.asked.peek.CacheSalt.Set() {
+		salt ^= xxhash.Sum64(x.asked.peek.CacheSalt.Of(x.payload.body)) * 31
 	}
-	if x.peek.Extra.Set() {
-		salt ^= xxhash.Sum64(x.peek.Extra.Of(x.body)) * 17
+	if x.asked.peek.Extra.Set() {
+		salt ^= xxhash.Sum64(x.asked.peek.Extra.Of(x.payload.body)) * 17
 	}
-	x.chunks = ledger.Digests(x.chunks[:0], salt, x.peek.Prompt.Of(x.body))
+	x.booking.chunks = ledger.Digests(x.booking.chunks[:0], salt, x.asked.peek.Prompt.Of(x.payload.body))
 }
 
 // match looks up what of the prompt each worker has seen.
 func (x *exchange) match() {
-	x.ask.Hits = nil
-	t := x.pool.prefix.Load()
-	if len(x.chunks) == 0 || t == nil {
+	x.booking.ask.Hits = nil
+	t := x.asked.pool.prefix.Load()
+	if len(x.booking.chunks) == 0 || t == nil {
 		return
 	}
-	workers := *x.pool.workers.Load()
+	workers := *x.asked.pool.workers.Load()
 	lent := slotHits.Get().(*[]int32)
 	defer slotHits.Put(lent)
 	slots := 0
@@ -65,46 +65,46 @@ func (x *exchange) match() {
 		*lent = make([]int32, slots)
 	}
 	bySlot := (*lent)[:slots]
-	t.Match(x.chunks, bySlot)
-	if cap(x.hits) < len(workers) {
-		x.hits = make([]int32, len(workers))
+	t.Match(x.booking.chunks, bySlot)
+	if cap(x.booking.hits) < len(workers) {
+		x.booking.hits = make([]int32, len(workers))
 	}
-	x.hits = x.hits[:len(workers)]
-	per := float64(x.ask.Prompt) / float64(max(1, x.peek.PromptBytes)) * ledger.ChunkBytes
+	x.booking.hits = x.booking.hits[:len(workers)]
+	per := float64(x.booking.ask.Prompt) / float64(max(1, x.asked.peek.PromptBytes)) * ledger.ChunkBytes
 	for i, w := range workers {
-		x.hits[i] = int32(float64(ledger.Units(int(bySlot[w.slot]))) * per)
+		x.booking.hits[i] = int32(float64(ledger.Units(int(bySlot[w.slot]))) * per)
 	}
-	x.ask.Hits = x.hits
-	x.ask.Chunks, x.ask.ChunkTokens = x.chunks, per
+	x.booking.ask.Hits = x.booking.hits
+	x.booking.ask.Chunks, x.booking.ask.ChunkTokens = x.booking.chunks, per
 }
 
 // computed enters that the worker has computed the prompt.
 func (x *exchange) computed() {
-	if x.own {
+	if x.booking.own {
 		x.remember()
 	} else { // it was remembered when it was sent
-		x.worker.Load().hits.came(x.charge.Prompt(), x.charge.Believed())
+		x.booking.worker.Load().hits.came(x.booking.charge.Prompt(), x.booking.charge.Believed())
 	}
 }
 
 // remember notes that the worker now has the prompt in its cache. What an answer
 // has used until its end is remembered once more then, as the last that was used.
 func (x *exchange) remember() {
-	t := x.pool.prefix.Load()
-	if t == nil || len(x.chunks) == 0 {
+	t := x.asked.pool.prefix.Load()
+	if t == nil || len(x.booking.chunks) == 0 {
 		return
 	}
-	w := x.worker.Load()
+	w := x.booking.worker.Load()
 	// A worker can cache what its KV holds and no more.
-	if per := x.ask.ChunkTokens; per > 0 {
+	if per := x.booking.ask.ChunkTokens; per > 0 {
 		most, now := int64(float64(w.capacity.Load())/per), w.believes.Load()
 		if d := most - now; d*8 > now || d*8 < -now {
 			w.believes.Store(most)
 			t.Limit(w.slot, int(most))
 		}
 	}
-	t.Add(w.slot, x.chunks)
-	x.pool.tellCached(w, x.chunks)
+	t.Add(w.slot, x.booking.chunks)
+	x.asked.pool.tellCached(w, x.booking.chunks)
 }
 
 // slotHits are lent for looking prompts up.
@@ -116,11 +116,11 @@ const mostChunks = 1024
 // chunkField appends the digests of the prompt's chunks, by which a worker of
 // ours names what leaves its cache.
 func (x *exchange) chunkField(b []byte) []byte {
-	if len(x.chunks) == 0 {
+	if len(x.booking.chunks) == 0 {
 		return b
 	}
 	b = append(b, "\r\n"+api.HeaderChunks+": "...)
-	for i, d := range x.chunks[:min(len(x.chunks), mostChunks)] {
+	for i, d := range x.booking.chunks[:min(len(x.booking.chunks), mostChunks)] {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -133,7 +133,7 @@ func (x *exchange) chunkField(b []byte) []byte {
 
 // preferCanary gives a worker under trial its exact share.
 func (x *exchange) preferCanary() {
-	c := x.pool.canary.Load()
+	c := x.asked.pool.canary.Load()
 	if c == nil {
 		return
 	}
@@ -141,9 +141,9 @@ func (x *exchange) preferCanary() {
 	defer c.mu.Unlock()
 	if c.debt += c.share; c.debt >= 1 {
 		c.debt--
-		x.ask.Prefer = c.worker.acct
+		x.booking.ask.Prefer = c.worker.acct
 	} else {
-		x.tried = append(x.tried, ledger.Try{Worker: c.worker.acct, Generation: c.worker.acct.Generation(x.d.ledger)})
+		x.booking.tried = append(x.booking.tried, ledger.Try{Worker: c.worker.acct, Generation: c.worker.acct.Generation(x.d.ledger)})
 	}
 }
 

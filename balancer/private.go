@@ -193,18 +193,19 @@ func (d *Door) Requests() []control.InFlight {
 	d.liveMu.Unlock()
 	out := make([]control.InFlight, 0, len(xs))
 	for _, x := range xs {
+		prompt, _ := x.asked.estimate()
 		f := control.InFlight{
-			ID: x.id, Pool: x.pool.name, Model: x.model, Priority: priorityNames[x.priority], Since: x.wall,
-			State: phaseNames[x.state.Load()], Position: x.pool.queue.position(x), Output: x.generated.Load(), Prompt: x.promptTokens(),
+			ID: x.asked.id, Pool: x.asked.pool.name, Model: x.asked.model, Priority: priorityNames[x.asked.priority], Since: x.asked.wall,
+			State: phaseNames[x.record.state.Load()], Position: x.asked.pool.queue.position(x), Output: x.record.generated.Load(), Prompt: prompt,
 		}
-		if w := x.worker.Load(); w != nil {
+		if w := x.booking.worker.Load(); w != nil {
 			f.Worker = w.id
 		}
-		if x.route != nil {
-			f.Route = x.route.cfg.Name
+		if x.asked.route != nil {
+			f.Route = x.asked.route.cfg.Name
 		}
-		if x.key != nil {
-			f.Key = x.key.name
+		if x.asked.key != nil {
+			f.Key = x.asked.key.name
 		}
 		out = append(out, f)
 	}
@@ -233,12 +234,6 @@ func (d *Door) Cancel(id string) bool {
 	if x == nil {
 		return false
 	}
-	x.cancel(causeOperator)
+	x.booking.cancel(causeOperator)
 	return true
-}
-
-// promptTokens estimates a request's prompt from what never changes.
-func (x *exchange) promptTokens() int64 {
-	prompt, _ := x.pool.learn(x.model).Estimate(x.peek.PromptBytes, x.peek.MaxTokens)
-	return prompt
 }

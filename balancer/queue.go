@@ -79,14 +79,14 @@ func (q *queue) add(x *exchange, limit int) *waiter {
 	if int(q.n.Load()) >= limit {
 		return nil
 	}
-	w := &waiter{x: x, granted: make(chan grant, 1), turn: x.d.ledger.Turn(&x.pool.group, x.ask.Prompt, x.d.now())}
+	w := &waiter{x: x, granted: make(chan grant, 1), turn: x.d.ledger.Turn(&x.asked.pool.group, x.booking.ask.Prompt, x.d.now())}
 	if x.s != nil && x.s.resumed {
 		w.turn = math.Inf(-1) // someone is in the middle of its answer
 	}
-	c := &q.classes[x.priority]
+	c := &q.classes[x.asked.priority]
 	name, weight := "", 1.0
-	if x.key != nil {
-		name, weight = x.key.name, float64(max(1, x.key.cfg.Weight))
+	if x.asked.key != nil {
+		name, weight = x.asked.key.name, float64(max(1, x.asked.key.cfg.Weight))
 	}
 	f := c.flow(name, weight)
 	at := len(f.waiters)
@@ -116,7 +116,7 @@ func (q *queue) remove(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w.gone = true
-	c := &q.classes[w.x.priority]
+	c := &q.classes[w.x.asked.priority]
 	for i, f := range c.flows {
 		for j, o := range f.waiters {
 			if o == w {
@@ -203,21 +203,21 @@ func (c *class) pump(q *queue, p *pool, d *Door, kept *[]ledger.Try) bool {
 // serve places the first waiter of a flow that can be placed.
 func (f *flow) serve(c *class, q *queue, p *pool, d *Door, kept *[]ledger.Try) (served, full bool) {
 	for i, w := range f.waiters {
-		x, tried := w.x, w.x.ask.Tried
-		x.ask.Now = d.now()
-		x.ask.Tried = append(tried[:len(tried):len(tried)], *kept...)
+		x, tried := w.x, w.x.booking.ask.Tried
+		x.booking.ask.Now = d.now()
+		x.booking.ask.Tried = append(tried[:len(tried):len(tried)], *kept...)
 		verdict, reason := x.pick()
-		x.ask.Tried = tried
+		x.booking.ask.Tried = tried
 		switch {
-		case verdict == ledger.Full && !x.bound && len(tried) == 0:
+		case verdict == ledger.Full && !x.booking.bound && len(tried) == 0:
 			return false, true
 		case verdict == ledger.Full:
-			*kept = x.mayGoTo(*kept)
+			*kept = x.booking.mayGoTo(d.ledger, *p.workers.Load(), *kept)
 			continue
 		case verdict == ledger.None, verdict == ledger.TooLong && len(*kept) > 0: // one that is kept may be long enough
 			continue
 		}
-		f.deficit -= float64(x.ask.Prompt + x.ask.Expect)
+		f.deficit -= float64(x.booking.ask.Prompt + x.booking.ask.Expect)
 		f.waiters = append(f.waiters[:i], f.waiters[i+1:]...)
 		c.n--
 		q.n.Add(-1)
@@ -227,30 +227,12 @@ func (f *flow) serve(c *class, q *queue, p *pool, d *Door, kept *[]ledger.Try) (
 	return false, false
 }
 
-// mayGoTo adds the workers that the exchange may go to now.
-func (x *exchange) mayGoTo(list []ledger.Try) []ledger.Try {
-	out := make(map[ledger.Try]bool, len(list)+len(x.ask.Tried))
-	for _, t := range list {
-		out[t] = true
-	}
-	for _, t := range x.ask.Tried {
-		out[t] = true
-	}
-	for _, w := range *x.pool.workers.Load() {
-		t := ledger.Try{Worker: w.acct, Generation: w.acct.Generation(x.d.ledger)}
-		if !out[t] && (!x.bound || x.ask.Prefer == w.acct) {
-			list = append(list, t)
-		}
-	}
-	return list
-}
-
 // place finds a worker with room for the exchange and books it there; it waits
 // for one where there is none.
 func (x *exchange) place() *failure {
-	p, d := x.pool, x.d
+	p, d := x.asked.pool, x.d
 	x.prepare()
-	x.ask.Eager = x.s != nil && x.s.resumed // someone is in the middle of its answer
+	x.booking.ask.Eager = x.s != nil && x.s.resumed // someone is in the middle of its answer
 	x.askPolicy()
 	if p.queue.n.Load() == 0 || x.s != nil && x.s.resumed {
 		verdict, reason := x.pick()
@@ -261,7 +243,7 @@ func (x *exchange) place() *failure {
 		case ledger.TooLong:
 			return x.tooLong()
 		}
-		if x.bound && x.ask.Prefer.Generation(d.ledger) == 0 {
+		if x.booking.bound && x.booking.ask.Prefer.Generation(d.ledger) == 0 {
 			return notFound("the worker that holds this response is not there any more")
 		}
 	}
@@ -271,10 +253,10 @@ func (x *exchange) place() *failure {
 // pick chooses a worker and books the request there. One under trial that has no
 // room holds nobody up.
 func (x *exchange) pick() (ledger.Verdict, ledger.Reason) {
-	verdict, reason := x.d.ledger.Pick(&x.pool.group, &x.ask, &x.charge)
-	if verdict != ledger.Picked && x.ask.Prefer != nil && !x.bound {
-		x.ask.Prefer = nil
-		verdict, reason = x.d.ledger.Pick(&x.pool.group, &x.ask, &x.charge)
+	verdict, reason := x.d.ledger.Pick(&x.asked.pool.group, &x.booking.ask, &x.booking.charge)
+	if verdict != ledger.Picked && x.booking.ask.Prefer != nil && !x.booking.bound {
+		x.booking.ask.Prefer = nil
+		verdict, reason = x.d.ledger.Pick(&x.asked.pool.group, &x.booking.ask, &x.booking.charge)
 	}
 	return verdict, reason
 }
@@ -283,24 +265,26 @@ func (x *exchange) pick() (ledger.Verdict, ledger.Reason) {
 // clients know it.
 func (x *exchange) tooLong() *failure {
 	longest := int64(0)
-	for _, w := range *x.pool.workers.Load() {
-		longest = max(longest, x.d.ledger.View(w.acct, x.ask.Now).MaxLen)
+	for _, w := range *x.asked.pool.workers.Load() {
+		longest = max(longest, x.d.ledger.View(w.acct, x.booking.ask.Now).MaxLen)
 	}
 	f := badRequest("messages", "This model's maximum context length is %d tokens. However, your prompt contains about %d input tokens. "+
-		"Please reduce the length of the input prompt.", longest, x.ask.Prompt)
+		"Please reduce the length of the input prompt.", longest, x.booking.ask.Prompt)
 	f.code = "context_length_exceeded"
 	return f
 }
 
 // placed enters what a choice decided. The worker may have left the pool since.
 func (x *exchange) placed(reason ledger.Reason) {
-	x.arrive(x.charge.Worker().Of.(*worker))
-	x.reason = reason
-	x.sentAt = x.ask.Now
-	x.d.metrics.decision(x.pool, reason)
+	w := x.booking.charge.Worker().Of.(*worker)
+	x.booking.arrive(w)
+	x.record.worker = w.id
+	x.booking.reason = reason
+	x.booking.sentAt = x.booking.ask.Now
+	x.d.metrics.decision(x.asked.pool, reason)
 	x.d.peers.change()
 	x.d.explain(x)
-	if w := x.worker.Load(); !w.own.Load() {
+	if !w.own.Load() {
 		// An engine that computes prompts as they come has this one in its cache before
 		// it comes to the next.
 		x.remember()
@@ -310,7 +294,7 @@ func (x *exchange) placed(reason ledger.Reason) {
 // wait stands in the queue until there is room, the client leaves, or the
 // time is over.
 func (x *exchange) wait() *failure {
-	p, d := x.pool, x.d
+	p, d := x.asked.pool, x.d
 	cfg := &x.v.set.Door.Queue
 	limit, patience := cfg.MaxRequests, time.Duration(cfg.MaxWait)
 	resuming := x.s != nil && x.s.resumed
@@ -319,7 +303,7 @@ func (x *exchange) wait() *failure {
 		limit, patience = math.MaxInt32, time.Duration(x.v.set.Door.Limits.FirstByte)
 	}
 	began := d.now()
-	wake := x.awake()
+	wake := x.booking.awake()
 	if wake == nil {
 		return nil
 	}
@@ -331,26 +315,15 @@ func (x *exchange) wait() *failure {
 		return &failure{status: 503, typ: "service_unavailable", code: "queue_full", reason: "full", retryAfter: p.patience(d),
 			message: fmt.Sprintf("the queue of pool %q is full (%d requests)", p.name, cfg.MaxRequests)}
 	}
-	x.state.Store(phaseQueued)
+	x.record.state.Store(phaseQueued)
 	if resuming {
-		x.state.Store(phaseParked)
+		x.record.state.Store(phaseParked)
 	}
 	p.pump(d)
 	f := x.stand(w, wake, patience)
-	x.queued += d.now() - began
-	x.state.CompareAndSwap(phaseParked, phaseStreaming)
+	x.record.queued += d.now() - began
+	x.record.state.CompareAndSwap(phaseParked, phaseStreaming)
 	return f
-}
-
-// awake makes the channel that cancel closes; nil where it is too late.
-func (x *exchange) awake() chan struct{} {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over() {
-		return nil
-	}
-	x.wake = make(chan struct{})
-	return x.wake
 }
 
 // stand waits for a grant. A stream that is parked sends its heartbeats
@@ -375,10 +348,10 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 			// A worker that died is known to be gone within a second; one that
 			// is still there then is alive, and does not want this request.
 			if n > 1 && x.hopeless() {
-				return x.leave(w, workerFailed(x.pool.name))
+				return x.leave(w, workerFailed(x.asked.pool.name))
 			}
 			if n%int(step/time.Second) == 0 && x.s != nil && !x.s.heartbeat() {
-				x.cancel(causeClient)
+				x.booking.cancel(causeClient)
 			}
 		}
 	}
@@ -387,14 +360,14 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 // hopeless reports whether workers are there and every one of them has failed
 // this very request: waiting would not help.
 func (x *exchange) hopeless() bool {
-	return len(x.tried) > 0 && x.pool.alive(x.d) && !x.pool.others(x)
+	return len(x.booking.tried) > 0 && x.asked.pool.alive(x.d) && !x.asked.pool.others(x)
 }
 
 // eagerly sends the request even to a worker at which it waits behind others: here
 // it can wait no longer, or there is no room to.
 func (x *exchange) eagerly() bool {
-	x.ask.Eager, x.ask.Now = true, x.d.now()
-	verdict, reason := x.d.ledger.Pick(&x.pool.group, &x.ask, &x.charge)
+	x.booking.ask.Eager, x.booking.ask.Now = true, x.d.now()
+	verdict, reason := x.d.ledger.Pick(&x.asked.pool.group, &x.booking.ask, &x.booking.charge)
 	if verdict != ledger.Picked {
 		return false
 	}
@@ -403,9 +376,7 @@ func (x *exchange) eagerly() bool {
 }
 
 func (x *exchange) granted(g grant) *failure {
-	x.mu.Lock()
-	x.wake = nil
-	x.mu.Unlock()
+	x.booking.awoken()
 	if g.verdict == ledger.TooLong {
 		return x.tooLong()
 	}
@@ -415,7 +386,7 @@ func (x *exchange) granted(g grant) *failure {
 
 // leave gives up waiting. A grant that came at the same moment is given back.
 func (x *exchange) leave(w *waiter, f *failure) *failure {
-	x.pool.queue.remove(w)
+	x.asked.pool.queue.remove(w)
 	select {
 	case g := <-w.granted:
 		if f != nil {
@@ -424,21 +395,19 @@ func (x *exchange) leave(w *waiter, f *failure) *failure {
 		x.release(ledger.Neutral)
 	default:
 	}
-	x.mu.Lock()
-	x.wake = nil
-	x.mu.Unlock()
+	x.booking.awoken()
 	return f
 }
 
 func (x *exchange) waitedTooLong(patience time.Duration) *failure {
-	if len(x.tried) > 0 {
-		return workerFailed(x.pool.name)
+	if len(x.booking.tried) > 0 {
+		return workerFailed(x.asked.pool.name)
 	}
-	if !x.pool.alive(x.d) {
-		return noWorker(x.pool.name)
+	if !x.asked.pool.alive(x.d) {
+		return noWorker(x.asked.pool.name)
 	}
-	return &failure{status: 504, typ: "service_unavailable", code: "queue_timeout", reason: "wait", retryAfter: x.pool.patience(x.d),
-		message: fmt.Sprintf("no worker of pool %q had room within %v", x.pool.name, patience)}
+	return &failure{status: 504, typ: "service_unavailable", code: "queue_timeout", reason: "wait", retryAfter: x.asked.pool.patience(x.d),
+		message: fmt.Sprintf("no worker of pool %q had room within %v", x.asked.pool.name, patience)}
 }
 
 // patience guesses after how many seconds a refused client may come again:

@@ -32,7 +32,7 @@ var carried = [...]string{
 // ones were output, which a prompt of token ids cannot tell.
 func (x *exchange) penalized() bool {
 	for _, f := range [...]string{`"presence_penalty"`, `"frequency_penalty"`, `"repetition_penalty"`, `"min_tokens"`, `"continue_final_message"`} {
-		if bytes.Contains(x.body, []byte(f)) {
+		if bytes.Contains(x.payload.body, []byte(f)) {
 			return true
 		}
 	}
@@ -44,7 +44,7 @@ func (x *exchange) penalized() bool {
 func (s *stream) rebuild() bool {
 	x := s.x
 	var was map[string]json.RawMessage
-	if json.Unmarshal(x.body, &was) != nil {
+	if json.Unmarshal(x.payload.body, &was) != nil {
 		return false
 	}
 	now := map[string]any{"stream": true, "stream_options": map[string]bool{"include_usage": true}, "return_token_ids": true}
@@ -53,7 +53,7 @@ func (s *stream) rebuild() bool {
 			now[k] = v
 		}
 	}
-	now["model"] = x.model
+	now["model"] = x.asked.model
 	behind, ok := s.back.cut(len(s.tokens))
 	if !ok {
 		return false
@@ -63,9 +63,9 @@ func (s *stream) rebuild() bool {
 	now["prompt"] = append(append(ids, s.prompt...), s.tokens...)
 	left := int64(0)
 	switch {
-	case x.peek.MaxTokens > 0:
-		left = x.peek.MaxTokens - int64(len(s.tokens))
-	case x.kind == kindText:
+	case x.asked.peek.MaxTokens > 0:
+		left = x.asked.peek.MaxTokens - int64(len(s.tokens))
+	case x.asked.kind == kindText:
 		left = 16 - int64(len(s.tokens)) // vLLM's default
 	default:
 		left = x.context() - int64(len(s.prompt)+len(s.tokens))
@@ -78,7 +78,7 @@ func (s *stream) rebuild() bool {
 	if err != nil {
 		return false
 	}
-	alt := &alternative{path: "/v1/completions", body: body, chat: x.kind == kindChat, end: *x.pool.end.Load()}
+	alt := &alternative{path: "/v1/completions", body: body, chat: x.asked.kind == kindChat, end: *x.asked.pool.end.Load()}
 	if s.alt != nil {
 		alt.over = s.alt.over
 	} else {
@@ -229,6 +229,6 @@ func (s *stream) wholeUsage(last json.RawMessage) json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	s.x.usage.prompt, s.x.usage.generated = prompt, all
+	s.x.record.usage.prompt, s.x.record.usage.generated = prompt, all
 	return b
 }

@@ -27,7 +27,7 @@ func (t *throughFasthttp) room() []byte { return nil }
 
 func (t *throughFasthttp) reply(x *exchange, r reply, body []byte) {
 	h := &t.ctx.Response.Header
-	t.ctx.SetStatusCode(x.status)
+	t.ctx.SetStatusCode(x.record.status)
 	if r.ctype != "" {
 		t.ctx.SetContentType(r.ctype)
 	}
@@ -44,11 +44,11 @@ func (t *throughFasthttp) reply(x *exchange, r reply, body []byte) {
 // mark sets the fields that every answer of an exchange carries.
 func (t *throughFasthttp) mark(x *exchange) {
 	h := &t.ctx.Response.Header
-	h.Set("x-request-id", x.id)
-	if w := x.worker.Load(); w != nil {
+	h.Set("x-request-id", x.asked.id)
+	if w := x.booking.worker.Load(); w != nil {
 		h.Set("x-roundhouse-worker", w.id)
 	}
-	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.queued/1e6, 10))
+	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.record.queued/1e6, 10))
 	for _, f := range x.replyFields() {
 		h.Set(f[0], f[1])
 	}
@@ -72,8 +72,8 @@ func (t *throughFasthttp) end(x *exchange, f *failure) {
 // head appends the head of an answer that does not stream.
 func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
 	b = append(b, "HTTP/1.1 "...)
-	b = strconv.AppendInt(b, int64(x.status), 10)
-	b = append(append(b, ' '), fasthttp.StatusMessage(x.status)...)
+	b = strconv.AppendInt(b, int64(x.record.status), 10)
+	b = append(append(b, ' '), fasthttp.StatusMessage(x.record.status)...)
 	if r.ctype != "" {
 		b = append(append(b, "\r\ncontent-type: "...), r.ctype...)
 	}
@@ -88,7 +88,7 @@ func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
 	b = append(b, "\r\n"...)
 	b = append(b, more...)
 	b = x.marks(b)
-	if x.http10 || x.d.parting(x.g) {
+	if x.asked.http10 || x.d.parting(x.g) {
 		x.close = true
 	}
 	if x.close {
@@ -99,12 +99,12 @@ func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
 
 // marks appends the fields that every answer carries.
 func (x *exchange) marks(b []byte) []byte {
-	b = append(append(append(b, "x-request-id: "...), x.id...), "\r\n"...)
-	if w := x.worker.Load(); w != nil {
+	b = append(append(append(b, "x-request-id: "...), x.asked.id...), "\r\n"...)
+	if w := x.booking.worker.Load(); w != nil {
 		b = append(append(append(b, "x-roundhouse-worker: "...), w.id...), "\r\n"...)
 	}
 	b = append(b, "x-roundhouse-queue-ms: "...)
-	b = strconv.AppendInt(b, x.queued/1e6, 10)
+	b = strconv.AppendInt(b, x.record.queued/1e6, 10)
 	for _, f := range x.replyFields() {
 		b = append(append(append(append(b, "\r\n"...), f[0]...), ": "...), f[1]...)
 	}
@@ -114,7 +114,7 @@ func (x *exchange) marks(b []byte) []byte {
 // whole writes an answer that is no stream.
 func (s *stream) whole(status int, ctype, after string, body []byte) bool {
 	x := s.x
-	x.status = status
+	x.record.status = status
 	b := x.head(make([]byte, 0, 512+len(body)), reply{ctype: ctype, after: after}, len(body), s.cors)
 	s.started = true
 	return x.g.send(append(b, body...)) == nil && !x.close
@@ -124,10 +124,10 @@ func (s *stream) whole(status int, ctype, after string, body []byte) bool {
 // has begun, else as an event.
 func (s *stream) refuse(f *failure) bool {
 	x := s.x
-	was := x.status
+	was := x.record.status
 	x.refused(f)
 	if s.started {
-		x.status = was
+		x.record.status = was
 		return s.fail(f)
 	}
 	after := ""
@@ -141,9 +141,9 @@ func (s *stream) refuse(f *failure) bool {
 // nor the last chunk: clients take those for success. The connection ends.
 func (s *stream) fail(f *failure) bool {
 	x := s.x
-	x.outcome = "failed"
-	if x.charge.Worker() != nil {
-		x.drop()
+	x.record.outcome = "failed"
+	if x.booking.charge.Worker() != nil {
+		x.booking.drop()
 		x.release(ledger.Neutral)
 	}
 	var event []byte

@@ -23,10 +23,10 @@ type splice struct {
 // waited for: built anew from parsed parts, with the body as it came but for
 // what the door changes in it.
 func (x *exchange) write(w *worker, c *upConn) error {
-	x.own = w.own.Load()
+	x.booking.own = w.own.Load()
 	var few [4]splice
-	body, path, cuts := x.body, x.path, few[:0]
-	if s := x.s; s != nil && s.alt != nil && s.resumed && !x.own {
+	body, path, cuts := x.payload.body, x.asked.path, few[:0]
+	if s := x.s; s != nil && s.alt != nil && s.resumed && !x.booking.own {
 		body, path = s.alt.body, s.alt.path
 	} else {
 		cuts = x.splices(cuts)
@@ -72,53 +72,53 @@ func appendSpliced(dst, body []byte, cuts []splice) []byte {
 
 // requestHead writes the request line and the fields that a worker is to see.
 func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, length int) []byte {
-	b = append(b, x.method...)
+	b = append(b, x.asked.method...)
 	b = append(b, ' ')
 	b = append(b, c.up.prefix...)
 	b = append(b, path...)
-	if x.query != "" {
+	if x.asked.query != "" {
 		b = append(b, '?')
-		b = append(b, x.query...)
+		b = append(b, x.asked.query...)
 	}
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, c.up.host...)
-	if x.method == "POST" {
+	if x.asked.method == "POST" {
 		b = append(b, "\r\nContent-Type: "...)
-		b = append(b, x.ctype...)
+		b = append(b, x.asked.ctype...)
 		b = append(b, "\r\nContent-Length: "...)
 		b = strconv.AppendInt(b, int64(length), 10)
 	}
-	if x.accept != "" {
+	if x.asked.accept != "" {
 		b = append(b, "\r\nAccept: "...)
-		b = append(b, x.accept...)
+		b = append(b, x.asked.accept...)
 	}
 	b = append(b, "\r\n"+api.HeaderRequestID+": "...)
-	b = append(b, x.id...)
+	b = append(b, x.asked.id...)
 	if key := w.apiKey.Load(); key != nil && *key != "" {
 		b = append(b, "\r\nAuthorization: Bearer "...)
 		b = append(b, *key...)
 	}
-	if x.own {
+	if x.booking.own {
 		b = append(b, "\r\n"+api.HeaderDoor+": "...)
 		b = append(b, x.d.id...)
 		b = append(b, "\r\n"+api.HeaderSeq+": "...)
-		b = strconv.AppendUint(b, x.charge.Seq, 10)
-		if waited := (x.sentAt - x.came) / 1e6; waited > 0 {
+		b = strconv.AppendUint(b, x.booking.charge.Seq, 10)
+		if waited := (x.booking.sentAt - x.booking.came) / 1e6; waited > 0 {
 			// It has aged here, or at a worker that failed it, and ages on there.
 			b = append(b, "\r\n"+api.HeaderWaited+": "...)
 			b = strconv.AppendInt(b, waited, 10)
 		}
 		b = x.chunkField(b)
 	}
-	b = x.traceFields(b, w.id)
+	b = x.trace.fields(b, w.id)
 	b = x.filterFields(b)
 	return append(b, "\r\n\r\n"...)
 }
 
 // splices lists what the door changes in a body, in the order of the body.
 func (x *exchange) splices(cuts []splice) []splice {
-	p := &x.peek
-	if x.kind == kindForm || x.kind == kindHeld {
+	p := &x.asked.peek
+	if x.asked.kind == kindForm || x.asked.kind == kindHeld {
 		return cuts
 	}
 	var insert []byte
@@ -129,7 +129,7 @@ func (x *exchange) splices(cuts []splice) []splice {
 		if !p.StreamOptions.Set() {
 			insert = append(insert, `"stream_options":{"include_usage":true},`...)
 		}
-		if s.resumed && x.own {
+		if s.resumed && x.booking.own {
 			r, err := json.Marshal(api.Resume{ID: s.id, Created: s.created, TokenIDs: s.tokens})
 			if err != nil {
 				panic("BUG: a resume cannot be encoded: " + err.Error())
@@ -142,8 +142,8 @@ func (x *exchange) splices(cuts []splice) []splice {
 	}
 	var tail [3]splice
 	n := 0
-	if p.ModelSpan.Set() && x.model != p.Model {
-		tail[n] = splice{p.ModelSpan, quote(x.model)}
+	if p.ModelSpan.Set() && x.asked.model != p.Model {
+		tail[n] = splice{p.ModelSpan, quote(x.asked.model)}
 		n++
 	}
 	if s := x.s; s != nil && s.ids {
@@ -152,7 +152,7 @@ func (x *exchange) splices(cuts []splice) []splice {
 			n++
 		}
 		if p.StreamOptions.Set() && !p.IncludeUsage {
-			tail[n] = splice{p.StreamOptions, withUsage(p.StreamOptions.Of(x.body))}
+			tail[n] = splice{p.StreamOptions, withUsage(p.StreamOptions.Of(x.payload.body))}
 			n++
 		}
 	}

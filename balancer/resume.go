@@ -15,17 +15,17 @@ var errDiffers = errors.New("the answer given again differs from what was sent")
 // resumable reports whether token ids are asked for, so that the stream can go
 // on at another worker from where it broke.
 func (x *exchange) resumable() bool {
-	return x.v.set.Door.Resume.Enabled && (x.kind == kindChat || x.kind == kindText) && x.peek.N == 1 &&
-		!x.peek.PromptList && !x.peek.Echo && !x.peek.Empty
+	return x.v.set.Door.Resume.Enabled && (x.asked.kind == kindChat || x.asked.kind == kindText) && x.asked.peek.N == 1 &&
+		!x.asked.peek.PromptList && !x.asked.peek.Echo && !x.asked.peek.Empty
 }
 
 // keepText reports whether the text of the stream is kept, to compare a replay
 // with.
 func (s *stream) keepText() bool {
-	if !s.x.v.set.Door.Resume.Enabled || s.x.peek.N > 1 || s.x.kind == kindGen || s.x.peek.PromptList {
+	if !s.x.v.set.Door.Resume.Enabled || s.x.asked.peek.N > 1 || s.x.asked.kind == kindGen || s.x.asked.peek.PromptList {
 		return false
 	}
-	return !s.x.own && (!s.plainText() || len(s.tokens) == 0 || s.back.parts)
+	return !s.x.booking.own && (!s.plainText() || len(s.tokens) == 0 || s.back.parts)
 }
 
 // plainText reports whether a stream of a foreign worker can go on from token
@@ -37,24 +37,24 @@ func (s *stream) plainText() bool {
 // plainAsked reports whether a request asks for text that depends on nothing
 // but the tokens so far.
 func (x *exchange) plainAsked() bool {
-	p := &x.peek
+	p := &x.asked.peek
 	return !p.Tools && !p.Structured && !p.Seed && !p.Logprobs && !p.WantsTokenIDs && !x.penalized()
 }
 
 // bounded reports whether it is known how long the answer may become, which a
 // request that goes on with it must say.
 func (x *exchange) bounded() bool {
-	return x.kind != kindChat || x.peek.MaxTokens > 0 || x.context() > 0
+	return x.asked.kind != kindChat || x.asked.peek.MaxTokens > 0 || x.context() > 0
 }
 
 // context is the longest context of the worker that the exchange was at last,
 // or, where that one does not say, of another of its pool; 0: none says. It is
 // what workers say of their models, which stays known when one is gone.
 func (x *exchange) context() int64 {
-	if w := x.worker.Load(); w != nil && w.maxLen.Load() > 0 {
+	if w := x.booking.worker.Load(); w != nil && w.maxLen.Load() > 0 {
 		return w.maxLen.Load()
 	}
-	for _, w := range *x.pool.workers.Load() {
+	for _, w := range *x.asked.pool.workers.Load() {
 		if n := w.maxLen.Load(); n > 0 {
 			return n
 		}
@@ -64,28 +64,38 @@ func (x *exchange) context() int64 {
 
 // mayResume reports whether there is a way to go on with the stream elsewhere.
 func (x *exchange) mayResume() bool {
-	return x.v.set.Door.Resume.Enabled && x.peek.N <= 1 && x.kind != kindGen && !x.peek.PromptList
+	return x.v.set.Door.Resume.Enabled && x.asked.peek.N <= 1 && x.asked.kind != kindGen && !x.asked.peek.PromptList
+}
+
+// keepSpare makes the body a spare, or gives it back at once where the stream
+// could not go on with it anyway.
+func (x *exchange) keepSpare() {
+	if x.mayResume() {
+		x.payload.keepSpare(&x.d.memory)
+		return
+	}
+	x.payload.give(&x.d.memory)
 }
 
 // prepareResume makes the exchange ready to go on after its worker broke off.
 // It reports whether there is a way.
 func (s *stream) prepareResume() bool {
 	x := s.x
-	if !x.mayResume() || s.id == "" || !x.takeBack() {
+	if !x.mayResume() || s.id == "" || !x.payload.takeBack(&x.d.memory) {
 		return false
 	}
-	if x.own {
+	if x.booking.own {
 		if !s.ids {
 			return false
 		}
 		x.leaveOutForeign()
 		s.resumed = true
-		x.ask.Prompt, x.ask.Expect = x.sizes()
+		x.booking.ask.Prompt, x.booking.ask.Expect = x.sizes()
 		return true
 	}
 	if s.plainText() && len(s.tokens) > 0 && len(s.prompt) > 0 && s.rebuild() {
 		s.resumed = true
-		x.ask.Prompt, x.ask.Expect = x.sizes()
+		x.booking.ask.Prompt, x.booking.ask.Expect = x.sizes()
 		return true
 	}
 	if len(s.text) == 0 && s.events > 1 && !s.back.parts {
@@ -101,20 +111,20 @@ func (s *stream) prepareResume() bool {
 // leaveOutForeign leaves the workers that are not ours out of the choice: they
 // know no roundhouse_resume, and would begin anew.
 func (x *exchange) leaveOutForeign() {
-	for _, w := range *x.pool.workers.Load() {
+	for _, w := range *x.asked.pool.workers.Load() {
 		if !w.own.Load() {
-			x.tried = append(x.tried, ledger.Try{Worker: w.acct, Generation: w.acct.Generation(x.d.ledger)})
+			x.booking.tried = append(x.booking.tried, ledger.Try{Worker: w.acct, Generation: w.acct.Generation(x.d.ledger)})
 		}
 	}
 }
 
 // sizes is what a stream that goes on needs: what was generated is prompt now.
 func (x *exchange) sizes() (prompt, expect int64) {
-	prompt = x.ask.Prompt
-	if x.usage.known {
-		prompt = x.usage.prompt
+	prompt = x.booking.ask.Prompt
+	if x.record.usage.known {
+		prompt = x.record.usage.prompt
 	}
-	return prompt + int64(len(x.s.tokens)), max(x.ask.Expect/2, 1)
+	return prompt + int64(len(x.s.tokens)), max(x.booking.ask.Expect/2, 1)
 }
 
 // closeEnded ends a stream whose worker died between the last token and the
@@ -123,10 +133,10 @@ func (x *exchange) sizes() (prompt, expect int64) {
 func (s *stream) closeEnded() bool {
 	x := s.x
 	var tail []byte
-	if x.peek.IncludeUsage && !x.usage.known && !s.done {
-		return s.fail(workerFailed(x.pool.name))
+	if x.asked.peek.IncludeUsage && !x.record.usage.known && !s.done {
+		return s.fail(workerFailed(x.asked.pool.name))
 	}
-	if !s.done && x.kind != kindGen {
+	if !s.done && x.asked.kind != kindGen {
 		tail = []byte("data: [DONE]\n\n")
 		s.done = true
 	}

@@ -10,7 +10,8 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 // now, not when that ended: it warms what is about to be filled.
 func blank() *exchange {
 	x := exchanges.Get().(*exchange)
-	*x = exchange{hits: x.hits[:0], chunks: x.chunks[:0], tried: x.tried[:0]}
+	b := &x.booking
+	*x = exchange{booking: booking{hits: b.hits[:0], chunks: b.chunks[:0], tried: b.tried[:0]}}
 	return x
 }
 

@@ -85,7 +85,7 @@ func rendezvous(session, node string, weight float64) float64 {
 
 // find resolves the model that a client asked for into a target and a pool.
 func (x *exchange) find(v *view, sessionHeader string) *failure {
-	name := x.peek.Model
+	name := x.asked.peek.Model
 	if x.pass != nil && x.pass.Route != "" {
 		name = x.pass.Route
 	}
@@ -102,19 +102,19 @@ func (x *exchange) find(v *view, sessionHeader string) *failure {
 	}
 	r := v.routes[name]
 	if r == nil {
-		x.target = v.models[name]
-		x.model = name
+		x.asked.target = v.models[name]
+		x.asked.model = name
 		return x.pickPool(v, name)
 	}
-	x.route = r
-	x.session = r.sessionOf(x, sessionHeader)
+	x.asked.route = r
+	x.asked.session = r.sessionOf(x, sessionHeader)
 	usable := func(model string) bool {
 		t := v.models[model]
 		return t != nil && t.alive(x.d) != nil
 	}
-	if i := r.choose(x.session, usable); i >= 0 {
-		x.model = r.cfg.Targets[i].Model
-		x.target = v.models[x.model]
+	if i := r.choose(x.asked.session, usable); i >= 0 {
+		x.asked.model = r.cfg.Targets[i].Model
+		x.asked.target = v.models[x.asked.model]
 		return x.pickPool(v, name)
 	}
 	return x.fallback(v, r, name)
@@ -126,20 +126,20 @@ func (x *exchange) fallback(v *view, r *route, name string) *failure {
 		for model, t := range v.models {
 			for _, of := range t.pools {
 				if of == p {
-					x.model, x.target, x.pool = model, t, p
+					x.asked.model, x.asked.target, x.asked.pool = model, t, p
 					return nil
 				}
 			}
 		}
 	}
 	if t := v.models[r.cfg.Fallback]; t != nil {
-		x.model, x.target = r.cfg.Fallback, t
+		x.asked.model, x.asked.target = r.cfg.Fallback, t
 		return x.pickPool(v, name)
 	}
 	// No target can serve now; one that is known may be parked at.
 	for _, t := range r.cfg.Targets {
 		if m := v.models[t.Model]; m != nil && t.Weight > 0 {
-			x.model, x.target = t.Model, m
+			x.asked.model, x.asked.target = t.Model, m
 			return x.pickPool(v, name)
 		}
 	}
@@ -148,11 +148,11 @@ func (x *exchange) fallback(v *view, r *route, name string) *failure {
 
 // pickPool takes the first pool of the target that is alive.
 func (x *exchange) pickPool(v *view, name string) *failure {
-	if x.target == nil {
+	if x.asked.target == nil {
 		return v.unknown(name)
 	}
-	if x.pool = x.target.alive(x.d); x.pool == nil {
-		x.pool = x.target.pools[0]
+	if x.asked.pool = x.asked.target.alive(x.d); x.asked.pool == nil {
+		x.asked.pool = x.asked.target.pools[0]
 	}
 	return nil
 }
@@ -173,10 +173,10 @@ func (r *route) sessionOf(x *exchange, header string) string {
 	case "session":
 		return header
 	case "user":
-		return x.peek.User
+		return x.asked.peek.User
 	case "prefix":
-		if p := x.peek.Prompt; p.Set() {
-			text := p.Of(x.body)
+		if p := x.asked.peek.Prompt; p.Set() {
+			text := p.Of(x.payload.body)
 			return string(text[:min(len(text), 1024)])
 		}
 	}

@@ -185,21 +185,21 @@ func (g *guard) servePlain(whole bool) (then after) {
 // answer serves one plain request.
 func (g *guard) answer(v *view, h *wire.Head, kd kind, body []byte, lent *[]byte) after {
 	d := g.d
-	a := asked{kind: kd, method: "POST", path: pathOf(h.Path), query: string(h.Query), seen: h.Seen, close: d.parting(g)}
-	x := d.newExchange(v, g, &a)
-	x.body, x.lent, x.booked = body, lent, g.takeBooked()
+	x := d.newExchange(v, g, &h.Seen)
+	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = kd, "POST", pathOf(h.Path), string(h.Query), d.parting(g)
+	x.payload.body, x.payload.lent, x.payload.booked = body, lent, g.takeBooked()
 	k, f := v.admit(h.Seen.Authorization, h.Seen.Key)
 	if f == nil {
-		f = x.enter(&a.seen, k)
+		f = x.enter(&h.Seen, k)
 	}
 	if f != nil {
 		x.turnAway(f)
 		giveBody(lent)
-		return carryOn(g.send(d.alone(f, x.id, x.close)) == nil && !x.close)
+		return carryOn(g.send(d.alone(f, x.asked.id, x.close)) == nil && !x.close)
 	}
-	if x.streams() {
+	if x.asked.streams() {
 		if lent == nil {
-			x.body = append([]byte(nil), body...)
+			x.payload.body = append([]byte(nil), body...)
 		}
 		g.letGo()
 		x.openStream()

@@ -64,10 +64,10 @@ const writeWithin = 30 * time.Second
 // hijack takes the connection out of fasthttp and runs the stream in a
 // goroutine of its own, which holds nothing of fasthttp's.
 func (x *exchange) hijack(ctx *fasthttp.RequestCtx) {
-	if len(x.body) <= bufSize {
-		x.body = append([]byte(nil), x.body...) // fasthttp's buffer is larger, and wanted for the next request
+	if len(x.payload.body) <= bufSize {
+		x.payload.body = append([]byte(nil), x.payload.body...) // fasthttp's buffer is larger, and wanted for the next request
 	} else {
-		x.body = ctx.Request.SwapBody(nil)
+		x.payload.body = ctx.Request.SwapBody(nil)
 	}
 	x.openStream()
 	if h := &ctx.Response.Header; len(x.v.set.Door.CORS.Origins) > 0 {
@@ -86,7 +86,7 @@ func (x *exchange) openStream() {
 	x.s = &stream{x: x, between: true}
 	x.s.ids = x.resumable()
 	x.s.plain = x.s.ids && x.plainAsked() && x.bounded()
-	x.s.splits = *x.pool.end.Load() != ""
+	x.s.splits = *x.asked.pool.end.Load() != ""
 	x.s.watchStops()
 }
 
@@ -103,7 +103,7 @@ func (x *exchange) run() {
 func (x *exchange) contained() (keep bool) {
 	defer func() {
 		if e := recover(); e != nil {
-			x.d.log.Error("the end of a stream panicked", "request", x.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
+			x.d.log.Error("the end of a stream panicked", "request", x.asked.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
 			keep = false
 		}
 	}()
@@ -116,16 +116,16 @@ func (x *exchange) stream() (keep bool) {
 	defer x.finish()
 	defer func() {
 		if e := recover(); e != nil {
-			x.d.log.Error("a stream panicked", "request", x.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
+			x.d.log.Error("a stream panicked", "request", x.asked.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
 			x.abandon()
-			x.outcome = "failed"
+			x.record.outcome = "failed"
 			keep = false
 		}
 	}()
 	var a wire.Answer
 	for {
 		f := x.open(&a)
-		if x.over() {
+		if x.booking.over() {
 			return x.stopped()
 		}
 		if f != nil {
@@ -150,7 +150,7 @@ func (x *exchange) stream() (keep bool) {
 // stopped ends a stream that nobody waits for, or that was told to end.
 func (x *exchange) stopped() bool {
 	x.abandon()
-	x.status = 499
+	x.record.status = 499
 	phase := "waiting"
 	if x.s.events > 0 {
 		phase = "streaming"
@@ -159,7 +159,7 @@ func (x *exchange) stopped() bool {
 	if f != nil {
 		x.s.refuse(f)
 	}
-	x.outcome = outcome
+	x.record.outcome = outcome
 	return false
 }
 
@@ -170,20 +170,20 @@ func (x *exchange) plain(a *wire.Answer) (again, keep bool) {
 	status := a.Status
 	body, err := x.readAnswer(a, nil)
 	if err != nil || x.s.started {
-		if x.over() {
+		if x.booking.over() {
 			return false, x.stopped()
 		}
 		if err == nil {
-			x.d.log.Warn("a worker would not go on with a stream", "request", x.id, "worker", x.worker.Load().id, "status", status)
+			x.d.log.Warn("a worker would not go on with a stream", "request", x.asked.id, "worker", x.booking.worker.Load().id, "status", status)
 		}
-		x.lost(x.blame("broken_answer"))
+		x.lost(x.booking.blame("broken_answer"))
 		if x.s.events > 0 && err == nil {
-			return false, x.s.fail(workerFailed(x.pool.name))
+			return false, x.s.fail(workerFailed(x.asked.pool.name))
 		}
 		return true, false
 	}
 	x.settle(status, body)
-	x.status = status
+	x.record.status = status
 	return false, x.s.whole(status, ctype, after, body)
 }
 
@@ -195,21 +195,21 @@ func (x *exchange) broke(err error) (again, keep bool) {
 	if err == errFiltered {
 		return false, s.fail(filterFailed)
 	}
-	if err == errWriting && !x.over() {
-		x.cancel(causeClient)
+	if err == errWriting && !x.booking.over() {
+		x.booking.cancel(causeClient)
 	}
-	if x.over() {
+	if x.booking.over() {
 		return false, x.stopped()
 	}
-	w := x.worker.Load()
+	w := x.booking.worker.Load()
 	word := "died"
 	if errors.Is(err, errIdle) {
 		word = "hung"
 	}
-	how, why := x.blame(word)
-	x.d.log.Warn("a worker's stream broke", "request", x.id, "worker", w.id, "reason", why, "error", err.Error(), "events", s.events)
+	how, why := x.booking.blame(word)
+	x.d.log.Warn("a worker's stream broke", "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error(), "events", s.events)
 	if s.events > s.before {
-		x.tried = x.tried[:0] // this worker did carry the stream on: the others may be asked again
+		x.booking.tried = x.booking.tried[:0] // this worker did carry the stream on: the others may be asked again
 		s.before = s.events
 	}
 	x.lost(how, why)
@@ -218,8 +218,8 @@ func (x *exchange) broke(err error) (again, keep bool) {
 	}
 	s.partial, s.broken = nil, nil
 	if errors.Is(err, errDiffers) {
-		x.d.metrics.resumes.WithLabelValues(x.pool.name, x.resumeFor, "failed").Inc()
-		return false, s.fail(workerFailed(x.pool.name))
+		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, x.record.resumeFor, "failed").Inc()
+		return false, s.fail(workerFailed(x.asked.pool.name))
 	}
 	if s.events == 0 && !s.ended {
 		return true, false // nothing was relayed: it begins anew
@@ -228,20 +228,18 @@ func (x *exchange) broke(err error) (again, keep bool) {
 		return false, s.closeEnded()
 	}
 	if ok := s.prepareResume(); !ok {
-		x.d.metrics.resumes.WithLabelValues(x.pool.name, why, "impossible").Inc()
-		return false, s.fail(workerFailed(x.pool.name))
+		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, why, "impossible").Inc()
+		return false, s.fail(workerFailed(x.asked.pool.name))
 	}
-	x.resume++
-	x.resumeFor = why
+	x.record.resumes++
+	x.record.resumeFor = why
 	return true, false
 }
 
 // relay passes on a worker's events until the stream ends or breaks.
 func (s *stream) relay(a *wire.Answer) error {
 	x := s.x
-	x.mu.Lock()
-	c := x.up
-	x.mu.Unlock()
+	c := x.booking.connection()
 	if c == nil {
 		return errGone
 	}
@@ -323,9 +321,9 @@ func (r *reader) decode(c *upConn) ([]byte, error) {
 // finishUpstream keeps or closes the connection of a stream that came whole.
 func (s *stream) finishUpstream(r *reader) error {
 	if r.whole && !r.a.Close {
-		s.x.keep(s.x.d.now())
+		s.x.booking.keep(s.x.d.now())
 	} else {
-		s.x.drop()
+		s.x.booking.drop()
 	}
 	return nil
 }
@@ -348,7 +346,7 @@ func (s *stream) await(c *upConn) error {
 			}
 			return errCut
 		}
-		if x.over() {
+		if x.booking.over() {
 			return errGone
 		}
 		if !s.heartbeat() {
@@ -359,7 +357,7 @@ func (s *stream) await(c *upConn) error {
 		if s.events == 0 {
 			// A long prefill is no hang while the worker makes progress.
 			limit = int64(time.Duration(x.v.set.Door.Limits.FirstByte))
-			from = max(from, x.d.ledger.View(x.worker.Load().acct, now).ProgressAt)
+			from = max(from, x.d.ledger.View(x.booking.worker.Load().acct, now).ProgressAt)
 		}
 		if now-from > limit {
 			return errIdle
@@ -380,13 +378,13 @@ func (s *stream) heartbeat() bool {
 func (s *stream) head() {
 	s.started = true
 	x := s.x
-	x.status = 200
-	x.state.Store(phaseStreaming)
+	x.record.status = 200
+	x.record.state.Store(phaseStreaming)
 	b := make([]byte, 0, 512)
 	b = append(b, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n"...)
 	b = append(b, s.cors...)
 	b = x.marks(b)
-	if x.http10 {
+	if x.asked.http10 {
 		x.close = true
 	} else {
 		b = append(b, "transfer-encoding: chunked\r\n"...)
@@ -410,8 +408,8 @@ func (s *stream) write(payload []byte) error {
 
 // flush sends what an out buffer holds as one chunk.
 func (s *stream) flush(o *outBuf) error {
-	b := o.framed(!s.x.http10)
-	if s.closing && (s.done || s.ended) && s.broken == nil && !s.x.http10 && b != nil {
+	b := o.framed(!s.x.asked.http10)
+	if s.closing && (s.done || s.ended) && s.broken == nil && !s.x.asked.http10 && b != nil {
 		b = append(b, lastChunk...)
 		s.closed = true
 	}
@@ -432,14 +430,14 @@ func (s *stream) flush(o *outBuf) error {
 // can go on.
 func (s *stream) complete() bool {
 	x := s.x
-	if x.usage.known {
-		x.d.ledger.Settle(&x.charge, x.usage.prompt, x.usage.cached)
-		x.worker.Load().hits.tells(x.usage.cached)
-		x.pool.learn(x.model).Learn(x.peek.PromptBytes, x.usage.prompt, x.usage.generated)
+	if x.record.usage.known {
+		x.d.ledger.Settle(&x.booking.charge, x.record.usage.prompt, x.record.usage.cached)
+		x.booking.worker.Load().hits.tells(x.record.usage.cached)
+		x.asked.pool.learn(x.asked.model).Learn(x.asked.peek.PromptBytes, x.record.usage.prompt, x.record.usage.generated)
 	}
 	x.remember()
-	if x.resume > 0 {
-		x.d.metrics.resumes.WithLabelValues(x.pool.name, x.resumeFor, "ok").Inc()
+	if x.record.resumes > 0 {
+		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, x.record.resumeFor, "ok").Inc()
 	}
 	x.release(ledger.Served)
 	return s.terminate()
@@ -451,7 +449,7 @@ const lastChunk = "0\r\n\r\n"
 // terminate writes the end of the chunked body.
 func (s *stream) terminate() bool {
 	x := s.x
-	if !x.http10 && !s.closed {
+	if !x.asked.http10 && !s.closed {
 		if x.g.send([]byte(lastChunk)) != nil {
 			return false
 		}

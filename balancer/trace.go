@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/otlp"
+	"roundhouse/balancer/wire"
 )
 
 // trace is one request's spans: the door's own, and one for each worker that
@@ -19,27 +20,26 @@ type trace struct {
 	worker  string
 }
 
-// begin starts a request's trace where traces are sent. A client's context is
-// gone on with; one that is not to be sampled is handed on and not recorded.
-func (x *exchange) begin(traceparent, tracestate []byte) {
-	if x.v.traces == nil {
-		return
+// beginTrace starts a request's trace where traces are sent. A client's context
+// is continued; one that is not to be sampled is handed on and not recorded.
+func beginTrace(to *otlp.Exporter, seen *wire.Seen) *trace {
+	if to == nil {
+		return nil
 	}
-	t := &trace{to: x.v.traces}
-	if c, ok := otlp.Parse(traceparent); ok {
+	t := &trace{to: to}
+	if c, ok := otlp.Parse(seen.Traceparent); ok {
 		t.Context, t.parent = c.Child(), c.Span
-		if len(tracestate) <= 512 {
-			t.state = string(tracestate)
+		if len(seen.Tracestate) <= 512 {
+			t.state = string(seen.Tracestate)
 		}
 	} else {
 		t.Context = otlp.New()
 	}
-	x.trace = t
+	return t
 }
 
-// traceFields appends the context that a worker is asked under.
-func (x *exchange) traceFields(b []byte, worker string) []byte {
-	t := x.trace
+// fields appends the context that a worker is asked under.
+func (t *trace) fields(b []byte, worker string) []byte {
 	if t == nil {
 		return b
 	}
@@ -69,61 +69,59 @@ var operations = map[string]string{
 	"/v1/chat/completions": "chat", "/v1/messages": "chat", "/v1/responses": "chat", "/v1/completions": "text_completion", "/v1/embeddings": "embeddings",
 }
 
-// endTrace sends the request's span. It holds names and figures, and no prompt.
-func (x *exchange) endTrace() {
-	t := x.trace
+// finish sends the request's span. It holds names and figures, and no prompt.
+func (t *trace) finish(a *asked, r *record) {
 	if t == nil {
 		return
 	}
-	x.trace = nil
 	failed := ""
-	if x.outcome != "ok" && x.outcome != "client_error" {
-		failed = x.outcome
+	if r.outcome != "ok" && r.outcome != "client_error" {
+		failed = r.outcome
 	}
 	t.endAttempt(failed)
-	operation := operations[x.path]
+	operation := operations[a.path]
 	name := operation
 	if name == "" {
-		name = x.method
+		name = a.method
 	}
-	if x.model != "" {
-		name += " " + x.model
+	if a.model != "" {
+		name += " " + a.model
 	}
-	a := []otlp.Attribute{
-		otlp.Text("gen_ai.operation.name", operation), otlp.Text("gen_ai.provider.name", "roundhouse"), otlp.Text("gen_ai.request.model", x.model),
-		otlp.Text("http.request.method", x.method), otlp.Text("url.path", x.path), otlp.Int("http.response.status_code", int64(x.status)),
-		otlp.Text("roundhouse.request_id", x.id), otlp.Text("roundhouse.outcome", x.outcome), otlp.Seconds("roundhouse.queue_seconds", float64(x.queued)/1e9),
+	list := []otlp.Attribute{
+		otlp.Text("gen_ai.operation.name", operation), otlp.Text("gen_ai.provider.name", "roundhouse"), otlp.Text("gen_ai.request.model", a.model),
+		otlp.Text("http.request.method", a.method), otlp.Text("url.path", a.path), otlp.Int("http.response.status_code", int64(r.status)),
+		otlp.Text("roundhouse.request_id", a.id), otlp.Text("roundhouse.outcome", r.outcome), otlp.Seconds("roundhouse.queue_seconds", float64(r.queued)/1e9),
 	}
-	if n := x.peek.MaxTokens; n > 0 {
-		a = append(a, otlp.Int("gen_ai.request.max_tokens", n))
+	if n := a.peek.MaxTokens; n > 0 {
+		list = append(list, otlp.Int("gen_ai.request.max_tokens", n))
 	}
-	if x.usage.known {
-		a = append(a, otlp.Int("gen_ai.usage.input_tokens", x.usage.prompt), otlp.Int("gen_ai.usage.output_tokens", x.usage.generated))
-	} else if n := x.generated.Load(); n > 0 {
-		a = append(a, otlp.Int("gen_ai.usage.output_tokens", n))
+	if r.usage.known {
+		list = append(list, otlp.Int("gen_ai.usage.input_tokens", r.usage.prompt), otlp.Int("gen_ai.usage.output_tokens", r.usage.generated))
+	} else if n := r.generated.Load(); n > 0 {
+		list = append(list, otlp.Int("gen_ai.usage.output_tokens", n))
 	}
-	if x.first > x.start {
-		a = append(a, otlp.Seconds("gen_ai.server.time_to_first_token", float64(x.first-x.start)/1e9))
+	if r.first > a.start {
+		list = append(list, otlp.Seconds("gen_ai.server.time_to_first_token", float64(r.first-a.start)/1e9))
 	}
-	if x.pool != nil {
-		a = append(a, otlp.Text("roundhouse.pool", x.pool.name))
+	if a.pool != nil {
+		list = append(list, otlp.Text("roundhouse.pool", a.pool.name))
 	}
-	if w := x.worker.Load(); w != nil {
-		a = append(a, otlp.Text("roundhouse.worker", w.id))
+	if r.worker != "" {
+		list = append(list, otlp.Text("roundhouse.worker", r.worker))
 	}
-	if x.route != nil {
-		a = append(a, otlp.Text("roundhouse.route", x.route.cfg.Name))
+	if a.route != nil {
+		list = append(list, otlp.Text("roundhouse.route", a.route.cfg.Name))
 	}
-	if x.key != nil {
-		a = append(a, otlp.Text("roundhouse.key", x.key.name))
+	if a.key != nil {
+		list = append(list, otlp.Text("roundhouse.key", a.key.name))
 	}
-	if x.resume > 0 {
-		a = append(a, otlp.Int("roundhouse.resumes", int64(x.resume)))
+	if r.resumes > 0 {
+		list = append(list, otlp.Int("roundhouse.resumes", int64(r.resumes)))
 	}
 	if failed != "" {
-		a = append(a, otlp.Text("error.type", failed))
+		list = append(list, otlp.Text("error.type", failed))
 	}
-	t.to.Take(otlp.Span{Context: t.Context, Parent: t.parent, State: t.state, Name: name, Kind: otlp.Server, Start: x.wall, End: time.Now(), Attributes: a, Error: failed})
+	t.to.Take(otlp.Span{Context: t.Context, Parent: t.parent, State: t.state, Name: name, Kind: otlp.Server, Start: a.wall, End: time.Now(), Attributes: list, Error: failed})
 }
 
 // openTraces is the exporter for an endpoint: the one that is there, where the

@@ -3,7 +3,6 @@ package balancer
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"time"
 
 	"roundhouse/balancer/ledger"
@@ -21,12 +20,12 @@ func (x *exchange) unary(out replier) {
 	var a wire.Answer
 	for {
 		f := x.open(&a)
-		if x.over() {
+		if x.booking.over() {
 			x.abandon()
-			x.status = 499
+			x.record.status = 499
 			f, outcome := x.parted("waiting")
 			out.end(x, f)
-			x.outcome = outcome
+			x.record.outcome = outcome
 			return
 		}
 		if f != nil {
@@ -50,22 +49,22 @@ func (x *exchange) unary(out replier) {
 			if x.keepsName() {
 				whole = append(whole[:len(room):len(room)], x.named(whole[len(room):])...)
 			}
-			x.status = a.Status
+			x.record.status = a.Status
 			out.reply(x, reply{ctype, after, disposition}, whole)
 			return
 		}
-		if x.over() {
+		if x.booking.over() {
 			continue
 		}
 		if err == errTooLong {
-			x.drop()
+			x.booking.drop()
 			x.release(ledger.Neutral)
 			out.refuse(x, &failure{status: 502, typ: "api_error", code: "answer_too_long", message: fmt.Sprintf("the worker's answer is longer than %d MiB", maxAnswer>>20)})
 			return
 		}
-		w := x.worker.Load()
-		how, why := x.blame("broken_answer")
-		x.d.log.Warn("worker broke off an answer", "request", x.id, "worker", w.id, "reason", why, "error", err.Error())
+		w := x.booking.worker.Load()
+		how, why := x.booking.blame("broken_answer")
+		x.d.log.Warn("worker broke off an answer", "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error())
 		x.lost(how, why)
 		x.d.suspect(w, err)
 	}
@@ -74,9 +73,7 @@ func (x *exchange) unary(out replier) {
 // readAnswer reads a whole answer behind what stands in room, however long it
 // takes while the worker makes progress.
 func (x *exchange) readAnswer(a *wire.Answer, room []byte) ([]byte, error) {
-	x.mu.Lock()
-	c := x.up
-	x.mu.Unlock()
+	c := x.booking.connection()
 	if c == nil {
 		return nil, errGone
 	}
@@ -87,18 +84,18 @@ func (x *exchange) readAnswer(a *wire.Answer, room []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.whole = x.d.now()
+	x.record.whole = x.d.now()
 	if keep {
-		x.keep(x.whole)
+		x.booking.keep(x.record.whole)
 	} else {
-		x.drop()
+		x.booking.drop()
 	}
 	return body, nil
 }
 
 // settle ends the charge of an answer that came whole.
 func (x *exchange) settle(status int, body []byte) {
-	x.first = x.whole
+	x.record.first = x.record.whole
 	how := ledger.Served
 	switch {
 	case status == 429 || status == 503:
@@ -111,48 +108,41 @@ func (x *exchange) settle(status int, body []byte) {
 	if how == ledger.Served {
 		tail := body[max(0, len(body)-2048):]
 		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
-			x.usage.read(tail[at:])
+			x.record.usage.read(tail[at:])
 		}
-		if x.usage.known {
-			x.d.ledger.Settle(&x.charge, x.usage.prompt, x.usage.cached)
-			x.worker.Load().hits.tells(x.usage.cached)
-			x.d.ledger.Grow(&x.charge, x.usage.generated)
-			x.pool.learn(x.model).Learn(x.peek.PromptBytes, x.usage.prompt, x.usage.generated)
+		if x.record.usage.known {
+			x.d.ledger.Settle(&x.booking.charge, x.record.usage.prompt, x.record.usage.cached)
+			x.booking.worker.Load().hits.tells(x.record.usage.cached)
+			x.d.ledger.Grow(&x.booking.charge, x.record.usage.generated)
+			x.asked.pool.learn(x.asked.model).Learn(x.asked.peek.PromptBytes, x.record.usage.prompt, x.record.usage.generated)
 		}
 		x.computed()
-		if !x.own {
+		if !x.booking.own {
 			x.remember()
 		}
 		x.keepHeld(body)
 	}
-	x.releaseAt(how, x.whole)
+	x.releaseAt(how, x.record.whole)
 }
 
 // refused enters that the door answers with an error of its own.
 func (x *exchange) refused(f *failure) {
-	x.status = f.status
-	x.outcome = "refused"
+	x.record.status = f.status
+	x.record.outcome = "refused"
 	if f.status == 502 || f.code == "no_worker" {
-		x.outcome = "failed"
+		x.record.outcome = "failed"
 	}
 	if f.reason != "" {
-		x.d.metrics.refused(x.pool.name, f.reason)
+		x.d.metrics.refused(x.asked.pool.name, f.reason)
 	}
-}
-
-// abandon ends the work for a request that nobody waits for.
-func (x *exchange) abandon() {
-	x.drop()
-	x.release(ledger.Neutral)
-	x.outcome = "cancelled"
 }
 
 // parted says what becomes of an exchange that is over, and what its client is
 // told: nothing, where it has left.
 func (x *exchange) parted(phase string) (f *failure, outcome string) {
-	switch cause(x.why.Load()) {
+	switch cause(x.booking.why.Load()) {
 	case causeClient:
-		x.d.metrics.hangups.WithLabelValues(x.pool.name, phase).Inc()
+		x.d.metrics.hangups.WithLabelValues(x.asked.pool.name, phase).Inc()
 		return nil, "cancelled"
 	case causeStop:
 		return &failure{status: 503, typ: "service_unavailable", code: "shutting_down", message: "the door is shutting down"}, "failed"
@@ -167,72 +157,4 @@ func headerText(b []byte) string {
 		return "application/json"
 	}
 	return string(b)
-}
-
-// finish is the end of every exchange: its books, its line in the log.
-func (x *exchange) finish() {
-	x.g.serve(nil)
-	if x.charge.Worker() != nil {
-		x.abandon() // a path that ended without its release would be a fault
-	}
-	x.takeBack()
-	x.d.memory.give(x.booked)
-	x.booked = 0
-	x.body = nil
-	giveBody(x.lent)
-	x.lent = nil
-	if x.key != nil {
-		x.key.leave()
-		real := x.generated.Load()
-		if x.usage.known {
-			real = x.usage.prompt + x.usage.generated
-		}
-		x.key.charge(real - x.charged)
-	}
-	x.d.delist(x)
-	if x.outcome == "" {
-		x.outcome = outcomeOf(x.status)
-	}
-	x.tellFilters()
-	x.endTrace()
-	x.d.metrics.ended(x)
-	x.d.logAccess(x)
-}
-
-func outcomeOf(status int) string {
-	switch {
-	case status < 400:
-		return "ok"
-	case status < 500:
-		return "client_error"
-	}
-	return "failed"
-}
-
-// read takes the token counts out of a usage object.
-func (u *usage) read(b []byte) {
-	number := func(name string) (n int64, ok bool) {
-		v, ok := wire.Field(b, name)
-		if !ok {
-			return 0, false
-		}
-		n, err := strconv.ParseInt(string(v), 10, 53)
-		return n, err == nil && n >= 0
-	}
-	prompt, ok := number(`"prompt_tokens"`)
-	if !ok {
-		if prompt, ok = number(`"input_tokens"`); !ok {
-			return
-		}
-	}
-	u.known, u.prompt = true, prompt
-	if g, ok := number(`"completion_tokens"`); ok {
-		u.generated = g
-	} else if g, ok := number(`"output_tokens"`); ok {
-		u.generated = g
-	}
-	u.cached = -1
-	if c, ok := number(`"cached_tokens"`); ok {
-		u.cached = c
-	}
 }

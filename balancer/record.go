@@ -1,0 +1,92 @@
+package balancer
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"roundhouse/balancer/wire"
+)
+
+// record is what became of a request: what the access log, the trace and the
+// metrics tell of it. Times are by the door's clock.
+type record struct {
+	state     atomic.Int32 // of phases
+	generated atomic.Int64 // tokens relayed, for the in-flight list
+	worker    string       // the id of the last one
+
+	status    int
+	outcome   string
+	usage     usage
+	queued    int64 // nanoseconds spent waiting for room
+	overhead  int64 // the door's own time before the request was sent
+	whole     int64 // when an answer that does not stream had come
+	first     int64 // when the first event or answer was relayed
+	ended     int64
+	resumes   int // how often the stream went on at another worker
+	resumeFor string
+	series    *series // where a stream is counted; nil before its first event
+}
+
+// The phases of an exchange, as the in-flight list shows them.
+const (
+	phaseQueued int32 = iota
+	phaseSent
+	phaseStreaming
+	phaseParked
+)
+
+var phaseNames = [...]string{"queued", "sent", "streaming", "parked"}
+
+// output is the tokens of the answer: as the worker counts them, else as they
+// were relayed.
+func (r *record) output() int64 {
+	if r.usage.known {
+		return r.usage.generated
+	}
+	return r.generated.Load()
+}
+
+// outcomeOf is the outcome of an answer that says nothing else of it.
+func outcomeOf(status int) string {
+	switch {
+	case status < 400:
+		return "ok"
+	case status < 500:
+		return "client_error"
+	}
+	return "failed"
+}
+
+// usage is what an answer says it took.
+type usage struct {
+	prompt, cached, generated int64
+	known                     bool
+}
+
+// read takes the token counts out of a usage object.
+func (u *usage) read(b []byte) {
+	number := func(name string) (n int64, ok bool) {
+		v, ok := wire.Field(b, name)
+		if !ok {
+			return 0, false
+		}
+		n, err := strconv.ParseInt(string(v), 10, 53)
+		return n, err == nil && n >= 0
+	}
+	prompt, ok := number(`"prompt_tokens"`)
+	if !ok {
+		if prompt, ok = number(`"input_tokens"`); !ok {
+			return
+		}
+	}
+	u.known, u.prompt = true, prompt
+	if g, ok := number(`"completion_tokens"`); ok {
+		u.generated = g
+	} else if g, ok := number(`"output_tokens"`); ok {
+		u.generated = g
+	}
+	u.cached = -1
+	if c, ok := number(`"cached_tokens"`); ok {
+		u.cached = c
+	}
+}
