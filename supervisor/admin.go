@@ -80,5 +80,5 @@ func (s *Supervisor) answer(f func(*http.Request) (any, error)) http.HandlerFunc
 }
 
 func (s *Supervisor) version(*http.Request) (any, error) {
-	return map[string]any{"schema": 1, "version": s.options.Version, "door": s.doorView().Version, "pid": os.Getpid()}, nil
+	return map[string]any{"schema": 1, "version": s.options.Version, "door": s.gate.shown().Version, "pid": os.Getpid()}, nil
 }

@@ -44,8 +44,8 @@ func (s *Supervisor) commandWorker(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.eventBy(by, pool, pool+"/"+name, verb, "asked for")
-	s.remember(next)
+	s.events.noteBy(by, pool, pool+"/"+name, verb, "asked for")
+	s.memory.remember(next)
 	s.publish()
 	return map[string]any{"schema": 1, "worker": s.view(pool, name)}, nil
 }
@@ -83,7 +83,7 @@ func (s *Supervisor) rotate(r *http.Request, pool string, which []string) (any, 
 		next, err = core.Abort(s.desired(), pool, by, now)
 	case ask.Continue:
 		verb = "continue"
-		clear(s.prepared) // what was not there may be by now
+		clear(s.preparing.prepared) // what was not there may be by now
 		next, err = core.Continue(s.desired(), pool, now)
 	default:
 		next, err = core.Rotate(s.desired(), pool, which, now)
@@ -96,8 +96,8 @@ func (s *Supervisor) rotate(r *http.Request, pool string, which []string) (any, 
 		d.Intent = next
 		return map[string]any{"schema": 1, "dry_run": true, "turns": core.Preview(d, s.observe(now), pool)}, nil
 	}
-	s.eventBy(by, pool, "", verb, "asked for")
-	s.remember(next)
+	s.events.noteBy(by, pool, "", verb, "asked for")
+	s.memory.remember(next)
 	return map[string]any{"schema": 1, "rotation": s.rotationView(next.Rotations[pool])}, nil
 }
 
@@ -135,15 +135,15 @@ func (s *Supervisor) scale(by, name string, n int) (any, error) {
 		if p.Driver == "static" || !isCounted(p.Workers) {
 			return nil, fmt.Errorf("%w: the workers of %s have names of their own in the configuration; add or remove their blocks", core.ErrState, name)
 		}
-		next := s.intent.Clone()
+		next := s.memory.intent.Clone()
 		c := next.Pools[name]
 		c.Scale = &n
 		next.Pools[name] = c
-		s.remember(next)
+		s.memory.remember(next)
 		if err := s.redraw(s.plan.file); err != nil {
 			return nil, err
 		}
-		s.eventBy(by, name, "", "scale", fmt.Sprintf("%d workers, %d in the configuration", n, len(p.Workers)))
+		s.events.noteBy(by, name, "", "scale", fmt.Sprintf("%d workers, %d in the configuration", n, len(p.Workers)))
 		return map[string]any{"schema": 1, "pool": name, "workers": n}, nil
 	}
 	return nil, fmt.Errorf("pool %q: %w", name, core.ErrUnknown)
@@ -185,7 +185,7 @@ func (s *Supervisor) commandSchedule(r *http.Request) (any, error) {
 	if err := body(r, &ask); err != nil {
 		return nil, err
 	}
-	next, found := s.intent.Clone(), false
+	next, found := s.memory.intent.Clone(), false
 	for _, p := range s.plan.pools {
 		if ask.Pool != "" && ask.Pool != p.Name {
 			continue
@@ -202,11 +202,11 @@ func (s *Supervisor) commandSchedule(r *http.Request) (any, error) {
 			}
 		}
 		next.Pools[p.Name] = c
-		s.eventBy(who(r), p.Name, "", "schedule", text)
+		s.events.noteBy(who(r), p.Name, "", "schedule", text)
 	}
 	if !found {
 		return nil, fmt.Errorf("pool %q: %w", ask.Pool, core.ErrUnknown)
 	}
-	s.remember(next)
+	s.memory.remember(next)
 	return s.schedules(), nil
 }

@@ -64,7 +64,7 @@ func (s *Supervisor) openDoor() error {
 		}
 		s.adoptDoor(strings.TrimPrefix(f.ID, doorPrefix), note)
 	}
-	if s.listen != nil || len(s.doors) > 0 {
+	if s.gate.listen != nil || len(s.gate.doors) > 0 {
 		return nil
 	}
 	return s.bind()
@@ -73,13 +73,13 @@ func (s *Supervisor) openDoor() error {
 // adoptDoor takes over a door that runs, and a copy of its listener where the
 // kernel grants it; without one the next door binds the address anew.
 func (s *Supervisor) adoptDoor(id string, note doorNote) {
-	s.address = note.Actual
+	s.gate.address = note.Actual
 	s.meet(newDoor(id, note.Socket, true))
-	s.event("", "", "adopted", "door "+id+", found running")
+	s.events.note("", "", "adopted", "door "+id+", found running")
 	if n, err := strconv.ParseUint(strings.TrimPrefix(id, "door-"), 10, 64); err == nil {
-		s.doorSerial = max(s.doorSerial, n)
+		s.memory.doorSerial = max(s.memory.doorSerial, n)
 	}
-	if s.listen != nil {
+	if s.gate.listen != nil {
 		return
 	}
 	_, text, err := net.SplitHostPort(note.Actual)
@@ -92,7 +92,7 @@ func (s *Supervisor) adoptDoor(id string, note doorNote) {
 		s.log.Info("the door keeps its listener to itself; it is bound anew once that door ends", "error", err)
 		return
 	}
-	s.listen = listener
+	s.gate.listen = listener
 }
 
 // bind takes the door's address.
@@ -103,10 +103,10 @@ func (s *Supervisor) bind() error {
 		return err
 	}
 	defer l.Close() // the copy stays
-	if s.listen, err = l.(*net.TCPListener).File(); err != nil {
+	if s.gate.listen, err = l.(*net.TCPListener).File(); err != nil {
 		return fmt.Errorf("door.listen: %w", err)
 	}
-	s.address = l.Addr().String()
+	s.gate.address = l.Addr().String()
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (s *Supervisor) bind() error {
 func (s *Supervisor) meet(d *door) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	d.cancel = cancel
-	s.doors[d.id] = d
+	s.gate.doors[d.id] = d
 	s.group.Go(func() {
 		d.follow(ctx, &s.set, s.clock.Now, func(n news) { s.tell(func() { s.heard(n) }) })
 	})
@@ -126,29 +126,29 @@ func (s *Supervisor) tendDoors() {
 		return
 	}
 	serving := false
-	for id, d := range s.doors {
+	for id, d := range s.gate.doors {
 		if s.nursery.Running(doorPrefix + id) {
 			serving = serving || !d.leaving
 			continue
 		}
 		d.cancel()
-		delete(s.doors, id)
+		delete(s.gate.doors, id)
 		how := s.nursery.Ended(doorPrefix + id)
 		os.Remove(d.socket)
 		defer s.nursery.Forget(doorPrefix + id)
 		if d.leaving {
-			s.event("", "", "door", id+" has ended: "+how)
+			s.events.note("", "", "door", id+" has ended: "+how)
 			continue
 		}
-		s.event("", "", "crashed", "door "+id+": "+how)
+		s.events.note("", "", "crashed", "door "+id+": "+how)
 		s.doorFailed(d)
 	}
-	if serving || s.ending || s.clock.Now().Before(s.doorTry) {
+	if serving || s.ending || s.clock.Now().Before(s.gate.try) {
 		return
 	}
 	if _, err := s.startDoor(); err != nil {
-		s.event("", "", "failed", "door: "+err.Error())
-		s.doorTry = s.clock.Now().Add(time.Second)
+		s.events.note("", "", "failed", "door: "+err.Error())
+		s.gate.try = s.clock.Now().Add(time.Second)
 		if !s.serving {
 			s.stop(err)
 		}
@@ -160,26 +160,26 @@ func (s *Supervisor) tendDoors() {
 // begun gives up after the third, while whoever typed the command looks on.
 func (s *Supervisor) doorFailed(d *door) {
 	if d.state != nil {
-		s.doorFailures = 0
+		s.gate.failures = 0
 	}
-	s.doorFailures++
-	wait := min(time.Duration(s.doorFailures-1)*time.Second, 30*time.Second)
-	s.doorTry = s.clock.Now().Add(wait)
-	if s.doorFailures >= 3 && !s.serving {
-		s.stop(fmt.Errorf("the door does not start: %s\n%s", s.nursery.Ended(doorPrefix+d.id), s.tail(s.nursery.OpenLog(s.ctx, "door", driver.LogOptions{Tail: 12}))))
+	s.gate.failures++
+	wait := min(time.Duration(s.gate.failures-1)*time.Second, 30*time.Second)
+	s.gate.try = s.clock.Now().Add(wait)
+	if s.gate.failures >= 3 && !s.serving {
+		s.stop(fmt.Errorf("the door does not start: %s\n%s", s.nursery.Ended(doorPrefix+d.id), tail(s.nursery.OpenLog(s.ctx, "door", driver.LogOptions{Tail: 12}))))
 	}
 }
 
 // startDoor starts a door on the listener.
 func (s *Supervisor) startDoor() (*door, error) {
-	if s.listen == nil {
+	if s.gate.listen == nil {
 		if err := s.bind(); err != nil {
 			return nil, err
 		}
 	}
-	s.doorSerial++
-	s.write([]journal.Change{{Bucket: journal.Meta, Key: "door", Value: s.doorSerial}})
-	id := "door-" + strconv.FormatUint(s.doorSerial, 10)
+	s.memory.doorSerial++
+	s.memory.write([]journal.Change{{Bucket: journal.Meta, Key: "door", Value: s.memory.doorSerial}})
+	id := "door-" + strconv.FormatUint(s.memory.doorSerial, 10)
 	dir := s.doorDir()
 	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
 		return nil, err
@@ -191,12 +191,12 @@ func (s *Supervisor) startDoor() (*door, error) {
 	if len(socket) > 100 {
 		return nil, fmt.Errorf("state_dir: the private socket's path %s has %d letters, a socket's may have 100; use a shorter folder", socket, len(socket))
 	}
-	note, err := json.Marshal(doorNote{socket, s.plan.config.Door.Listen, s.address})
+	note, err := json.Marshal(doorNote{socket, s.plan.config.Door.Listen, s.gate.address})
 	if err != nil {
 		return nil, err
 	}
 	child := process.Child{
-		ID: doorPrefix + id, Log: "door", Env: s.options.Env, Files: []*os.File{s.listen}, Confined: true, Note: note,
+		ID: doorPrefix + id, Log: "door", Env: s.options.Env, Files: []*os.File{s.gate.listen}, Confined: true, Note: note,
 		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir},
 	}
 	if os.Geteuid() == 0 {

@@ -96,7 +96,7 @@ func TestDiskFull(t *testing.T) {
 	full, room := fullDisk(t, b)
 	b.run()
 	stop := b.load(2)
-	full(b.s.journal)
+	full(b.s.memory.journal)
 	// An operator's word is taken, and cannot be written.
 	if status, text := b.post("/api/workers/chat/1/drain", ""); status != http.StatusOK {
 		t.Fatal(status, text)
@@ -107,7 +107,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	b.until("it is back", func() bool { return b.workers()[0].State == "ready" })
 	b.until("the supervisor has seen it", func() (seen bool) {
-		_ = b.s.ask(t.Context(), func() { seen = b.s.disk.full || b.s.diskFull != nil })
+		_ = b.s.ask(t.Context(), func() { seen = b.s.memory.disk.full || b.s.memory.failed != nil })
 		return seen
 	})
 	before := b.workers()

@@ -46,9 +46,9 @@ func (s *Supervisor) sample() sample {
 	for k, v := range s.counters.rotations {
 		add(descTurns, prometheus.CounterValue, v, k[:]...)
 	}
-	for id, i := range s.instances {
-		if pool, worker, ok := strings.Cut(id, "/"); ok && i.Running && i.Memory > 0 {
-			add(descMemory, prometheus.GaugeValue, float64(i.Memory), pool, worker)
+	for id, m := range s.fleet.members {
+		if pool, worker, ok := strings.Cut(id, "/"); ok && m.instance.Running && m.instance.Memory > 0 {
+			add(descMemory, prometheus.GaugeValue, float64(m.instance.Memory), pool, worker)
 		}
 	}
 	for pool, t := range s.counters.success {
@@ -66,7 +66,7 @@ func (s *Supervisor) sample() sample {
 func (s *Supervisor) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	var own sample
 	var doors []*door
-	if err := s.ask(r.Context(), func() { own, doors = s.sample(), s.living() }); err != nil {
+	if err := s.ask(r.Context(), func() { own, doors = s.sample(), s.gate.living() }); err != nil {
 		fail(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"roundhouse/balancer/control"
 	"roundhouse/supervisor/core"
 )
 
@@ -30,16 +27,16 @@ type progress struct {
 // observe gathers what is known into what core decides by.
 func (s *Supervisor) observe(now time.Time) core.Observed {
 	set := s.set.Load()
-	o := core.Observed{Wall: s.clock.Wall(), DiskFull: s.diskFull != nil || s.noRoom(now), Prepared: s.prepared, Workers: map[string]core.Seen{}}
+	o := core.Observed{Wall: s.clock.Wall(), DiskFull: s.memory.failed != nil || s.memory.noRoom(now), Prepared: s.preparing.prepared, Workers: map[string]core.Seen{}}
 	allAcked := true
-	for i, d := range s.living() {
+	for i, d := range s.gate.living() {
 		o.Doors++
-		allAcked = allAcked && s.acked(d, set)
+		allAcked = allAcked && d.acked(set)
 		if i == 0 || d.lease.Before(o.Lease) {
 			o.Lease = d.lease
 		}
 	}
-	for id := range s.intent.Workers {
+	for id := range s.memory.intent.Workers {
 		o.Workers[id] = s.seen(id, allAcked, now)
 	}
 	for id := range s.plan.kinds {
@@ -47,78 +44,51 @@ func (s *Supervisor) observe(now time.Time) core.Observed {
 			o.Workers[id] = s.seen(id, allAcked, now)
 		}
 	}
-	for id, i := range s.instances { // also what nobody remembers
-		if _, done := o.Workers[id]; !done && !i.Foreign {
+	for id, m := range s.fleet.members { // also what nobody remembers
+		if _, done := o.Workers[id]; !done && m.found && !m.instance.Foreign {
 			o.Workers[id] = s.seen(id, allAcked, now)
 		}
 	}
 	return o
 }
 
-// leastRoom is what must be free where the journal lies: it grows in steps, and
-// the workers' logs want room as well.
-const leastRoom = 1 << 20
-
-// noRoom says whether the journal's disk is full. It is looked at once a second.
-func (s *Supervisor) noRoom(now time.Time) bool {
-	if now.Sub(s.disk.looked) < time.Second {
-		return s.disk.full
-	}
-	var st unix.Statfs_t
-	full := unix.Statfs(s.options.Config.StateDir, &st) == nil && st.Bavail*uint64(st.Bsize) < leastRoom
-	if full != s.disk.full {
-		text := "has room again"
-		if full {
-			text = "is full; no rotation begins until it has room"
-		}
-		s.log.Warn("the disk of state_dir " + text)
-	}
-	s.disk = disk{now, full}
-	return full
-}
-
-// disk is how the journal's disk was when it was last looked at.
-type disk struct {
-	looked time.Time
-	full   bool
-}
-
 // seen gathers what is known of one worker.
 func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
-	seen := core.Seen{Acked: acked, Reached: len(s.doors) > 0, Free: -1}
+	seen := core.Seen{Acked: acked, Reached: len(s.gate.doors) > 0, Free: -1}
 	kind, configured := s.plan.kinds[id]
 	static := kind.driver == "static"
-	i, exists := s.instances[id]
-	name, _ := s.driverOf(id)
+	m := s.fleet.at(id)
+	i, exists := m.instance, m.found
 	switch {
 	case static:
-		seen.Process, seen.Generation = core.Alive, s.intent.Workers[id].Generation
-	case configured && !s.listed[name]:
+		seen.Process, seen.Generation = core.Alive, s.memory.intent.Workers[id].Generation
+	case configured && !s.runnerOf(id).answers():
 		seen.Process = core.Unknown
 	case !exists:
 		seen.Process, seen.Released = core.Absent, true
 	case i.Running:
 		seen.Process, seen.Leaving, seen.LeavesIn = core.Alive, i.Leaving, i.LeavesIn
 	default:
-		seen.Process, seen.Exit, seen.Killed, seen.Released = core.Exited, i.Ended, i.Killed, s.released(i, now)
+		seen.Process, seen.Exit, seen.Killed, seen.Released = core.Exited, i.Ended, i.Killed, s.released(m, now)
 	}
 	if exists {
 		seen.Generation, seen.Hash, seen.Memory = i.Generation, i.Hash, i.Memory
 	}
-	_, seen.Busy = s.acting[id]
-	if f := s.failures[id]; f.generation == s.intent.Workers[id].Generation {
+	seen.Busy = m.act != 0
+	generation := s.memory.intent.Workers[id].Generation
+	if f := m.failure; f.why != "" && f.generation == generation {
 		if f.away && i.Running && i.Generation == f.generation {
-			delete(s.failures, id) // it runs after all: its driver was away when that was to be told
+			m.failure = failure{} // it runs after all: its driver was away when that was to be told
 		} else {
 			seen.Failure, seen.Interrupted = f.why, f.away
 		}
 	}
-	if g, ok := s.interrupted[id]; ok && g == s.intent.Workers[id].Generation && !i.Running {
+	if m.interrupted != 0 && m.interrupted == generation && !i.Running {
 		seen.Interrupted = true
 	}
 	s.byDoors(id, &seen)
-	moving := s.moved(id, seen, now)
-	if p, ok := s.probes[id]; ok && (static || p.generation == seen.Generation) {
+	moving := s.moved(m, seen, now)
+	if p := m.probe; p != nil && (static || p.generation == seen.Generation) {
 		seen.Healthy, seen.Unhealthy = p.healthy, p.unhealthy
 		seen.Warmed, seen.WarmError = p.warmed, p.warmError
 		last := p.last
@@ -133,8 +103,8 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 
 // byDoors adds what the doors know of a worker.
 func (s *Supervisor) byDoors(id string, seen *core.Seen) {
-	generation := s.intent.Workers[id].Generation
-	for _, d := range s.living() {
+	generation := s.memory.intent.Workers[id].Generation
+	for _, d := range s.gate.living() {
 		w := findWorker(d.state, id)
 		if w == nil || w.Generation != generation {
 			seen.Reached = false
@@ -157,28 +127,16 @@ func (s *Supervisor) byDoors(id string, seen *core.Seen) {
 	}
 }
 
-func findWorker(st *control.State, id string) *control.WorkerState {
-	if st == nil {
-		return nil
-	}
-	for i := range st.Workers {
-		if st.Workers[i].ID == id {
-			return &st.Workers[i]
-		}
-	}
-	return nil
-}
-
 // moved notes when a worker last made progress: tokens, requests ended, or
 // prompt tokens computed; or had nothing to make progress on.
-func (s *Supervisor) moved(id string, seen core.Seen, now time.Time) progress {
+func (s *Supervisor) moved(m *member, seen core.Seen, now time.Time) progress {
 	sum := seen.Tokens + seen.Served + seen.Failed
-	for _, d := range s.living() {
-		if w := findWorker(d.state, id); w != nil && w.Requests.PrefillTokens != nil {
+	for _, d := range s.gate.living() {
+		if w := findWorker(d.state, m.id); w != nil && w.Requests.PrefillTokens != nil {
 			sum -= *w.Requests.PrefillTokens
 		}
 	}
-	p := s.progress[id]
+	p := m.progress
 	if p.sum != sum || p.generation != seen.Generation {
 		p = progress{generation: seen.Generation, sum: sum, tokens: now, since: now}
 	}
@@ -186,24 +144,23 @@ func (s *Supervisor) moved(id string, seen core.Seen, now time.Time) progress {
 		p.since = now
 	}
 	p.busy = seen.InFlight > 0
-	s.progress[id] = p
+	m.progress = p
 	return p
 }
 
 // tendProbes keeps one probe a running worker, and none for others.
 func (s *Supervisor) tendProbes() {
-	for id, p := range s.probes {
-		url, generation, ok := s.probed(id)
-		if !ok || p.url != url || p.generation != generation {
-			p.cancel()
-			delete(s.probes, id)
+	for id, m := range s.fleet.members {
+		if m.probe == nil {
+			continue
+		}
+		if url, generation, ok := s.probed(id); !ok || m.probe.url != url || m.probe.generation != generation {
+			m.probe.cancel()
+			m.probe = nil
 		}
 	}
 	for id := range s.plan.kinds {
-		if _, ok := s.probes[id]; ok {
-			continue
-		}
-		if url, generation, ok := s.probed(id); ok {
+		if url, generation, ok := s.probed(id); ok && s.fleet.at(id).probe == nil {
 			s.probe(id, url, generation)
 		}
 	}
@@ -216,14 +173,14 @@ func (s *Supervisor) probed(id string) (url string, generation uint64, ok bool) 
 	if kind.driver == "static" {
 		return kind.config.URL, 0, true
 	}
-	i, exists := s.instances[id]
-	return i.URL, i.Generation, configured && exists && i.Running
+	i := s.fleet.of(id).instance
+	return i.URL, i.Generation, configured && i.Running
 }
 
 func (s *Supervisor) probe(id, url string, generation uint64) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	p := &probe{url: url, key: s.plan.kinds[id].config.APIKey.Reveal(), generation: generation, cancel: cancel, began: s.clock.Now()}
-	s.probes[id] = p
+	s.fleet.at(id).probe = p
 	s.group.Go(func() {
 		watchHealth(ctx, s.client, url, p.key, func(f finding) {
 			s.tell(func() {

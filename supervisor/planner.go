@@ -171,8 +171,8 @@ func strangers(m device.Machine, proc string, kept map[string][]string) map[stri
 // keptDevices are those that each worker was last started with.
 func (s *Supervisor) keptDevices() map[string][]string {
 	out := map[string][]string{}
-	for id, w := range s.intent.Workers {
-		for _, g := range s.specs[w.Hash].Place.GPUs {
+	for id, w := range s.memory.intent.Workers {
+		for _, g := range s.memory.specs[w.Hash].Place.GPUs {
 			if g.Vendor == "intel" {
 				out[id] = append(out[id], g.ID)
 			}
@@ -194,15 +194,16 @@ type release struct {
 }
 
 // released says whether the devices of a worker that has ended are free again.
-func (s *Supervisor) released(i driver.Instance, now time.Time) bool {
+func (s *Supervisor) released(m *member, now time.Time) bool {
+	i := m.instance
 	gpus := i.Place.GPUs
 	if len(gpus) == 0 {
-		gpus = s.specs[i.Hash].Place.GPUs
+		gpus = s.memory.specs[i.Hash].Place.GPUs
 	}
 	if len(gpus) == 0 {
 		return i.Released
 	}
-	r := s.releases[i.ID]
+	r := m.release
 	if r.generation != i.Generation || r.since.IsZero() {
 		r = release{generation: i.Generation, since: now}
 	}
@@ -210,7 +211,7 @@ func (s *Supervisor) released(i driver.Instance, now time.Time) bool {
 		r.looked = now
 		r.done = s.devicesFree(i.ID, gpus, now.Sub(r.since))
 	}
-	s.releases[i.ID] = r
+	m.release = r
 	return r.done
 }
 
@@ -236,7 +237,7 @@ func (s *Supervisor) devicesFree(id string, gpus []driver.GPU, gone time.Duratio
 	if gone < settleTime {
 		return false
 	}
-	s.event(poolName(id), id, "unverified", fmt.Sprintf("its device's memory cannot be read; it is taken for free %v after its process went", settleTime))
+	s.events.note(poolName(id), id, "unverified", fmt.Sprintf("its device's memory cannot be read; it is taken for free %v after its process went", settleTime))
 	return true
 }
 
@@ -262,12 +263,12 @@ func allowedCPUs() ([]int, error) {
 
 // expect tells the docker driver which containers it takes over.
 func (s *Supervisor) expect() {
-	for _, d := range s.drivers {
-		if e, ok := d.(interface{ Expect([]driver.Spec) }); ok {
+	for _, r := range s.runners {
+		if e, ok := r.driver.(interface{ Expect([]driver.Spec) }); ok {
 			var specs []driver.Spec
 			for _, p := range s.plan.pools {
 				for _, w := range p.Workers {
-					specs = append(specs, s.specs[w.Hash])
+					specs = append(specs, s.memory.specs[w.Hash])
 				}
 			}
 			e.Expect(specs)

@@ -8,7 +8,7 @@ import (
 // servePlugins lists the plugins of every door and the supervisor's own.
 func (s *Supervisor) servePlugins(w http.ResponseWriter, r *http.Request) {
 	var doors []*door
-	if err := s.ask(r.Context(), func() { doors = s.living() }); err != nil {
+	if err := s.ask(r.Context(), func() { doors = s.gate.living() }); err != nil {
 		fail(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}

@@ -20,7 +20,7 @@ import (
 // gives it. Lists of several doors are joined.
 func (s *Supervisor) relay(w http.ResponseWriter, r *http.Request) {
 	var doors []*door
-	if err := s.ask(r.Context(), func() { doors = s.living() }); err != nil {
+	if err := s.ask(r.Context(), func() { doors = s.gate.living() }); err != nil {
 		fail(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
@@ -85,14 +85,14 @@ func (s *Supervisor) serveEvents(w http.ResponseWriter, r *http.Request) {
 	var old []journal.Event
 	var readErr error
 	if err := s.ask(r.Context(), func() {
-		if old, readErr = s.journal.Events(after, limit); readErr == nil && follow {
-			s.watchers[incoming] = true
+		if old, readErr = s.memory.journal.Events(after, limit); readErr == nil && follow {
+			s.events.watchers[incoming] = true
 		}
 	}); err != nil || readErr != nil {
 		fail(w, http.StatusServiceUnavailable, fmt.Sprint(err, readErr))
 		return
 	}
-	defer s.tell(func() { delete(s.watchers, incoming) })
+	defer s.tell(func() { delete(s.events.watchers, incoming) })
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	for _, e := range old {
@@ -133,12 +133,12 @@ func writeEvent(w http.ResponseWriter, e journal.Event) {
 // on.
 func (s *Supervisor) serveLogs(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("pool") + "/" + r.PathValue("name")
-	var d driver.Driver
-	if err := s.ask(r.Context(), func() { _, d = s.driverOf(id) }); err != nil || d == nil {
+	var by *runner
+	if err := s.ask(r.Context(), func() { by = s.runnerOf(id) }); err != nil || by == nil {
 		fail(w, http.StatusNotFound, "worker "+strconv.Quote(id)+" is run by nobody here, or not configured")
 		return
 	}
-	logs, err := d.Logs(r.Context(), id, logOptions(r))
+	logs, err := by.driver.Logs(r.Context(), id, logOptions(r))
 	sendLogs(w, logs, err)
 }
 

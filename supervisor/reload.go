@@ -25,10 +25,10 @@ func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
 		}
 		s.reloadErr = err
 		if err != nil {
-			s.eventBy(by, "", "", "reload", "refused: "+err.Error())
+			s.events.noteBy(by, "", "", "reload", "refused: "+err.Error())
 			return
 		}
-		s.eventBy(by, "", "", "reload", fmt.Sprintf("%d changes", len(changes)))
+		s.events.noteBy(by, "", "", "reload", fmt.Sprintf("%d changes", len(changes)))
 		s.publish()
 	})
 	switch {
@@ -59,7 +59,7 @@ func (s *Supervisor) prepareReload(r *http.Request) (*configs.Config, map[string
 				return
 			}
 			for _, p := range cfg.Pools {
-				if _, open := s.drivers[p.Driver]; !open && p.Driver != "static" {
+				if s.runners[p.Driver] == nil && p.Driver != "static" {
 					missing[p.Driver] = p.Name
 				}
 			}
@@ -98,7 +98,7 @@ func closeDrivers(list map[string]driver.Driver) {
 // to the loop.
 func (s *Supervisor) enforce(cfg *configs.Config, opened map[string]driver.Driver) ([]string, error) {
 	old := s.plan.file
-	next := s.intent.Clone()
+	next := s.memory.intent.Clone()
 	for i := range cfg.Pools {
 		for j := range old.Pools {
 			if cfg.Pools[i].Name == old.Pools[j].Name && len(cfg.Pools[i].Workers) != len(old.Pools[j].Workers) {
@@ -108,16 +108,16 @@ func (s *Supervisor) enforce(cfg *configs.Config, opened map[string]driver.Drive
 			}
 		}
 	}
-	before := s.intent
-	s.remember(next)
+	before := s.memory.intent
+	s.memory.remember(next)
 	if err := s.redraw(cfg); err != nil {
-		s.remember(before)
+		s.memory.remember(before)
 		closeDrivers(opened)
 		return nil, err
 	}
 	for name, d := range opened {
-		s.drivers[name] = d
-		s.follow(name, d)
+		s.runners[name] = newRunner(name, d)
+		s.follow(s.runners[name])
 	}
 	s.expect()
 	return changed(old, cfg), nil

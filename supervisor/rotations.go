@@ -35,7 +35,7 @@ func (s *Supervisor) rotationView(r core.Rotation) rotationView {
 func (s *Supervisor) rotations() map[string]any {
 	list := []rotationView{}
 	for _, p := range s.plan.pools {
-		if r, ok := s.intent.Rotations[p.Name]; ok {
+		if r, ok := s.memory.intent.Rotations[p.Name]; ok {
 			list = append(list, s.rotationView(r))
 		}
 	}
@@ -59,7 +59,7 @@ type scheduleView struct {
 func (s *Supervisor) schedules() map[string]any {
 	list := []scheduleView{}
 	for i, p := range s.plan.pools {
-		cfg, c := s.plan.config.Pools[i].Rotation, s.intent.Pools[p.Name]
+		cfg, c := s.plan.config.Pools[i].Rotation, s.memory.intent.Pools[p.Name]
 		state := s.poolRotation(p)
 		v := scheduleView{
 			Pool: p.Name, Schedule: control.Known(cfg.Schedule), Timezone: p.Plan.Zone().String(), Next: s.nextRun(p), Off: c.Off,

@@ -72,7 +72,7 @@ func upFake(path string) error {
 		return err
 	}
 	if left, err := strconv.Atoi(os.Getenv("FAKE_DIE_AT")); err == nil {
-		s.journal.Fault = dieAt(left, s)
+		s.memory.journal.Fault = dieAt(left, s)
 	}
 	return s.Run(context.Background())
 }
@@ -81,7 +81,7 @@ func upFake(path string) error {
 // from the first one that has a rotation running, before it and after it.
 func dieAt(step int, s *Supervisor) func(bool) error {
 	return func(bool) error {
-		if r := s.intent.Rotations["chat"]; r.State != core.Running {
+		if r := s.memory.intent.Rotations["chat"]; r.State != core.Running {
 			return nil
 		}
 		if step--; step == 0 {
@@ -482,8 +482,10 @@ func TestPreparedOnce(t *testing.T) {
 	b.run()
 	d := slowToPrepare{begun: make(chan string, 100), gate: make(chan struct{})}
 	if err := b.s.ask(t.Context(), func() {
-		d.Driver = b.s.drivers["process"]
-		b.s.drivers["process"] = d
+		d.Driver = b.s.runners["process"].driver
+		r := newRunner("process", d)
+		b.s.runners["process"] = r
+		b.s.follow(r)
 	}); err != nil {
 		t.Fatal(err)
 	}

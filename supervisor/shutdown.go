@@ -23,7 +23,7 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 	patience := time.Minute
 	err := s.ask(ctx, func() {
 		s.ending = true
-		s.event("", "", "shutdown", "asked to end")
+		s.events.note("", "", "shutdown", "asked to end")
 		s.flushEvents()
 		for _, p := range s.plan.pools {
 			patience = max(patience, p.Drain)
@@ -33,7 +33,7 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 		return err
 	}
 	s.letActsEnd(func() (n int) {
-		_ = s.ask(ctx, func() { n = len(s.acting) }) // 0 where the loop is gone
+		_ = s.ask(ctx, func() { n = s.fleet.acting() }) // 0 where the loop is gone
 		return n
 	})
 	soft, cancel := context.WithTimeout(ctx, patience)
@@ -50,7 +50,7 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 
 // doorAnswers says whether a door is there still.
 func (s *Supervisor) doorAnswers(ctx context.Context) bool {
-	for _, d := range s.doors {
+	for _, d := range s.gate.doors {
 		var st control.State
 		if d.get(ctx, "/state", &st) == nil {
 			return true
@@ -62,8 +62,8 @@ func (s *Supervisor) doorAnswers(ctx context.Context) bool {
 // sweep has the drivers remove what ended workers have left.
 func (s *Supervisor) sweep(ctx context.Context) error {
 	var errs error
-	for _, d := range s.drivers {
-		if sweeper, ok := d.(interface{ Sweep(context.Context) error }); ok {
+	for _, r := range s.runners {
+		if sweeper, ok := r.driver.(interface{ Sweep(context.Context) error }); ok {
 			errs = errors.Join(errs, sweeper.Sweep(ctx))
 		}
 	}
@@ -75,7 +75,7 @@ func (s *Supervisor) endAll(patience time.Duration, keepWorkers bool) {
 	s.ending = true
 	s.letActsEnd(func() int {
 		s.drain() // the loop has ended and no longer does
-		return len(s.acting)
+		return s.fleet.acting()
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -108,8 +108,8 @@ func (s *Supervisor) endFrom(soft context.Context, keepWorkers bool) error {
 	}
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	for _, d := range s.drivers {
-		list, err := d.List(hard)
+	for _, r := range s.runners {
+		list, err := r.driver.List(hard)
 		if err != nil {
 			errs = errors.Join(errs, err)
 			continue
@@ -119,7 +119,7 @@ func (s *Supervisor) endFrom(soft context.Context, keepWorkers bool) error {
 				continue
 			}
 			group.Go(func() {
-				err := s.endWorker(soft, hard, d, i)
+				err := s.endWorker(soft, hard, r.driver, i)
 				mu.Lock()
 				defer mu.Unlock()
 				errs = errors.Join(errs, err)
@@ -132,7 +132,7 @@ func (s *Supervisor) endFrom(soft context.Context, keepWorkers bool) error {
 
 func (s *Supervisor) endWorker(soft, hard context.Context, d driver.Driver, i driver.Instance) error {
 	grace := 10 * time.Second
-	if spec, ok := s.specs[i.Hash]; ok && spec.Grace > 0 {
+	if spec, ok := s.memory.specs[i.Hash]; ok && spec.Grace > 0 {
 		grace = spec.Grace
 	}
 	if soft.Err() != nil {
@@ -146,7 +146,7 @@ func (s *Supervisor) endDoors(soft, hard context.Context) error {
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var errs error
-	for _, d := range s.doors {
+	for _, d := range s.gate.doors {
 		if !d.child {
 			continue
 		}
@@ -179,7 +179,7 @@ func (s *Supervisor) endDoors(soft, hard context.Context) error {
 // rest notes that what was running was stopped on purpose, so that the next
 // supervisor starts it and tells of no crash.
 func (s *Supervisor) rest() {
-	next := s.intent.Clone()
+	next := s.memory.intent.Clone()
 	for id, w := range next.Workers {
 		switch w.Phase {
 		case core.Quarantined, core.Stopped:
@@ -198,5 +198,5 @@ func (s *Supervisor) rest() {
 			next.Rotations[name] = r
 		}
 	}
-	s.remember(next)
+	s.memory.remember(next)
 }

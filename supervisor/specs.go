@@ -31,6 +31,16 @@ type worker struct {
 	models []string
 }
 
+// names reports whether a pool is run by the named driver.
+func (b *blueprint) names(driver string) bool {
+	return slices.ContainsFunc(b.config.Pools, func(p configs.Pool) bool { return p.Driver == driver })
+}
+
+// has reports whether a pool is configured.
+func (b *blueprint) has(pool string) bool {
+	return slices.ContainsFunc(b.pools, func(p core.Pool) bool { return p.Name == pool })
+}
+
 // draw makes the blueprint of a configuration.
 func draw(cfg *configs.Config, plan planner) (*blueprint, error) {
 	b := &blueprint{config: cfg, specs: map[string]driver.Spec{}, kinds: map[string]worker{}}

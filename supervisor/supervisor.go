@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,6 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/configs"
-	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
@@ -73,74 +71,35 @@ type Options struct {
 type Supervisor struct {
 	options Options
 	log     *slog.Logger
-	clock   clock
-	journal *journal.Journal
 	nursery *process.Nursery
-	drivers map[string]driver.Driver // by their name in the configuration
-	client  *http.Client             // to workers
+	client  *http.Client // to workers
 	admin   net.Listener
-	listen  *os.File // the door's listener, for the next door; nil: the door alone has it
-	address string   // where the door listens
 
 	reloading sync.Mutex // held through a reload, whose parts lie beside the loop
 
-	inbox   chan func() // what the loop is asked to do or told
-	ctx     context.Context
-	cancel  context.CancelFunc
-	group   sync.WaitGroup
-	set     atomic.Pointer[control.WorkerSet]
-	first   chan struct{} // closed once something can be served
-	serving bool          // first is closed
-
-	listing sync.Map // by driver: holds one value while it is asked for its workers
+	inbox  chan func() // what the loop is asked to do or told
+	ctx    context.Context
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+	set    atomic.Pointer[control.WorkerSet]
+	first  chan struct{} // closed once something can be served
+	end    chan error    // ends Run
 
 	// All below belongs to the loop.
-	plan         *blueprint
-	tls          *configs.TLS // where the door finds its certificate
-	fresh        bool         // no worker of this state folder was ever ready
-	rebooted     bool         // the machine was, since the journal was written
-	intent       core.Intent
-	specs        map[string]driver.Spec // every hash that a worker may need
-	epoch        uint64
-	holder       string // tells this journal's supervisor to the doors, through all its lives
-	doors        map[string]*door
-	doorSerial   uint64
-	doorTry      time.Time // no door is started before
-	doorFailures int       // in a row
-	instances    map[string]driver.Instance
-	byDriver     map[string][]driver.Instance
-	listed       map[string]bool      // drivers that have answered
-	missed       map[string]time.Time // drivers that do not answer, since when
-	interrupted  map[string]uint64    // generation that ended while its driver was away, by worker
-	tries        map[string]int       // preparations that the driver did not take, by core.PreparedKey
-	lists        map[string]chan struct{}
-	probes       map[string]*probe
-	acting       map[string]uint64 // number of the latest act under way, by worker
-	acts         uint64            // how many were begun
-	failures     map[string]failure
-	progress     map[string]progress
-	releases     map[string]release
-	began        time.Time         // when the loop did
-	prepared     map[string]string // how preparations ended, by core.PreparedKey
-	walls        map[string]wall
-	meters       map[string]*meter // by pool
-	diskFull     error
-	disk         disk
-	ending       bool
-	handover     *handover  // nil: none under way
-	handedOver   bool       // it was tried; an old door that stayed stays
-	end          chan error // ends Run
-	watchers     map[chan journal.Event]bool
-	recent       []journal.Event // not yet written
-	reloadErr    error
-	counters     counters
-}
-
-// failure is how the last act on a generation failed.
-type failure struct {
-	generation uint64
-	why        string
-	away       bool // its driver did not answer
+	clock     clock
+	began     time.Time // when the loop did
+	serving   bool      // first is closed
+	ending    bool
+	plan      *blueprint
+	memory    memory
+	gate      gate               // the doors
+	fleet     fleet              // the workers
+	runners   map[string]*runner // the drivers, by their name in the configuration
+	preparing preparing
+	meters    map[string]*meter // by pool
+	events    events
+	counters  counters
+	reloadErr error
 }
 
 // New opens the state folder and takes all that must be there before anything
@@ -155,19 +114,16 @@ func New(o Options) (*Supervisor, error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fmt.Errorf("state_dir: %w", err)
 	}
-	j, err := journal.Open(filepath.Join(dir, "journal"))
+	remembered, err := openMemory(dir, o.Log)
 	if err != nil {
-		return nil, fmt.Errorf("state_dir %s: %w", dir, err)
+		return nil, err
 	}
 	s := &Supervisor{
-		options: o, log: o.Log, journal: j, drivers: map[string]driver.Driver{},
+		options: o, log: o.Log, memory: remembered,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second}},
-		inbox:  make(chan func(), 64), first: make(chan struct{}),
-		doors: map[string]*door{}, instances: map[string]driver.Instance{}, byDriver: map[string][]driver.Instance{}, listed: map[string]bool{},
-		missed: map[string]time.Time{}, interrupted: map[string]uint64{}, tries: map[string]int{},
-		lists: map[string]chan struct{}{}, probes: map[string]*probe{}, acting: map[string]uint64{},
-		failures: map[string]failure{}, progress: map[string]progress{}, releases: map[string]release{}, prepared: map[string]string{}, walls: map[string]wall{}, meters: map[string]*meter{},
-		end: make(chan error, 1), watchers: map[chan journal.Event]bool{}, counters: newCounters(),
+		inbox:  make(chan func(), 64), first: make(chan struct{}), end: make(chan error, 1),
+		gate: gate{doors: map[string]*door{}}, fleet: newFleet(), runners: map[string]*runner{}, preparing: newPreparing(), meters: map[string]*meter{},
+		events: events{log: o.Log, notify: o.Notify, watchers: map[chan journal.Event]bool{}}, counters: newCounters(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.open(dir); err != nil {
@@ -179,12 +135,13 @@ func New(o Options) (*Supervisor, error) {
 
 // open does New's work, which close undoes.
 func (s *Supervisor) open(dir string) error {
-	if s.journal.SetAside != "" {
-		s.event("", "", "journal", "was damaged and is set aside as "+s.journal.SetAside+"; it is rebuilt from what runs")
+	if s.memory.journal.SetAside != "" {
+		s.events.note("", "", "journal", "was damaged and is set aside as "+s.memory.journal.SetAside+"; it is rebuilt from what runs")
 	}
-	if err := s.recall(); err != nil {
+	if err := s.memory.recall(); err != nil {
 		return err
 	}
+	s.clock = s.memory.clock
 	var err error
 	if s.nursery, err = process.NewNursery(dir, []string{s.options.Program, "supervise", "shim"}); err != nil {
 		return err
@@ -210,14 +167,14 @@ func (s *Supervisor) open(dir string) error {
 // openDrivers opens the drivers that the configuration names.
 func (s *Supervisor) openDrivers() error {
 	for _, p := range s.plan.config.Pools {
-		if _, ok := s.drivers[p.Driver]; ok || p.Driver == "static" {
+		if s.runners[p.Driver] != nil || p.Driver == "static" {
 			continue
 		}
 		d, err := s.openDriver(p.Driver)
 		if err != nil {
 			return fmt.Errorf("pool %q: %w", p.Name, err)
 		}
-		s.drivers[p.Driver] = d
+		s.runners[p.Driver] = newRunner(p.Driver, d)
 	}
 	s.expect()
 	return nil
@@ -259,9 +216,9 @@ func (s *Supervisor) redraw(cfg *configs.Config) error {
 	for i := range plan.pools {
 		plan.pools[i].Proven = s.options.Proven
 	}
-	s.plan, s.tls = plan, s.doorTLS(cfg.Door.TLS)
+	s.plan, s.gate.tls = plan, s.doorTLS(cfg.Door.TLS)
 	for hash, spec := range plan.specs {
-		s.specs[hash] = spec
+		s.memory.specs[hash] = spec
 	}
 	s.expect()
 	return nil
@@ -270,7 +227,7 @@ func (s *Supervisor) redraw(cfg *configs.Config) error {
 // scales are the numbers of workers that operators have asked for, by pool.
 func (s *Supervisor) scales() map[string]int {
 	out := map[string]int{}
-	for name, c := range s.intent.Pools {
+	for name, c := range s.memory.intent.Pools {
 		if c.Scale != nil {
 			out[name] = *c.Scale
 		}
@@ -291,7 +248,7 @@ func (s *Supervisor) sketch(cfg *configs.Config, scale map[string]int) (*bluepri
 func (s *Supervisor) Admin() net.Addr { return s.admin.Addr() }
 
 // Door is where the door listens; empty where others run it.
-func (s *Supervisor) Door() string { return s.address }
+func (s *Supervisor) Door() string { return s.gate.address }
 
 // Ready is closed once the door can serve some pool.
 func (s *Supervisor) Ready() <-chan struct{} { return s.first }
@@ -321,8 +278,8 @@ func (s *Supervisor) close() {
 	if s.admin != nil {
 		s.admin.Close()
 	}
-	for _, d := range s.drivers {
-		if err := d.Close(); err != nil {
+	for _, r := range s.runners {
+		if err := r.driver.Close(); err != nil {
 			s.log.Warn("driver", "error", err)
 		}
 	}
@@ -340,11 +297,11 @@ func (s *Supervisor) close() {
 	if s.nursery != nil {
 		s.nursery.Close()
 	}
-	if s.listen != nil {
-		s.listen.Close()
+	if s.gate.listen != nil {
+		s.gate.listen.Close()
 	}
 	s.client.CloseIdleConnections()
-	if err := s.journal.Close(); err != nil {
+	if err := s.memory.journal.Close(); err != nil {
 		s.log.Warn("journal", "error", err)
 	}
 }

@@ -197,8 +197,7 @@ func (l lister) List(context.Context) ([]driver.Instance, error) { return l.list
 // asks while another's answer is long in coming waits for it.
 func TestAnswersKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Supervisor{inbox: make(chan func(), 2), ctx: t.Context(), listed: map[string]bool{"d": true},
-			byDriver: map[string][]driver.Instance{}, instances: map[string]driver.Instance{}}
+		s := &Supervisor{inbox: make(chan func(), 2), ctx: t.Context(), fleet: newFleet()}
 		var now, asked atomic.Int32 // what the driver would see
 		d := lister{list: func() []driver.Instance {
 			seen := now.Load()
@@ -207,14 +206,17 @@ func TestAnswersKeepTheirOrder(t *testing.T) {
 			}
 			return []driver.Instance{{ID: "w", Generation: uint64(seen)}}
 		}}
-		go s.list("d", d)
+		r := newRunner("d", d)
+		r.listed = true
+		s.runners = map[string]*runner{"d": r}
+		go s.list(t.Context(), r)
 		synctest.Wait()
 		now.Store(1)
-		go s.list("d", d)
+		go s.list(t.Context(), r)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		s.drain()
-		if got := s.instances["w"].Generation; got != 1 || asked.Load() != 2 {
+		if got := s.fleet.of("w").instance.Generation; got != 1 || asked.Load() != 2 {
 			t.Errorf("asked %d times; %d was taken last, want 1", asked.Load(), got)
 		}
 	})

@@ -21,7 +21,6 @@ type meter struct {
 	bin      int
 	began    time.Time
 	requests int64
-	served   map[string]int64 // by worker, as last told; it falls when a generation begins
 }
 
 // learn takes in how many requests each pool has, and at the end of each part
@@ -33,27 +32,28 @@ func (s *Supervisor) learn(o core.Observed, now time.Time) {
 		bin := schedule.BinOf(wall)
 		m := s.meters[p.Name]
 		if m == nil {
-			m = &meter{bin: bin, began: now, served: map[string]int64{}}
+			m = &meter{bin: bin, began: now}
 			s.meters[p.Name] = m
 		}
 		for _, spec := range p.Workers {
 			id := p.Name + "/" + spec.Name
 			sum := o.Workers[id].Served + o.Workers[id].Failed
-			if known, ok := m.served[id]; ok {
-				m.requests += max(0, sum-known)
+			w := s.fleet.at(id)
+			if w.counted {
+				m.requests += max(0, sum-w.served)
 			}
-			m.served[id] = sum
+			w.served, w.counted = sum, true
 		}
 		if bin == m.bin {
 			continue
 		}
 		// A part that was seen for less than half of its time says little.
 		if now.Sub(m.began) > schedule.Bin/2 && now.Sub(m.began) < 2*schedule.Bin {
-			next := s.intent.Clone()
+			next := s.memory.intent.Clone()
 			c := next.Pools[p.Name]
 			c.Traffic.Learn(m.bin, float64(m.requests))
 			next.Pools[p.Name] = c
-			s.remember(next)
+			s.memory.remember(next)
 		}
 		m.bin, m.began, m.requests = bin, now, 0
 	}
@@ -79,7 +79,7 @@ func (s *Supervisor) readAhead(ctx context.Context, spec driver.Spec) {
 		}
 		text = "its files are not in the page cache, so its start takes longer: " + err.Error()
 	}
-	s.tell(func() { s.event(spec.Pool, spec.ID(), "prepared", text) })
+	s.tell(func() { s.events.note(spec.Pool, spec.ID(), "prepared", text) })
 }
 
 // hostPath is where a worker's model lies on this machine; empty: nowhere that

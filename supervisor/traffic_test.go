@@ -65,13 +65,14 @@ func TestTrafficIsLearned(t *testing.T) {
 	if err := b.s.ask(t.Context(), func() {
 		zone := b.s.plan.pools[0].Plan.Zone()
 		wall = time.Date(2026, 11, 21, 3, 1, 0, 0, zone)
-		b.s.meters = map[string]*meter{}
+		clear(b.s.meters)
+		b.s.fleet.at("chat/1").counted = false
 		for _, served := range []int64{1000, 1010, 1030, 0, 5} { // it was restarted in between
 			b.s.learn(see(served), now)
 			wall, now = wall.Add(3*time.Minute), now.Add(3*time.Minute)
 		}
 		b.s.learn(see(7), now)
-		got = b.s.intent.Pools["chat"].Traffic.Requests[12]
+		got = b.s.memory.intent.Pools["chat"].Traffic.Requests[12]
 	}); err != nil {
 		t.Fatal(err)
 	}

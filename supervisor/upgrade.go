@@ -47,7 +47,7 @@ func (s *Supervisor) upgrade(w http.ResponseWriter, r *http.Request) {
 	}
 	by := who(r)
 	if err := s.ask(r.Context(), func() {
-		s.eventBy(by, "", "", "upgrade", "from "+s.options.Version+" to "+v.Version)
+		s.events.noteBy(by, "", "", "upgrade", "from "+s.options.Version+" to "+v.Version)
 		s.flushEvents()
 	}); err != nil {
 		fail(w, http.StatusServiceUnavailable, err.Error())
@@ -64,30 +64,30 @@ func (s *Supervisor) upgrade(w http.ResponseWriter, r *http.Request) {
 // another. The old one serves on until the new one is ready; if that does not
 // become ready, it goes, and the old one stays.
 func (s *Supervisor) tendHandover() {
-	h := s.handover
+	h := s.gate.handover
 	if h == nil {
 		s.beginHandover()
 		return
 	}
-	if s.doors[h.to.id] != h.to || s.clock.Now().After(h.until) {
-		s.event("", "", "door", fmt.Sprintf("%s was not ready within %v; %s serves on", h.to.id, handoverTime, h.from.id))
-		if s.doors[h.to.id] == h.to {
+	if s.gate.doors[h.to.id] != h.to || s.clock.Now().After(h.until) {
+		s.events.note("", "", "door", fmt.Sprintf("%s was not ready within %v; %s serves on", h.to.id, handoverTime, h.from.id))
+		if s.gate.doors[h.to.id] == h.to {
 			s.dismiss(h.to)
 		}
-		s.handover, s.handedOver = nil, true
+		s.gate.handover, s.gate.handedOver = nil, true
 		return
 	}
-	if h.to.state == nil || h.to.state.Phase != "ready" || !s.acked(h.to, s.set.Load()) || !s.reaches(h.to) {
+	if h.to.state == nil || h.to.state.Phase != "ready" || !h.to.acked(s.set.Load()) || !s.reaches(h.to) {
 		return
 	}
-	s.event("", "", "door", fmt.Sprintf("%s takes over from %s", h.to.id, h.from.id))
+	s.events.note("", "", "door", fmt.Sprintf("%s takes over from %s", h.to.id, h.from.id))
 	s.dismiss(h.from)
-	s.handover, s.handedOver = nil, true
+	s.gate.handover, s.gate.handedOver = nil, true
 }
 
 // reaches says whether a door has reached every worker that is ready.
 func (s *Supervisor) reaches(d *door) bool {
-	for id, w := range s.intent.Workers {
+	for id, w := range s.memory.intent.Workers {
 		if w.Phase != core.Ready {
 			continue
 		}
@@ -99,20 +99,20 @@ func (s *Supervisor) reaches(d *door) bool {
 }
 
 func (s *Supervisor) beginHandover() {
-	if s.handedOver || s.listen == nil || len(s.doors) != 1 {
+	if s.gate.handedOver || s.gate.listen == nil || len(s.gate.doors) != 1 {
 		return
 	}
-	for _, d := range s.doors {
+	for _, d := range s.gate.doors {
 		if d.state == nil || d.leaving || d.state.Build == s.options.Version || d.state.Build == "" {
 			continue
 		}
 		next, err := s.startDoor()
 		if err != nil {
-			s.event("", "", "failed", "door: "+err.Error())
-			s.handedOver = true
+			s.events.note("", "", "failed", "door: "+err.Error())
+			s.gate.handedOver = true
 			return
 		}
-		s.handover = &handover{from: d, to: next, until: s.clock.Now().Add(handoverTime)}
+		s.gate.handover = &handover{from: d, to: next, until: s.clock.Now().Add(handoverTime)}
 		return
 	}
 }

@@ -31,7 +31,7 @@ func (s *Supervisor) workers() control.WorkersShown {
 
 func (s *Supervisor) view(pool, name string) control.WorkerShown {
 	id := pool + "/" + name
-	w, exists := s.intent.Workers[id]
+	w, exists := s.memory.intent.Workers[id]
 	if !exists {
 		w = core.Worker{Phase: core.Starting, Reason: "its driver has not answered yet", Since: s.clock.Now()}
 	}
@@ -55,7 +55,7 @@ func (s *Supervisor) view(pool, name string) control.WorkerShown {
 
 // account adds what the doors know: their sums, and the latest report.
 func (s *Supervisor) account(v *control.WorkerShown, w core.Worker) {
-	for _, d := range s.living() {
+	for _, d := range s.gate.living() {
 		st := findWorker(d.state, v.ID)
 		if st == nil || st.Generation != w.Generation {
 			continue
@@ -90,7 +90,7 @@ func newer[T any](old, next *T) *T {
 
 // models are those that a worker says it serves, else those it is to serve.
 func (s *Supervisor) models(id string) []string {
-	if p := s.probes[id]; p != nil && len(p.models) > 0 {
+	if p := s.fleet.of(id).probe; p != nil && len(p.models) > 0 {
 		return p.models
 	}
 	if m := s.plan.kinds[id].models; m != nil {
@@ -100,10 +100,10 @@ func (s *Supervisor) models(id string) []string {
 }
 
 func (s *Supervisor) placeOf(id string) control.PlaceShown {
-	i, exists := s.instances[id]
-	place := i.Place
-	if !exists {
-		place = s.specs[s.intent.Workers[id].Hash].Place
+	m := s.fleet.of(id)
+	i, place := m.instance, m.instance.Place
+	if !m.found {
+		place = s.memory.specs[s.memory.intent.Workers[id].Hash].Place
 	}
 	v := control.PlaceShown{
 		Node: control.Known(i.Node), Container: control.Known(i.Container), Image: control.Known(i.Image), CPUs: control.Known(place.CPUs), GPUs: []string{}, NUMA: append([]int{}, place.NUMA...),
@@ -123,16 +123,16 @@ func (s *Supervisor) placeOf(id string) control.PlaceShown {
 // pools is the answer to GET /api/pools.
 func (s *Supervisor) pools() control.PoolsShown {
 	v := control.PoolsShown{
-		Schema: 1, At: time.Now().UTC(), Door: s.doorView(), Pools: []control.PoolShown{},
+		Schema: 1, At: time.Now().UTC(), Door: s.gate.shown(), Pools: []control.PoolShown{},
 		Supervisor: &control.SupervisorShown{State: "ready", Version: s.options.Version},
 	}
-	if s.diskFull != nil || s.disk.full {
+	if s.memory.failed != nil || s.memory.disk.full {
 		v.Supervisor.State = "cannot write its journal"
 	}
 	for i, p := range s.plan.pools {
 		pool := control.PoolShown{Name: p.Name, Policy: s.plan.config.Pools[i].Policy, Desired: len(p.Workers)}
 		for _, spec := range p.Workers {
-			if s.intent.Workers[p.Name+"/"+spec.Name].Phase == core.Ready {
+			if s.memory.intent.Workers[p.Name+"/"+spec.Name].Phase == core.Ready {
 				pool.Ready++
 			}
 		}
@@ -144,7 +144,7 @@ func (s *Supervisor) pools() control.PoolsShown {
 
 func (s *Supervisor) poolRotation(p core.Pool) control.RotationShown {
 	v := control.RotationShown{State: "idle", Next: s.nextRun(p)}
-	r, ok := s.intent.Rotations[p.Name]
+	r, ok := s.memory.intent.Rotations[p.Name]
 	if !ok {
 		return v
 	}
@@ -161,7 +161,7 @@ func (s *Supervisor) poolRotation(p core.Pool) control.RotationShown {
 
 // nextRun is when a pool's schedule is due next, on the wall's clock.
 func (s *Supervisor) nextRun(p core.Pool) *time.Time {
-	c := s.intent.Pools[p.Name]
+	c := s.memory.intent.Pools[p.Name]
 	from := s.clock.Wall()
 	if c.Off {
 		if c.OffUntil.IsZero() {
@@ -178,20 +178,4 @@ func (s *Supervisor) nextRun(p core.Pool) *time.Time {
 	}
 	next = next.UTC()
 	return &next
-}
-
-func (s *Supervisor) doorView() control.DoorShown {
-	v := control.DoorShown{State: "starting", Listen: control.Known(s.address)}
-	for _, d := range s.doors {
-		if d.state == nil {
-			continue
-		}
-		v.Streams += d.state.Streams
-		v.Queued += d.state.Queued
-		if v.State != "ready" && !d.leaving {
-			v.State, v.Version = d.state.Phase, control.Known(d.state.Build)
-			v.Listen = newer(v.Listen, control.Known(d.state.Listen))
-		}
-	}
-	return v
 }

@@ -10,13 +10,6 @@ import (
 	"roundhouse/supervisor/journal"
 )
 
-// wall is a deadline on both clocks, so that a set does not change because a
-// clock was read twice.
-type wall struct {
-	steady time.Time
-	shown  time.Time
-}
-
 // publish makes the worker set of the present intent, and where it differs
 // from the last one hands it to every door.
 func (s *Supervisor) publish() {
@@ -27,36 +20,24 @@ func (s *Supervisor) publish() {
 	set := s.workerSet()
 	if old != nil {
 		set.Epoch, set.Version = old.Epoch, old.Version
-		if s.epoch == old.Epoch && reflect.DeepEqual(*old, set) {
+		if s.memory.epoch == old.Epoch && reflect.DeepEqual(*old, set) {
 			return
 		}
 	}
-	set.Epoch, set.Version = s.epoch, set.Version+1
+	set.Epoch, set.Version = s.memory.epoch, set.Version+1
 	s.set.Store(&set)
-	for _, d := range s.doors {
-		d.wake()
-	}
+	s.gate.wake()
 }
 
 // firstLists is how long a new supervisor waits for drivers that do not answer
 // before it publishes what the others run.
 const firstLists = 15 * time.Second
 
-// allListed says whether every driver has answered.
-func (s *Supervisor) allListed() bool {
-	for name := range s.drivers {
-		if !s.listed[name] {
-			return false
-		}
-	}
-	return true
-}
-
 // workerSet is what every door is to serve now.
 func (s *Supervisor) workerSet() control.WorkerSet {
 	cfg := s.plan.config
-	set := control.WorkerSet{Schema: 1, Holder: s.holder, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes}
-	set.Door.TLS = s.tls
+	set := control.WorkerSet{Schema: 1, Holder: s.memory.holder, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes}
+	set.Door.TLS = s.gate.tls
 	for _, p := range cfg.Plugins {
 		if p.Kind == "policy" || p.Kind == "filter" {
 			set.Plugins = append(set.Plugins, p)
@@ -72,13 +53,13 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 	out := control.Pool{
 		Name: p.Name, Policy: cfg.Policy, Models: cfg.Engine.ServedModelName, ReasoningEnd: cfg.ReasoningEnd, Scrape: cfg.Scrape,
 	}
-	if r := s.intent.Rotations[p.Name]; r.State == core.Running && r.Canary != "" && p.Canary != nil {
+	if r := s.memory.intent.Rotations[p.Name]; r.State == core.Running && r.Canary != "" && p.Canary != nil {
 		out.Canary = &control.Canary{Worker: r.Canary, Share: p.Canary.Share}
 	}
 	for _, name := range s.workerNames(p) {
 		id := p.Name + "/" + name
 		url, _, alive := s.probed(id)
-		w, known := s.intent.Workers[id]
+		w, known := s.memory.intent.Workers[id]
 		if !alive || !known || url == "" { // there is nothing that a door could reach
 			continue
 		}
@@ -97,7 +78,7 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 				worker.Deadline = &shown
 			}
 		case core.Starting, core.Warming:
-			if !s.probes[id].isHealthy() {
+			if !s.fleet.of(id).probe.isHealthy() {
 				continue // there is nothing yet that a door could reach
 			}
 			worker.State = "starting"
@@ -115,7 +96,7 @@ func (s *Supervisor) workerNames(p core.Pool) []string {
 	for _, spec := range p.Workers {
 		out = append(out, spec.Name)
 	}
-	if _, there := s.intent.Workers[p.Name+"/"+core.Relief]; there && p.Relief != nil {
+	if _, there := s.memory.intent.Workers[p.Name+"/"+core.Relief]; there && p.Relief != nil {
 		out = append(out, core.Relief)
 	}
 	return out
@@ -125,7 +106,7 @@ func (p *probe) isHealthy() bool { return p != nil && p.healthy }
 
 // kind says what protocol a worker speaks to the door.
 func (s *Supervisor) kind(id string) string {
-	if p := s.probes[id]; p != nil && p.ours != nil {
+	if p := s.fleet.of(id).probe; p != nil && p.ours != nil {
 		if *p.ours {
 			return "roundhouse"
 		}
@@ -139,18 +120,17 @@ func (s *Supervisor) kind(id string) string {
 
 // onWall shows a deadline on the wall's clock, always the same for the same.
 func (s *Supervisor) onWall(id string, deadline time.Time) time.Time {
-	w := s.walls[id]
-	if !w.steady.Equal(deadline) {
-		w = wall{deadline, s.clock.OnWall(deadline).Round(time.Second)}
-		s.walls[id] = w
+	m := s.fleet.at(id)
+	if !m.wall.steady.Equal(deadline) {
+		m.wall = wall{deadline, s.clock.OnWall(deadline).Round(time.Second)}
 	}
-	return w.shown
+	return m.wall.shown
 }
 
 // heard takes what a door's goroutine tells.
 func (s *Supervisor) heard(n news) {
 	d := n.door
-	if s.doors[d.id] != d {
+	if s.gate.doors[d.id] != d {
 		return
 	}
 	if n.err != nil {
@@ -181,17 +161,17 @@ func (s *Supervisor) heard(n news) {
 // another supervisor's, who dies within two leases or lives.
 func (s *Supervisor) refused(d *door, epoch uint64) {
 	now := s.clock.Now()
-	if d.ack.Epoch == s.epoch {
+	if d.ack.Epoch == s.memory.epoch {
 		s.stop(errFenced)
 		return
 	}
-	if epoch >= s.epoch {
-		s.epoch = epoch + 1
-		s.write([]journal.Change{{Bucket: journal.Meta, Key: "epoch", Value: s.epoch}})
+	if epoch >= s.memory.epoch {
+		s.memory.epoch = epoch + 1
+		s.memory.write([]journal.Change{{Bucket: journal.Meta, Key: "epoch", Value: s.memory.epoch}})
 	}
 	if d.refused.IsZero() {
 		d.refused = now
-		s.event("", "", "door", d.id+" obeys another supervisor until its lease ends")
+		s.events.note("", "", "door", d.id+" obeys another supervisor until its lease ends")
 	}
 	if now.Sub(d.refused) > s.options.LeaseWait {
 		s.stop(errTurnedAway)

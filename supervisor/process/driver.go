@@ -179,6 +179,14 @@ func resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
+// Forget drops the record of a worker that has ended and that nobody wants any more.
+// Its log stays.
+func (d *Driver) Forget(id string) {
+	if !d.nursery.Running(prefix + id) {
+		d.nursery.Forget(prefix + id)
+	}
+}
+
 // Logs opens a worker's log.
 func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions) (io.ReadCloser, error) {
 	return d.nursery.OpenLog(ctx, prefix+id, options)

@@ -1,0 +1,84 @@
+package supervisor
+
+import (
+	"os"
+	"time"
+
+	"roundhouse/balancer/control"
+	"roundhouse/configs"
+)
+
+// gate is the doors, and what they stand on.
+type gate struct {
+	doors    map[string]*door // by id
+	listen   *os.File         // the listener, for the next door; nil: the door alone has it
+	address  string           // where the door listens
+	tls      *configs.TLS     // where the door finds its certificate
+	try      time.Time        // no door is started before
+	failures int              // in a row
+
+	handover   *handover // nil: none under way
+	handedOver bool      // it was tried; an old door that stayed stays
+}
+
+// living are the doors that may send requests to workers.
+func (g *gate) living() []*door {
+	out := make([]*door, 0, len(g.doors))
+	for _, d := range g.doors {
+		out = append(out, d)
+	}
+	return out
+}
+
+// heeded reports whether given doors take our word, or do not answer at all.
+// While they obey another supervisor nothing is begun; what is to be begun is
+// decided again in the next step.
+func (g *gate) heeded() bool {
+	for _, d := range g.doors {
+		if !d.child && (!d.refused.IsZero() || d.ack.Epoch == 0 && d.lastErr == "") {
+			return false
+		}
+	}
+	return true
+}
+
+// wake has every door look for a new worker set at once.
+func (g *gate) wake() {
+	for _, d := range g.doors {
+		d.wake()
+	}
+}
+
+// shown is the doors as the admin API shows them: as one.
+func (g *gate) shown() control.DoorShown {
+	v := control.DoorShown{State: "starting", Listen: control.Known(g.address)}
+	for _, d := range g.doors {
+		if d.state == nil {
+			continue
+		}
+		v.Streams += d.state.Streams
+		v.Queued += d.state.Queued
+		if v.State != "ready" && !d.leaving {
+			v.State, v.Version = d.state.Phase, control.Known(d.state.Build)
+			v.Listen = newer(v.Listen, control.Known(d.state.Listen))
+		}
+	}
+	return v
+}
+
+func findWorker(st *control.State, id string) *control.WorkerState {
+	if st == nil {
+		return nil
+	}
+	for i := range st.Workers {
+		if st.Workers[i].ID == id {
+			return &st.Workers[i]
+		}
+	}
+	return nil
+}
+
+// acked reports whether the door obeys the newest worker set.
+func (d *door) acked(set *control.WorkerSet) bool {
+	return set != nil && d.state != nil && d.state.Epoch == set.Epoch && d.state.Set >= set.Version
+}
