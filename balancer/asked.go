@@ -3,6 +3,7 @@ package balancer
 import (
 	"time"
 
+	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/wire"
 )
 
@@ -39,8 +40,18 @@ func (a *asked) streams() bool {
 // estimate is the tokens that a request is charged with before its answer has
 // said.
 func (a *asked) estimate() (prompt, expect int64) {
-	return a.pool.learn(a.model).Estimate(a.peek.PromptBytes, a.peek.MaxTokens)
+	return a.pool.learn(a.model).Estimate(a.size(), a.peek.MaxTokens)
 }
+
+// size is what the request's prompt is made of.
+func (a *asked) size() ledger.Size {
+	p := &a.peek
+	return ledger.Size{Text: p.PromptBytes + p.Extra.To - p.Extra.From, Media: p.Media, IDs: p.PromptIDs}
+}
+
+// promptLen is the bytes of the prompt that are hashed, pictures and token ids
+// included.
+func (a *asked) promptLen() int { return a.peek.Prompt.To - a.peek.Prompt.From }
 
 // labels are the names that the request is counted by. A model or a route that
 // is not configured is "other".

@@ -65,7 +65,7 @@ func (x *exchange) goTo(id string) *failure {
 	}
 	for _, w := range x.v.workers {
 		if w.acct == t.Worker {
-			x.asked.pool, x.booking.ask.Prefer, x.booking.bound = w.pool, w.acct, true
+			x.asked.pool, x.booking.ask.Prefer, x.booking.ask.AnyLength, x.booking.bound = w.pool, w.acct, true, true
 			if x.asked.model == "" {
 				if m := w.modelList(); len(m) > 0 {
 					x.asked.model = m[0]

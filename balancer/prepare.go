@@ -20,7 +20,7 @@ func (x *exchange) prepare() {
 	if x.booking.ask.Prompt == 0 {
 		x.booking.came = x.booking.ask.Now
 		learn := p.learn(x.asked.model)
-		x.booking.ask.Prompt, x.booking.ask.Expect = learn.Estimate(x.asked.peek.PromptBytes+x.asked.peek.Extra.To-x.asked.peek.Extra.From, x.asked.peek.MaxTokens)
+		x.booking.ask.Prompt, x.booking.ask.Expect = learn.Estimate(x.asked.size(), x.asked.peek.MaxTokens)
 		x.booking.ask.Expect *= max(1, min(x.asked.peek.N, 128))
 		if x.asked.kind == kindJSON || x.asked.kind == kindForm {
 			x.booking.ask.Expect = 0
@@ -34,7 +34,7 @@ func (x *exchange) prepare() {
 
 // digest hashes the prompt's chunks, before any lock.
 func (x *exchange) digest() {
-	if !x.asked.peek.Prompt.Set() || x.asked.peek.PromptBytes < ledger.ChunkBytes {
+	if x.asked.promptLen() < ledger.ChunkBytes {
 		return
 	}
 	salt := xxhash.Sum64String(x.asked.model)
@@ -43,6 +43,9 @@ func (x *exchange) digest() {
 	}
 	if x.asked.peek.Extra.Set() {
 		salt ^= xxhash.Sum64(x.asked.peek.Extra.Of(x.payload.body)) * 17
+	}
+	if x.asked.peek.System.Set() {
+		salt ^= xxhash.Sum64(x.asked.peek.System.Of(x.payload.body)) * 13
 	}
 	x.booking.chunks = ledger.Digests(x.booking.chunks[:0], salt, x.asked.peek.Prompt.Of(x.payload.body))
 }
@@ -70,7 +73,7 @@ func (x *exchange) match() {
 		x.booking.hits = make([]int32, len(workers))
 	}
 	x.booking.hits = x.booking.hits[:len(workers)]
-	per := float64(x.booking.ask.Prompt) / float64(max(1, x.asked.peek.PromptBytes)) * ledger.ChunkBytes
+	per := float64(x.booking.ask.Prompt) / float64(max(1, x.asked.peek.PromptBytes, x.asked.promptLen())) * ledger.ChunkBytes
 	for i, w := range workers {
 		x.booking.hits[i] = int32(float64(ledger.Units(int(bySlot[w.slot]))) * per)
 	}

@@ -64,10 +64,7 @@ type waiter struct {
 	gone    bool
 }
 
-type grant struct {
-	reason  ledger.Reason
-	verdict ledger.Verdict
-}
+type grant struct{ reason ledger.Reason }
 
 // quantum is the tokens that a key of weight 1 may take in one turn.
 const quantum = 2048
@@ -214,14 +211,14 @@ func (f *flow) serve(c *class, q *queue, p *pool, d *Door, kept *[]ledger.Try) (
 		case verdict == ledger.Full:
 			*kept = x.booking.mayGoTo(d.ledger, *p.workers.Load(), *kept)
 			continue
-		case verdict == ledger.None, verdict == ledger.TooLong && len(*kept) > 0: // one that is kept may be long enough
+		case verdict == ledger.None:
 			continue
 		}
 		f.deficit -= float64(x.booking.ask.Prompt + x.booking.ask.Expect)
 		f.waiters = append(f.waiters[:i], f.waiters[i+1:]...)
 		c.n--
 		q.n.Add(-1)
-		w.granted <- grant{reason, verdict}
+		w.granted <- grant{reason}
 		return true, false
 	}
 	return false, false
@@ -236,12 +233,9 @@ func (x *exchange) place() *failure {
 	x.askPolicy()
 	if p.queue.n.Load() == 0 || x.s != nil && x.s.resumed {
 		verdict, reason := x.pick()
-		switch verdict {
-		case ledger.Picked:
+		if verdict == ledger.Picked {
 			x.placed(reason)
 			return nil
-		case ledger.TooLong:
-			return x.tooLong()
 		}
 		if x.booking.bound && x.booking.ask.Prefer.Generation(d.ledger) == 0 {
 			return notFound("the worker that holds this response is not there any more")
@@ -259,19 +253,6 @@ func (x *exchange) pick() (ledger.Verdict, ledger.Reason) {
 		verdict, reason = x.d.ledger.Pick(&x.asked.pool.group, &x.booking.ask, &x.booking.charge)
 	}
 	return verdict, reason
-}
-
-// tooLong refuses a prompt that no worker's context holds, in the words by which
-// clients know it.
-func (x *exchange) tooLong() *failure {
-	longest := int64(0)
-	for _, w := range *x.asked.pool.workers.Load() {
-		longest = max(longest, x.d.ledger.View(w.acct, x.booking.ask.Now).MaxLen)
-	}
-	f := badRequest("messages", "This model's maximum context length is %d tokens. However, your prompt contains about %d input tokens. "+
-		"Please reduce the length of the input prompt.", longest, x.booking.ask.Prompt)
-	f.code = "context_length_exceeded"
-	return f
 }
 
 // placed enters what a choice decided. The worker may have left the pool since.
@@ -366,7 +347,7 @@ func (x *exchange) hopeless() bool {
 // eagerly sends the request even to a worker at which it waits behind others: here
 // it can wait no longer, or there is no room to.
 func (x *exchange) eagerly() bool {
-	x.booking.ask.Eager, x.booking.ask.Now = true, x.d.now()
+	x.booking.ask.Eager, x.booking.ask.AnyLength, x.booking.ask.Now = true, true, x.d.now()
 	verdict, reason := x.d.ledger.Pick(&x.asked.pool.group, &x.booking.ask, &x.booking.charge)
 	if verdict != ledger.Picked {
 		return false
@@ -377,9 +358,6 @@ func (x *exchange) eagerly() bool {
 
 func (x *exchange) granted(g grant) *failure {
 	x.booking.awoken()
-	if g.verdict == ledger.TooLong {
-		return x.tooLong()
-	}
 	x.placed(g.reason)
 	return nil
 }

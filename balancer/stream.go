@@ -433,7 +433,7 @@ func (s *stream) complete() bool {
 	if x.record.usage.known {
 		x.d.ledger.Settle(&x.booking.charge, x.record.usage.prompt, x.record.usage.cached)
 		x.booking.worker.Load().hits.tells(x.record.usage.cached)
-		x.asked.pool.learn(x.asked.model).Learn(x.asked.peek.PromptBytes, x.record.usage.prompt, x.record.usage.generated)
+		x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.prompt, x.record.usage.generated)
 	}
 	x.remember()
 	if x.record.resumes > 0 {

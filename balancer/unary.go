@@ -114,7 +114,7 @@ func (x *exchange) settle(status int, body []byte) {
 			x.d.ledger.Settle(&x.booking.charge, x.record.usage.prompt, x.record.usage.cached)
 			x.booking.worker.Load().hits.tells(x.record.usage.cached)
 			x.d.ledger.Grow(&x.booking.charge, x.record.usage.generated)
-			x.asked.pool.learn(x.asked.model).Learn(x.asked.peek.PromptBytes, x.record.usage.prompt, x.record.usage.generated)
+			x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.prompt, x.record.usage.generated)
 		}
 		x.computed()
 		if !x.booking.own {

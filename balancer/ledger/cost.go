@@ -61,10 +61,11 @@ func (g *Group) crowd(a *Ask, slowStart int64) crowd {
 
 // tally is what a choice found of all workers together.
 type tally struct {
-	n     int     // that can take the request
-	low   float64 // the least fill of those
-	full  bool    // one has no room
-	short bool    // one has too short a context
+	n       int     // that can take the request
+	low     float64 // the least fill of those
+	full    bool    // one has no room
+	longest int64   // context of those that seem too short
+	later   bool    // one whose context is longer is ready, and kept out for now
 }
 
 // weigh computes the terms of a request at every worker of the group: whether it
@@ -83,7 +84,11 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 		}
 		if r.shut > a.Now || a.Prompt >= r.maxLen || c.picky {
 			if t.out = g.excluded(i, a); t.out != in {
-				s.short = s.short || t.out == tooShort
+				if t.out == tooShort {
+					s.longest = max(s.longest, r.maxLen)
+				} else if t.out != notReady && a.Prompt < r.maxLen {
+					s.later = true
+				}
 				continue
 			}
 		}

@@ -128,26 +128,26 @@ func TestBlame(t *testing.T) {
 // TestLearned learns what a token is in bytes and how long answers are.
 func TestLearned(t *testing.T) {
 	var l Learned
-	prompt, _ := l.Estimate(4000, 0)
+	prompt, _ := l.Estimate(Size{Text: 4000}, 0)
 	if prompt < 500 || prompt > 4000 {
 		t.Errorf("before anything is learned 4000 bytes are %d tokens", prompt)
 	}
 	for range 200 {
-		l.Learn(6000, 1000, 300)
+		l.Learn(Size{Text: 6000}, 1000, 300)
 	}
-	prompt, output := l.Estimate(12_000, 0)
+	prompt, output := l.Estimate(Size{Text: 12_000}, 0)
 	if math.Abs(float64(prompt)-2000) > 40 {
 		t.Errorf("12000 bytes at 6 bytes a token are %d tokens", prompt)
 	}
 	if output < 250 || output > 400 {
 		t.Errorf("after answers of 300 tokens %d are expected", output)
 	}
-	if _, output := l.Estimate(12_000, 20); output != 20 {
+	if _, output := l.Estimate(Size{Text: 12_000}, 20); output != 20 {
 		t.Errorf("max_tokens 20, and %d are expected", output)
 	}
-	l.Learn(0, 0, 0)
-	l.Learn(1<<60, 1, -5)
-	if prompt, output := l.Estimate(12_000, 0); prompt <= 0 || output <= 0 {
+	l.Learn(Size{}, 0, 0)
+	l.Learn(Size{Text: 1 << 60}, 1, -5)
+	if prompt, output := l.Estimate(Size{Text: 12_000}, 0); prompt <= 0 || output <= 0 {
 		t.Errorf("after nonsense: %d and %d", prompt, output)
 	}
 }

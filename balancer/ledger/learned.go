@@ -9,34 +9,51 @@ import (
 // request make a token, and how long answers are.
 type Learned struct {
 	mu     sync.Mutex
-	bytes  average // bytes a prompt token
+	bytes  average // bytes of text a prompt token
+	media  average // prompt tokens a picture or piece of sound
 	output average
 }
 
 // The priors, until the first answers have told.
 const (
 	priorBytes  = 4
+	priorMedia  = 1024
 	priorOutput = 256
 )
 
-// Estimate returns the tokens of a prompt of so many bytes, and of the answer
-// to expect, which maxTokens bounds; 0: unbounded.
-func (l *Learned) Estimate(promptBytes int, maxTokens int64) (prompt, expect int64) {
+// Size is what a prompt is made of, as far as a door can see.
+type Size struct {
+	Text  int // bytes, in which tools are counted too
+	Media int // pictures and pieces of sound or film: their bytes say nothing of their tokens
+	IDs   int // tokens that were given as such
+}
+
+// Estimate returns the tokens of a prompt, and of the answer to expect, which
+// maxTokens bounds; 0: unbounded.
+func (l *Learned) Estimate(s Size, maxTokens int64) (prompt, expect int64) {
 	l.mu.Lock()
-	per, out := l.bytes.v, l.output.v
-	if l.bytes.n == 0 {
-		per = priorBytes
+	per, media, out := l.perToken(), l.media.v, l.output.v
+	if l.media.n == 0 {
+		media = priorMedia
 	}
 	if l.output.n == 0 {
 		out = priorOutput
 	}
 	l.mu.Unlock()
-	prompt = int64(math.Ceil(float64(promptBytes)/math.Max(per, 0.25))) + 1
+	prompt = int64(math.Ceil(float64(s.Text)/per+media*float64(s.Media))) + int64(s.IDs) + 1
 	expect = int64(math.Ceil(out))
 	if maxTokens > 0 {
 		expect = min(expect, maxTokens)
 	}
 	return prompt, max(expect, 1)
+}
+
+// perToken is the bytes of text that make a token. l.mu is held.
+func (l *Learned) perToken() float64 {
+	if l.bytes.n == 0 {
+		return priorBytes
+	}
+	return math.Max(l.bytes.v, 0.25)
 }
 
 // Learned returns the averages, 0 where nothing was learned.
@@ -99,12 +116,19 @@ func (l *Ledger) TakeLengths(g *Group, all []Length) {
 	g.curve.fit()
 }
 
-// Learn takes what one answer said.
-func (l *Learned) Learn(promptBytes int, prompt, output int64) {
+// Learn takes what one answer said. What a token is in bytes, prompts of text
+// alone tell.
+func (l *Learned) Learn(s Size, prompt, output int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if promptBytes >= 64 && prompt > 0 {
-		l.bytes.add(float64(promptBytes) / float64(prompt))
+	switch {
+	case prompt <= 0:
+	case s.Media > 0:
+		if rest := float64(prompt) - float64(s.Text)/l.perToken() - float64(s.IDs); rest > 0 {
+			l.media.add(rest / float64(s.Media))
+		}
+	case s.IDs == 0 && s.Text >= 64:
+		l.bytes.add(float64(s.Text) / float64(prompt))
 	}
 	if output > 0 {
 		l.output.add(float64(output))

@@ -57,3 +57,25 @@ func TestRatesTakenOver(t *testing.T) {
 		}
 	}
 }
+
+// TestMediaSpoilsNothing learns what pictures take beside the text, and what a token
+// of text is from prompts of text alone.
+func TestMediaSpoilsNothing(t *testing.T) {
+	var l Learned
+	for range 100 {
+		l.Learn(Size{Text: 4000}, 1000, 10)
+		l.Learn(Size{Text: 400, Media: 2}, 700, 10)
+		l.Learn(Size{IDs: 5000}, 5000, 10)
+		l.Learn(Size{Text: 4000, Media: 1}, 3, 10)
+	}
+	f := func(s Size, want int64) {
+		t.Helper()
+		if got, _ := l.Estimate(s, 0); got < want || got > want+2 {
+			t.Errorf("%+v are %d tokens, want %d", s, got, want)
+		}
+	}
+	f(Size{Text: 4000}, 1000)
+	f(Size{Media: 2}, 600)
+	f(Size{IDs: 123}, 123)
+	f(Size{Text: 400, Media: 4, IDs: 5}, 1305)
+}

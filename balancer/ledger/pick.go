@@ -50,7 +50,10 @@ type Ask struct {
 	// Force takes a worker even where none has room, Eager even where it would
 	// only wait there.
 	Force, Eager bool
-	Now          int64
+	// AnyLength takes a worker whose context the estimate of the prompt exceeds, though
+	// one with a longer context may be had later.
+	AnyLength bool
+	Now       int64
 }
 
 // Try is a worker that has failed a request.
@@ -77,10 +80,9 @@ type Verdict byte
 
 // The verdicts.
 const (
-	Picked  Verdict = iota
-	Full            // workers are there, and none has room, or the best has others waiting
-	None            // no worker can be asked
-	TooLong         // no worker's context is long enough
+	Picked Verdict = iota
+	Full           // workers are there, and none has room, or the best has others waiting
+	None           // no worker can be asked
 )
 
 // The fill below which KV has no resolution, and how near two fills are alike.
@@ -144,18 +146,26 @@ func (l *Ledger) Predicted(dst []float64, g *Group, a *Ask) []float64 {
 }
 
 // survey finds who can be asked, and leaves the terms of each with the group.
+//
+// A prompt's length is an estimate, which keeps it from workers with a short
+// context while there are others. It refuses nobody: where no longer context is to
+// be had, the longest there is will judge, and the prompt counts as one that just
+// fits.
 func (l *Ledger) survey(g *Group, a *Ask) (tally, Verdict) {
-	crowd := g.crowd(a, l.slowStart)
 	g.mark(a.Tried, true)
+	crowd := g.crowd(a, l.slowStart)
 	s := g.weigh(a, &crowd)
+	if s.n == 0 && s.longest > 0 && (a.AnyLength || !s.full && !s.later) {
+		a.Prompt = s.longest - 1
+		crowd = g.crowd(a, l.slowStart)
+		s = g.weigh(a, &crowd)
+	}
 	g.mark(a.Tried, false)
 	switch {
 	case s.n > 0:
 		return s, Picked
 	case s.full:
 		return s, Full
-	case s.short:
-		return s, TooLong
 	}
 	return s, None
 }

@@ -216,10 +216,27 @@ func plainVerdict(all []plain) Verdict {
 		return Picked
 	case out["full"] > 0:
 		return Full
-	case out["context too short"] > 0:
-		return TooLong
 	}
 	return None
+}
+
+// fits lowers the estimate of a prompt to the longest context of those that can be
+// asked, where no longer one is to be waited for.
+func fits(all []plain, a *Ask) bool {
+	longest := int64(0)
+	for _, p := range all {
+		long := p.w.maxLen == 0 || a.Prompt < p.w.maxLen
+		switch {
+		case p.out == "", !a.AnyLength && long && p.w.ready:
+			return false
+		case p.out == "context too short":
+			longest = max(longest, p.w.maxLen)
+		}
+	}
+	if longest > 0 {
+		a.Prompt = longest - 1
+	}
+	return longest > 0
 }
 
 // TestRows makes the same choices from the workers' rows as from their
@@ -235,6 +252,9 @@ func TestRows(t *testing.T) {
 			"pick": func(t *rapid.T) {
 				a := s.ask(t)
 				all := plainly(g, a, slowStart)
+				if b := *a; fits(all, &b) {
+					all = plainly(g, &b, slowStart)
+				}
 				want := plainest(g, all)
 				c := &Charge{}
 				verdict, _ := l.Pick(g, a, c)
@@ -313,6 +333,7 @@ func (s *stirred) ask(t *rapid.T) *Ask {
 	a := &Ask{Prompt: rapid.Int64Range(1, 12_000).Draw(t, "prompt"), Expect: rapid.Int64Range(0, 2000).Draw(t, "expect"), Now: s.now}
 	a.Force = rapid.IntRange(0, 9).Draw(t, "force") == 0
 	a.Eager = rapid.Bool().Draw(t, "eager")
+	a.AnyLength = rapid.IntRange(0, 4).Draw(t, "any length") == 0
 	if rapid.Bool().Draw(t, "hits") {
 		a.Hits = rapid.SliceOfN(rapid.Int32Range(0, 14_000), len(s.g.workers), len(s.g.workers)).Draw(t, "hit")
 		family := rapid.Uint64Range(1, 2).Draw(t, "family")
@@ -356,7 +377,7 @@ func (s *stirred) worker(t *rapid.T) {
 	case 7:
 		l.Report(w, generation, Report{
 			At: now - rapid.SampledFrom([]int64{0, 5, 3e9, 11e9, 30e9}).Draw(t, "age"), Used: rapid.Int64Range(-1, 60_000).Draw(t, "used"), Own: -1, Others: -1,
-			MaxLen: rapid.SampledFrom([]int64{0, 8000}).Draw(t, "longest"), HasPrefill: rapid.Bool().Draw(t, "ours"),
+			MaxLen: rapid.SampledFrom([]int64{0, 4000, 8000}).Draw(t, "longest"), HasPrefill: rapid.Bool().Draw(t, "ours"),
 			PrefillTokens: rapid.Int64Range(0, 20_000).Draw(t, "prefill"), Running: rapid.IntRange(-1, 5).Draw(t, "running"), Waiting: rapid.IntRange(-1, 2).Draw(t, "waiting"), Progress: -1,
 		})
 	}

@@ -81,7 +81,7 @@ func (o *ours) worker(id string) int {
 // tokens they make; here the prompt's tokens stand for that estimate.
 func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 	o.start(f, now)
-	_, expect := o.learned.Estimate(0, 0)
+	_, expect := o.learned.Estimate(ledger.Size{}, 0)
 	a := ledger.Ask{Prompt: int64(j.Prompt), Expect: expect, Now: nanos(now)}
 	if len(j.Blocks) > 0 {
 		a.Chunks, a.ChunkTokens = j.Blocks, blockTokens
@@ -142,7 +142,7 @@ func (o *ours) Ended(_ *Fleet, j *Job, now float64) {
 	o.grow(j)
 	o.l.Settle(c, int64(j.Prompt), int64(j.cached))
 	o.l.Release(c, ledger.Served, nanos(now))
-	o.learned.Learn(0, int64(j.Prompt), int64(j.out))
+	o.learned.Learn(ledger.Size{}, int64(j.Prompt), int64(j.out))
 }
 
 // Scraped implements Policy.

@@ -33,7 +33,10 @@ type Peek struct {
 	User        string
 	Session     string // previous_response_id
 	Prompt      Span   // messages, prompt, input, query or text
-	PromptBytes int    // of all of those together
+	PromptBytes int    // of the text of all of those and of System together
+	PromptIDs   int    // token ids among those
+	Media       int    // pictures and pieces of sound or film among those, whose bytes are not in PromptBytes
+	System      Span   // system or instructions: it stands before the prompt
 	Extra       Span   // tools: they are part of what a prompt is
 
 	StreamOptions  Span // its value
@@ -80,7 +83,7 @@ func PeekBody(body []byte, p *Peek) error {
 		p.Empty = true
 		return s.end()
 	}
-	var seen uint32
+	var seen uint64
 	for {
 		if err := s.field(p, &seen); err != nil {
 			return err
@@ -103,7 +106,7 @@ func PeekBody(body []byte, p *Peek) error {
 }
 
 // field reads one key and its value.
-func (s *scanner) field(p *Peek, seen *uint32) error {
+func (s *scanner) field(p *Peek, seen *uint64) error {
 	key, err := s.key()
 	if err != nil {
 		return err
@@ -153,6 +156,8 @@ const (
 	fResume
 	fText
 	fDocuments
+	fSystem
+	fInstructions
 )
 
 var fieldNames = [...]string{
@@ -160,6 +165,7 @@ var fieldNames = [...]string{
 	"previous_response_id", "messages", "prompt", "input", "query", "stream_options", "return_token_ids",
 	"cache_salt", "seed", "tools", "response_format", "structured_outputs", "guided_json", "guided_regex",
 	"guided_choice", "guided_grammar", "logprobs", "top_logprobs", "echo", "roundhouse_resume", "text", "documents",
+	"system", "instructions",
 }
 
 // fieldID numbers the fields that the door reads; 0 is any other.
@@ -225,6 +231,10 @@ func fieldID(key []byte) int {
 		return fText
 	case "documents":
 		return fDocuments
+	case "system":
+		return fSystem
+	case "instructions":
+		return fInstructions
 	}
 	return 0
 }
@@ -254,11 +264,14 @@ func (p *Peek) take(id int, name string, at Span, body []byte) (err error) {
 		if !p.Prompt.Set() {
 			p.Prompt = at
 		}
-		p.PromptBytes += len(v)
+		p.measure(v)
 		p.PromptList = p.PromptList || id == fPrompt && v[0] == '[' && len(v) > 1 && bytes.IndexByte(v[1:], '"') >= 0
 		if id == fMessages && v[0] != '[' || (id == fMessages || id == fPrompt) && (null || string(v) == "[]" || string(v) == `""`) {
 			err = &BodyError{At: at.From, Param: name, What: fmt.Sprintf("the field %q is empty or of the wrong type", name)}
 		}
+	case fSystem, fInstructions:
+		p.System = at
+		p.measure(v)
 	case fStreamOptions:
 		p.StreamOptions = at
 		err = p.takeStreamOptions(v, at)
