@@ -385,27 +385,6 @@ func (d *Door) watchDrain(w *worker, now time.Time) {
 	}
 }
 
-// hungAfter is how long a worker may compute nothing while it says that it
-// runs requests.
-const hungAfter = 30 * time.Second
-
-// watchProgress finds a worker that accepts and answers its health check while
-// no token comes.
-func (d *Door) watchProgress(w *worker) {
-	now := d.now()
-	v := d.ledger.View(w.acct, now)
-	if v.InFlight == 0 || v.Running <= 0 || v.ReportAge < 0 || v.ReportAge > int64(5*time.Second) || v.OldestSent == 0 {
-		return
-	}
-	since := max(v.ProgressAt, v.OldestSent)
-	if now-since < int64(d.hungAfter) {
-		return
-	}
-	d.log.Warn("a worker makes no progress; its requests go on elsewhere", "worker", w.id, "silent_seconds", (now-since)/1e9)
-	d.ledger.Eject(w.acct, "no_progress", now)
-	d.moveAway(w, causeHung)
-}
-
 // moveAway makes all requests at a worker go on elsewhere.
 func (d *Door) moveAway(w *worker, why cause) {
 	d.liveMu.Lock()

@@ -127,8 +127,9 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 // writes a heartbeat to a client whose stream is silent.
 const step = 10 * time.Second
 
-// awaitHead waits for the head of an answer: up to the first-byte limit, and on
-// while the worker makes progress on something.
+// awaitHead waits for the head of an answer: up to the first-byte limit, or for as
+// long as the prompts there may take, and on while the worker makes progress on
+// something.
 func (x *exchange) awaitHead(w *worker, c *upConn, a *wire.Answer, began int64) error {
 	now := began
 	limit := int64(time.Duration(x.v.set.Door.Limits.FirstByte))
@@ -140,7 +141,7 @@ func (x *exchange) awaitHead(w *worker, c *upConn, a *wire.Answer, began int64) 
 		}
 		now = x.d.now()
 		v := x.d.ledger.View(w.acct, now)
-		if since := max(began, v.ProgressAt); now-since > limit {
+		if since := max(began, v.ProgressAt); now-since > max(limit, int64(slower*v.PrefillSeconds*1e9)) {
 			return err
 		}
 	}

@@ -143,19 +143,7 @@ func (w *worker) ask(ctx context.Context, d *Door, path string) (*http.Response,
 }
 
 func (w *worker) get(ctx context.Context, d *Door, path string) (*http.Response, error) {
-	up := w.up.Load()
-	scheme := "http://"
-	if up.tls {
-		scheme = "https://"
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+up.host+up.prefix+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	if key := w.apiKey.Load(); key != nil && *key != "" {
-		req.Header.Set("Authorization", "Bearer "+*key)
-	}
-	resp, err := d.errands.Do(req)
+	resp, err := w.send(ctx, d, path)
 	if err != nil {
 		return nil, err
 	}
@@ -172,4 +160,21 @@ func (w *worker) get(ctx context.Context, d *Door, path string) (*http.Response,
 		return nil, fmt.Errorf("%s answered %s", path, resp.Status)
 	}
 	return resp, nil
+}
+
+// send sends a GET to the worker, and returns whatever it answers.
+func (w *worker) send(ctx context.Context, d *Door, path string) (*http.Response, error) {
+	up := w.up.Load()
+	scheme := "http://"
+	if up.tls {
+		scheme = "https://"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+up.host+up.prefix+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if key := w.apiKey.Load(); key != nil && *key != "" {
+		req.Header.Set("Authorization", "Bearer "+*key)
+	}
+	return d.errands.Do(req)
 }

@@ -29,6 +29,7 @@ type worker struct {
 	capacity atomic.Int64 // of its KV, in tokens; 0: unknown
 	hits     hits         // of a scraped worker, what its counters say of its cache
 	believes atomic.Int64 // the chunks that the prefix table believes of it at most
+	silence  silence
 
 	mu       sync.Mutex
 	cfg      control.Worker

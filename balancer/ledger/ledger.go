@@ -121,6 +121,13 @@ type View struct {
 	Rate         float64
 	ProgressAt   int64
 	MaxLen       int64
+	Progress     int64 // as the worker counts; -1: not said
+	Generated    int64 // of the live requests, as they are relayed
+	PromptsLeft  int64 // of the live requests of all doors, those without a first token
+	// PrefillSeconds is what those and what was sent beside the doors should take, by
+	// the worker's rate or, where it is not learned, its group's; 0: neither is.
+	PrefillSeconds float64
+	RateLearned    bool
 }
 
 // View returns a worker's account.
@@ -169,11 +176,11 @@ func (w *Worker) view(now int64) View {
 		Capacity: w.capacity, KV: w.kv, Prefill: w.prefill, Foreign: w.foreignNow(now), Elsewhere: w.elsewhere,
 		Reported: -1, ReportAge: -1, InFlight: w.inflight, Running: -1, Waiting: -1, PrefillTotal: -1,
 		Served: w.served, Failed: w.failed, Tokens: w.tokens, TTFT: w.ttft.v, Decode: w.decode.v, Rate: w.rate.v,
-		ProgressAt: w.progressAt, MaxLen: w.maxLen,
+		ProgressAt: w.progressAt, MaxLen: w.maxLen, Progress: -1, PromptsLeft: w.prompts,
 	}
 	if w.reported {
 		v.Reported, v.ReportAge = w.report.Used, now-w.report.At
-		v.Running, v.Waiting = w.report.Running, w.report.Waiting
+		v.Running, v.Waiting, v.Progress = w.report.Running, w.report.Waiting, w.report.Progress
 		if w.report.HasPrefill {
 			v.PrefillTotal = w.report.PrefillTokens
 		}
@@ -185,7 +192,12 @@ func (w *Worker) view(now int64) View {
 		if c.generation == w.generation {
 			v.Tokens += c.generated.Load()
 		}
+		v.Generated += c.generated.Load()
 	}
+	if w.elsewhere.Prefill > 0 {
+		v.PromptsLeft++
+	}
+	v.PrefillSeconds, v.RateLearned = w.prefillSeconds()
 	return v
 }
 

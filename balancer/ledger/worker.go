@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Worker is one worker's account. Its fields are guarded by Ledger.mu. What a
@@ -115,6 +116,19 @@ func (w *Worker) learnPrefill(work, took int64) {
 		return
 	}
 	w.rate.peak(float64(work) / (float64(took) / 1e9))
+}
+
+// prefillSeconds is what the prompts at the worker should take by its rate, or its
+// group's; 0 where nobody has learned one. known reports whether its own is.
+func (w *Worker) prefillSeconds() (seconds float64, known bool) {
+	rate := w.rate.v
+	if known = w.rate.n >= fewSamples && rate > 0; !known {
+		if w.group == nil || !slices.ContainsFunc(w.group.rates, func(r float64) bool { return r > 0 }) {
+			return 0, false
+		}
+		rate = w.group.meanRate()
+	}
+	return float64(w.work+w.elsewhere.Prefill+w.report.foreignPrefill) / rate, known
 }
 
 // learnCredit compares what was believed to lie in the worker's cache with what
