@@ -34,7 +34,9 @@ type booking struct {
 	hits     []int32
 	chunks   []uint64 // prompt-chunk digests
 	tried    []ledger.Try
-	attempts int // sent again for an answer of 429 or 5xx
+	attempts int          // sent again for an answer of 429 or 5xx
+	erred    []ledger.Try // that answered 5xx: who is to blame, the next answer says
+	deaths   int          // of workers in a row that had it, without a token between
 	reason   ledger.Reason
 	came     int64 // when a worker was looked for, the first time
 	sentAt   int64 // to the worker, the last time
@@ -179,6 +181,9 @@ func (b *booking) mayGoTo(l *ledger.Ledger, workers []*worker, list []ledger.Try
 	}
 	for _, t := range b.ask.Tried {
 		out[t] = true
+	}
+	if w := b.ask.Spare; w != nil {
+		out[ledger.Try{Worker: w, Generation: w.Generation(l)}] = true
 	}
 	for _, w := range workers {
 		t := ledger.Try{Worker: w.acct, Generation: w.acct.Generation(l)}

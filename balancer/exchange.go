@@ -52,10 +52,9 @@ func (x *exchange) open(a *wire.Answer) *failure {
 			return nil
 		}
 		if err != nil {
-			how, why := x.booking.blame(retryReason(err))
-			x.d.log.Warn("worker failed a request", "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error())
-			x.lost(how, why)
-			x.d.suspect(w, err)
+			if _, f := x.broken(err, retryReason(err), "worker failed a request"); f != nil {
+				return f
+			}
 			continue
 		}
 		if again, how := x.refusedBy(a); again {
@@ -76,7 +75,7 @@ func retryReason(err error) string {
 // refusedBy reports whether an answer is a refusal that another worker may
 // not give.
 func (x *exchange) refusedBy(a *wire.Answer) (bool, ledger.Outcome) {
-	how := ledger.Failed
+	how := ledger.Neutral
 	switch {
 	case a.Status == 429 || a.Status == 503:
 		how = ledger.Busy
@@ -88,6 +87,9 @@ func (x *exchange) refusedBy(a *wire.Answer) (bool, ledger.Outcome) {
 		return false, how
 	}
 	x.booking.attempts++
+	if how == ledger.Neutral {
+		x.booking.erred = append(x.booking.erred, x.booking.charge.Try())
+	}
 	return true, how
 }
 

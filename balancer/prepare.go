@@ -146,7 +146,7 @@ func (x *exchange) preferCanary() {
 		c.debt--
 		x.booking.ask.Prefer = c.worker.acct
 	} else {
-		x.booking.tried = append(x.booking.tried, ledger.Try{Worker: c.worker.acct, Generation: c.worker.acct.Generation(x.d.ledger)})
+		x.booking.ask.Spare = c.worker.acct
 	}
 }
 

@@ -206,7 +206,7 @@ func (f *flow) serve(c *class, q *queue, p *pool, d *Door, kept *[]ledger.Try) (
 		verdict, reason := x.pick()
 		x.booking.ask.Tried = tried
 		switch {
-		case verdict == ledger.Full && !x.booking.bound && len(tried) == 0:
+		case verdict == ledger.Full && !x.booking.bound && x.booking.ask.Spare == nil && len(tried) == 0:
 			return false, true
 		case verdict == ledger.Full:
 			*kept = x.booking.mayGoTo(d.ledger, *p.workers.Load(), *kept)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/wire"
 )
 
@@ -173,11 +172,15 @@ func (x *exchange) plain(a *wire.Answer) (again, keep bool) {
 		if x.booking.over() {
 			return false, x.stopped()
 		}
-		if err == nil {
-			x.d.log.Warn("a worker would not go on with a stream", "request", x.asked.id, "worker", x.booking.worker.Load().id, "status", status)
+		if err != nil {
+			if _, f := x.broken(err, "broken_answer", "worker broke off an answer"); f != nil {
+				return false, x.s.refuse(f)
+			}
+			return true, false
 		}
-		x.lost(x.booking.blame("broken_answer"))
-		if x.s.events > 0 && err == nil {
+		x.d.log.Warn("a worker would not go on with a stream", "request", x.asked.id, "worker", x.booking.worker.Load().id, "status", status)
+		x.lost(x.judged(max(status, 400)), "broken_answer")
+		if x.s.events > 0 {
 			return false, x.s.fail(workerFailed(x.asked.pool.name))
 		}
 		return true, false
@@ -201,25 +204,23 @@ func (x *exchange) broke(err error) (again, keep bool) {
 	if x.booking.over() {
 		return false, x.stopped()
 	}
-	w := x.booking.worker.Load()
 	word := "died"
 	if errors.Is(err, errIdle) {
 		word = "hung"
 	}
-	how, why := x.booking.blame(word)
-	x.d.log.Warn("a worker's stream broke", "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error(), "events", s.events)
 	if s.events > s.before {
-		x.booking.tried = x.booking.tried[:0] // this worker did carry the stream on: the others may be asked again
+		// This worker did carry the stream on: the others may be asked again.
+		x.booking.tried, x.booking.deaths = x.booking.tried[:0], 0
 		s.before = s.events
 	}
-	x.lost(how, why)
-	if how == ledger.Failed {
-		x.d.suspect(w, err)
-	}
+	why, ended := x.broken(err, word, "a worker's stream broke")
 	s.partial, s.broken = nil, nil
 	if errors.Is(err, errDiffers) {
 		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, x.record.resumeFor, "failed").Inc()
 		return false, s.fail(workerFailed(x.asked.pool.name))
+	}
+	if ended != nil && !s.ended {
+		return false, s.refuse(ended)
 	}
 	if s.events == 0 && !s.ended {
 		return true, false // nothing was relayed: it begins anew
@@ -436,10 +437,11 @@ func (s *stream) complete() bool {
 		x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.prompt, x.record.usage.generated)
 	}
 	x.remember()
+	how := x.judged(200)
 	if x.record.resumes > 0 {
 		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, x.record.resumeFor, "ok").Inc()
 	}
-	x.release(ledger.Served)
+	x.release(how)
 	return s.terminate()
 }
 

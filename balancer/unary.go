@@ -62,11 +62,10 @@ func (x *exchange) unary(out replier) {
 			out.refuse(x, &failure{status: 502, typ: "api_error", code: "answer_too_long", message: fmt.Sprintf("the worker's answer is longer than %d MiB", maxAnswer>>20)})
 			return
 		}
-		w := x.booking.worker.Load()
-		how, why := x.booking.blame("broken_answer")
-		x.d.log.Warn("worker broke off an answer", "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error())
-		x.lost(how, why)
-		x.d.suspect(w, err)
+		if _, f := x.broken(err, "broken_answer", "worker broke off an answer"); f != nil {
+			out.refuse(x, f)
+			return
+		}
 	}
 }
 
@@ -96,15 +95,7 @@ func (x *exchange) readAnswer(a *wire.Answer, room []byte) ([]byte, error) {
 // settle ends the charge of an answer that came whole.
 func (x *exchange) settle(status int, body []byte) {
 	x.record.first = x.record.whole
-	how := ledger.Served
-	switch {
-	case status == 429 || status == 503:
-		how = ledger.Busy
-	case status >= 500:
-		how = ledger.Failed
-	case status >= 400:
-		how = ledger.Neutral
-	}
+	how := x.judged(status)
 	if how == ledger.Served {
 		tail := body[max(0, len(body)-2048):]
 		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
@@ -129,7 +120,7 @@ func (x *exchange) settle(status int, body []byte) {
 func (x *exchange) refused(f *failure) {
 	x.record.status = f.status
 	x.record.outcome = "refused"
-	if f.status == 502 || f.code == "no_worker" {
+	if f.status == 500 || f.status == 502 || f.code == "no_worker" {
 		x.record.outcome = "failed"
 	}
 	if f.reason != "" {

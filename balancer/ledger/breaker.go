@@ -1,5 +1,7 @@
 package ledger
 
+import "slices"
+
 // breaker takes a worker out after failures in a row, for a while; after that
 // one request at a time probes it.
 type breaker struct {
@@ -24,17 +26,37 @@ func (w *Worker) judge(l *Ledger, how Outcome, now int64) {
 	case Served:
 		w.served++
 		*b = breaker{}
-	case Failed:
+	case Failed, Erred:
 		w.failed++
 		b.failures++
-		if l.breaker.Failures > 0 && (b.failures >= l.breaker.Failures || b.probing) {
+		if l.breaker.Failures > 0 && (b.failures >= l.breaker.Failures || b.probing) && (how == Failed || w.spared(now)) {
 			w.eject(l, "failures", now)
 		}
+		b.probing = false
 	case Busy:
 		b.busy = now + 250e6
 		b.probing = false
 	case Neutral:
 		b.probing = false
+	}
+}
+
+// spared reports whether another worker of the group may be used: the last one is
+// never taken out for answers that it gave, for whatever it answers is better than
+// nothing.
+func (w *Worker) spared(now int64) bool {
+	return w.group != nil && slices.ContainsFunc(w.group.workers, func(o *Worker) bool {
+		return o != w && o.ready && o.breaker.until <= now && !o.breaker.probing
+	})
+}
+
+// Blame enters that a worker answered a request with an error, which another worker
+// then served.
+func (l *Ledger) Blame(t Try, now int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.Worker.generation == t.Generation {
+		t.Worker.judge(l, Erred, now)
 	}
 }
 

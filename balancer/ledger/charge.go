@@ -125,7 +125,8 @@ const (
 	Neutral Outcome = iota // cancelled, or a client's own mistake
 	Served
 	Failed
-	Busy // 429 or 503: alive, without room
+	Erred // it answered with an error of its own
+	Busy  // 429 or 503: alive, without room
 )
 
 // Release gives back what a charge has booked, once; a second call does

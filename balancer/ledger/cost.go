@@ -38,7 +38,7 @@ func (g *Group) crowd(a *Ask, slowStart int64) crowd {
 	c := crowd{
 		need: float64(a.Prompt + a.Expect), whole: float64(g.curve.work(a.Prompt, 0)), queues: g.queued(class),
 		rate: g.meanRate(), perToken: max(g.perToken.v, 1), unheard: g.crowding.unheard(), shorter: 1,
-		picky: a.Prefer != nil || len(a.Tried) > 0, grown: endless, joining: float64(slowStart),
+		picky: a.Prefer != nil || a.Spare != nil || len(a.Tried) > 0, grown: endless, joining: float64(slowStart),
 	}
 	if slowStart > 0 {
 		// Those that joined together are equals, however lately it was.

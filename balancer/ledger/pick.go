@@ -44,6 +44,8 @@ type Ask struct {
 	Tried []Try
 	// Prefer is the one worker that must take it, if it can; nil: any.
 	Prefer *Worker
+	// Spare is a worker that is asked only where nobody else can be; nil: none.
+	Spare *Worker
 	// Order is what a policy outside the ledger prefers, the best first: the first
 	// of it that can take the request gets it. Nil, or none of it: the group's policy.
 	Order []*Worker
@@ -155,6 +157,10 @@ func (l *Ledger) survey(g *Group, a *Ask) (tally, Verdict) {
 	g.mark(a.Tried, true)
 	crowd := g.crowd(a, l.slowStart)
 	s := g.weigh(a, &crowd)
+	if s.n == 0 && !s.full && a.Spare != nil {
+		a.Spare = nil
+		s = g.weigh(a, &crowd)
+	}
 	if s.n == 0 && s.longest > 0 && (a.AnyLength || !s.full && !s.later) {
 		a.Prompt = s.longest - 1
 		crowd = g.crowd(a, l.slowStart)
@@ -188,6 +194,9 @@ func (g *Group) excluded(i int, a *Ask) out {
 	}
 	if a.Prefer != nil && a.Prefer != w {
 		return stickyElsewhere
+	}
+	if a.Spare == w {
+		return spared
 	}
 	if g.shun[i] {
 		return triedAlready

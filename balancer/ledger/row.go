@@ -60,13 +60,14 @@ const (
 	in out = iota
 	notReady
 	stickyElsewhere
+	spared
 	triedAlready
 	tooShort
 	full   // no room
 	broken // as its breaker says
 )
 
-var outNames = [...]string{"", "not ready", "sticky elsewhere", "tried already", "context too short", "full", ""}
+var outNames = [...]string{"", "not ready", "sticky elsewhere", "on trial", "tried already", "context too short", "full", ""}
 
 // seat gives the workers of a group their rows. What the last choice saw of
 // those that stay is kept, for who asks how it came about.

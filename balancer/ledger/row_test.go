@@ -134,6 +134,8 @@ func (p *plain) why(a *Ask) string {
 		return "not ready"
 	case a.Prefer != nil && a.Prefer != w:
 		return "sticky elsewhere"
+	case a.Spare == w:
+		return "on trial"
 	}
 	for _, t := range a.Tried {
 		if t.Worker == w && t.Generation == w.generation {
@@ -252,7 +254,12 @@ func TestRows(t *testing.T) {
 			"pick": func(t *rapid.T) {
 				a := s.ask(t)
 				all := plainly(g, a, slowStart)
-				if b := *a; fits(all, &b) {
+				b := *a
+				if v := plainVerdict(all); v == None && b.Spare != nil {
+					b.Spare = nil
+					all = plainly(g, &b, slowStart)
+				}
+				if fits(all, &b) {
 					all = plainly(g, &b, slowStart)
 				}
 				want := plainest(g, all)
@@ -282,7 +289,7 @@ func TestRows(t *testing.T) {
 			"settle": func(t *rapid.T) {
 				l.Settle(s.some(t), rapid.Int64Range(1, 9000).Draw(t, "prompt"), rapid.Int64Range(-1, 9000).Draw(t, "cached"))
 			},
-			"release": func(t *rapid.T) { l.Release(s.some(t), Outcome(rapid.IntRange(0, 3).Draw(t, "how")), s.now) },
+			"release": func(t *rapid.T) { l.Release(s.some(t), Outcome(rapid.IntRange(0, 4).Draw(t, "how")), s.now) },
 			"worker":  s.worker,
 			"seats": func(t *rapid.T) {
 				some := append([]*Worker(nil), ws[rapid.IntRange(0, len(ws)-1).Draw(t, "without"):]...)
@@ -347,6 +354,9 @@ func (s *stirred) ask(t *rapid.T) *Ask {
 	}
 	if rapid.IntRange(0, 9).Draw(t, "sticky") == 0 {
 		a.Prefer = s.ws[0]
+	}
+	if rapid.IntRange(0, 4).Draw(t, "trial") == 0 {
+		a.Spare = s.ws[len(s.ws)-1]
 	}
 	return a
 }

@@ -1,0 +1,67 @@
+package balancer
+
+import (
+	"errors"
+	"net"
+
+	"roundhouse/balancer/ledger"
+)
+
+// mostDeaths is how many workers may die in a row while a request is there, without
+// a token for it between: it is given to no third, for it may be what kills them.
+const mostDeaths = 2
+
+// errEnded is what a request is answered at whose side too many workers died.
+var errEnded = &failure{status: 500, typ: "api_error", code: "workers_died",
+	message: "two workers died one after the other while they had this request; it is given to no other"}
+
+// broken enters that the present worker has broken off the request, and returns by
+// which word that is counted, and errEnded where the request is to be given to no
+// other.
+func (x *exchange) broken(err error, word, what string) (why string, f *failure) {
+	w := x.booking.worker.Load()
+	how, why := x.booking.blame(word)
+	x.d.log.Warn(what, "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error())
+	switch {
+	case errors.Is(err, errDiffers): // which is no fault, where tokens are drawn
+		how = ledger.Neutral
+	case errors.Is(err, errWorkerEvent):
+		how = ledger.Neutral
+		x.booking.erred = append(x.booking.erred, x.booking.charge.Try())
+	}
+	x.lost(how, why)
+	if how != ledger.Failed {
+		return why, nil
+	}
+	x.d.suspect(w, err)
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "dial" { // one that refuses the connection never had the request
+		x.booking.deaths++
+	}
+	if x.booking.deaths < mostDeaths {
+		return why, nil
+	}
+	return why, errEnded
+}
+
+// judged is what an answer says of the worker that gave it. An error of the
+// worker's own (5xx) blames it only where another worker then served the request:
+// one that fails everywhere is itself to blame.
+func (x *exchange) judged(status int) ledger.Outcome {
+	erred := x.booking.erred
+	x.booking.erred = nil
+	switch {
+	case status == 429 || status == 503:
+		return ledger.Busy
+	case status >= 500 && len(erred) > 0:
+		return ledger.Neutral
+	case status >= 500:
+		return ledger.Erred
+	case status >= 400:
+		return ledger.Neutral
+	}
+	for _, t := range erred {
+		x.d.ledger.Blame(t, x.d.now())
+	}
+	return ledger.Served
+}
