@@ -33,7 +33,7 @@ func TestEngine(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("docker", "rmi", "roundhouse-guard-test:1").Run() })
-	cfg, err := configs.Parse("c.hcl", []byte("pool \"a\" {\n  driver = \"docker\"\n  image = \"roundhouse-guard-test:1\"\n  network_mode = \"host\"\n}\n"), os.LookupEnv)
+	cfg, err := configs.Parse("c.hcl", []byte("pool \"a\" {\n  driver = \"docker\"\n  image = \"roundhouse-guard-test:1\"\n  network_mode = \"host\"\n  shm_size = \"64MiB\"\n}\n"), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,23 +50,27 @@ func TestEngine(t *testing.T) {
 	defer func() {
 		server.Close()
 		<-ended
-		g.engine.CloseIdleConnections()
+		g.Close()
 	}()
 	docker := func(args ...string) (string, error) {
 		out, err := exec.Command("docker", append([]string{"--host", "unix://" + socket}, args...)...).CombinedOutput()
 		return string(out), err
 	}
-	create := []string{"create", "--name", "roundhouse-guard-test", "--label", LabelInstance + "=guard-test", "--network", "host", "--shm-size", "64m"}
+	create := []string{
+		"create", "--name", "roundhouse-a-1", "--label", LabelInstance + "=guard-test", "--label", labelPool + "=a", "--label", labelWorker + "=a/1",
+		"--network", "host", "--shm-size", "64m",
+	}
 	if out, err := docker(append(create, "roundhouse-guard-test:1", "/nothing")...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := docker("rm", "--force", "roundhouse-guard-test"); err != nil {
+	if out, err := docker("rm", "--force", "roundhouse-a-1"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	for _, flag := range []string{"--privileged", "--pid=host", "--volume=/:/host", "--cap-add=SYS_ADMIN", "--device=/dev/kmsg", "--security-opt=seccomp=unconfined"} {
+	for _, flag := range []string{"--privileged", "--pid=host", "--volume=/:/host", "--cap-add=SYS_ADMIN", "--device=/dev/kmsg", "--security-opt=seccomp=unconfined",
+		"--security-opt=systempaths=unconfined", "--log-driver=syslog", "--gpus=all", "--label=ofelia.enabled=true", "--publish=8000:8000", "--restart=always"} {
 		if out, err := docker(append(append(create, flag), "roundhouse-guard-test:1", "/nothing")...); err == nil || !strings.Contains(out, "docker-guard") {
 			t.Errorf("%s: %v %s", flag, err, out)
-			_, _ = docker("rm", "--force", "roundhouse-guard-test")
+			_, _ = docker("rm", "--force", "roundhouse-a-1")
 		}
 	}
 }

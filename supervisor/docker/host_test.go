@@ -147,7 +147,15 @@ func TestHosts(t *testing.T) {
 // guarded is the engine behind the proxy that compose.yaml puts before it.
 func guarded(t *testing.T, l *lab) Host {
 	t.Helper()
-	cfg, err := configs.Parse("c.hcl", []byte(fmt.Sprintf("pool \"pool\" {\n  driver = \"docker\"\n  image = %q\n}\n", testImage)), os.LookupEnv)
+	cfg, err := configs.Parse("c.hcl", []byte(fmt.Sprintf(`
+pool "pool" {
+  driver   = "docker"
+  image    = %q
+  shm_size = "64MiB"
+  ulimits  = { nofile = 4096 }
+  worker "rh-over-guarded" {
+  }
+}`, testImage)), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +166,14 @@ func guarded(t *testing.T, l *lab) Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: guard.New(engine, func() *guard.Policy { return policy }, slog.New(slog.NewTextHandler(t.Output(), nil)))}
+	g := guard.New(engine, func() *guard.Policy { return policy }, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	server := &http.Server{Handler: g}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		server.Close()
 		<-ended
+		g.Close()
 	})
 	return Host{URL: "unix://" + socket}
 }

@@ -1,0 +1,81 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+
+	"roundhouse/configs"
+)
+
+// LabelInstance is the label that says whose container it is.
+const LabelInstance = "roundhouse.instance"
+
+// The labels by which a container says which worker it is, and those that only the
+// supervisor may give: an image has labels too, which an engine adds to the container's.
+const (
+	labelPool   = "roundhouse.pool"
+	labelWorker = "roundhouse.worker"
+)
+
+var ourLabels = []string{
+	LabelInstance, labelPool, labelWorker, "roundhouse.config_hash", "roundhouse.generation", "roundhouse.url", "roundhouse.image",
+}
+
+// Policy is what may be asked of the engine.
+type Policy struct {
+	Instance string // the value of LabelInstance
+	pools    map[string]configs.Pool
+	takeover []string // containers without our label that may be stopped and renamed
+}
+
+// PolicyOf reads the policy off a configuration: its docker pools are what may be
+// run. What services of a Swarm take is not on the list.
+func PolicyOf(cfg *configs.Config, instance string) *Policy {
+	p := &Policy{Instance: instance, pools: map[string]configs.Pool{}}
+	for _, pool := range cfg.Pools {
+		if pool.Driver != "docker" {
+			continue
+		}
+		p.pools[pool.Name] = pool
+		for _, w := range pool.Workers {
+			if w.Takeover != "" {
+				p.takeover = append(p.takeover, w.Takeover)
+			}
+		}
+	}
+	return p
+}
+
+// worker is what one worker's container may be.
+type worker struct {
+	id     string   // pool/name
+	names  []string // that the container may have
+	pool   configs.Pool
+	itself configs.Worker // of a counted one, and of a surge's, only the name
+	among  configs.Container
+}
+
+// worker finds whose container one with these labels would be.
+func (p *Policy) worker(labels map[string]string) (worker, bool) {
+	pool, known := p.pools[labels[labelPool]]
+	name, of := strings.CutPrefix(labels[labelWorker], pool.Name+"/")
+	if !known || !of || name == "" {
+		return worker{}, false
+	}
+	w := worker{id: labels[labelWorker], pool: pool, itself: configs.Worker{Name: name}, among: pool.Container}
+	w.names = []string{"roundhouse-" + pool.Name + "-" + name}
+	if i := slices.IndexFunc(pool.Workers, func(w configs.Worker) bool { return w.Name == name }); i >= 0 {
+		w.itself = pool.Workers[i]
+		w.names = append(w.names, name)
+	}
+	return w, true
+}
+
+// images are the images that may be pulled and asked for, by pool.
+func (p *Policy) images() map[string]string {
+	out := map[string]string{}
+	for name, pool := range p.pools {
+		out[name] = pool.Container.Image
+	}
+	return out
+}
