@@ -45,7 +45,7 @@ func (d *decoder) checkDriver(path string, p *Pool) {
 	plugin := strings.HasPrefix(p.Driver, "plugin:")
 	if !containers && !plugin {
 		for _, name := range containerNames {
-			if d.written(sub(path, name)) && (name != "ulimits" || p.Driver != "process") {
+			if d.written(sub(path, name)) && !ofProcesses(p, name) {
 				d.failf(sub(path, name), "%s is for the docker and swarm drivers; this pool's driver is %s%s", name, p.Driver, environmentHint(name, p.Driver))
 			}
 		}
@@ -62,12 +62,12 @@ func (d *decoder) checkDriver(path string, p *Pool) {
 		if p.Container.Image == "" {
 			d.failf(path, "pool %q: the %s driver takes an image", p.Name, p.Driver)
 		}
-		if p.Container.Command != nil && d.written(sub(path, "engine")) {
-			d.failf(sub(path, "command"), "command and an engine block: the engine block makes the command; give one of them")
-		}
 		if p.Container.NetworkMode != "" && len(p.Container.Networks) > 0 {
 			d.failf(sub(path, "networks"), "networks and network_mode: give one of them")
 		}
+	}
+	if p.Container.Command != nil && (containers || p.Driver == "process") {
+		d.checkCommand(path, p)
 	}
 	if p.Driver == "static" {
 		for _, name := range []string{"engine", "rotation", "workers", "canary"} {
@@ -84,8 +84,23 @@ func (d *decoder) checkDriver(path string, p *Pool) {
 			d.failf(sub(path, "ulimits"), "ulimits: there is no limit %q of a process; there are %s", name, strings.Join(limitNames, ", "))
 		}
 	}
-	if p.Driver == "process" && p.GPUsPerWorker > 1 {
+	if p.Driver == "process" && p.Container.Command == nil && p.GPUsPerWorker > 1 {
 		d.failf(sub(path, "gpus_per_worker"), "gpus_per_worker is %d; our own engine takes one", p.GPUsPerWorker)
+	}
+}
+
+// ofProcesses reports whether a pool of processes takes an attribute of containers.
+func ofProcesses(p *Pool, name string) bool {
+	return p.Driver == "process" && (name == "ulimits" || name == "command" || name == "environment" && p.Container.Command != nil)
+}
+
+// checkCommand holds a command to what stands beside it.
+func (d *decoder) checkCommand(path string, p *Pool) {
+	if d.written(sub(path, "engine")) {
+		d.failf(sub(path, "command"), "command and an engine block: the engine block makes the command; give one of them")
+	}
+	if p.Driver == "process" && len(p.Container.Command) == 0 {
+		d.failf(sub(path, "command"), "command is empty; it is a program and its arguments, with $PORT for its port")
 	}
 }
 
@@ -94,7 +109,7 @@ var limitNames = []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofi
 
 func environmentHint(name, driver string) string {
 	if name == "environment" && driver == "process" {
-		return "; its environment stands in the engine block"
+		return "; its environment stands in the engine block, or beside a command"
 	}
 	return ""
 }

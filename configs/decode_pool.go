@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// containerNames are the attributes that the docker and swarm drivers use.
+// containerNames are the attributes that the docker and swarm drivers use; the
+// process driver uses some of them.
 var containerNames = []string{
 	"image", "pull_policy", "entrypoint", "command", "environment", "volumes", "shm_size",
 	"ulimits", "network_mode", "networks", "ipc", "init", "user", "labels",

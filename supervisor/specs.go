@@ -27,6 +27,7 @@ type blueprint struct {
 type worker struct {
 	pool   string
 	driver string
+	own    bool // our own engine
 	config configs.Worker
 	models []string
 }
@@ -118,7 +119,7 @@ func (b *blueprint) worker(p *configs.Pool, w configs.Worker, plan planner) (cor
 		return core.Spec{}, err
 	}
 	b.specs[spec.Hash] = spec
-	b.kinds[id] = worker{pool: p.Name, driver: p.Driver, config: w, models: p.Engine.ServedModelName}
+	b.kinds[id] = worker{pool: p.Name, driver: p.Driver, own: p.Driver == "process" && p.Container.Command == nil, config: w, models: p.Engine.ServedModelName}
 	return core.Spec{Name: w.Name, Hash: spec.Hash, Static: p.Driver == "static", Device: len(spec.Place.GPUs) > 0}, nil
 }
 

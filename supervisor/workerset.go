@@ -112,7 +112,7 @@ func (s *Supervisor) kind(id string) string {
 		}
 		return "vllm"
 	}
-	if s.plan.kinds[id].driver == "process" {
+	if s.plan.kinds[id].own {
 		return "roundhouse"
 	}
 	return "vllm"

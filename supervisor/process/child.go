@@ -165,11 +165,25 @@ func (n *Nursery) Start(c Child) (pid int, err error) {
 	n.mu.Unlock()
 	// Not counted in the group: it ends with the child, which may outlive us.
 	go func() {
+		sweep(cmd.Process.Pid)
 		err := cmd.Wait()
 		n.ended(c.ID, cmd.Process.Pid, describe(cmd.ProcessState, err))
 	}()
 	n.changed.Give()
 	return cmd.Process.Pid, nil
+}
+
+// sweep waits until a child of ours has ended, and ends what it leaves behind: an
+// engine's helpers hold its lock, its port and its memory. The child is still to be
+// waited for, so that the number of its group is nobody else's.
+func sweep(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	_ = unix.Kill(-pid, unix.SIGKILL) // there may be none
 }
 
 // describe says in words how a child ended.
@@ -338,6 +352,7 @@ func (n *Nursery) watch(id string, h holder) {
 	n.group.Go(func() {
 		defer unix.Close(fd)
 		if waitExit(n.ctx, fd) {
+			_ = unix.Kill(-h.pid, unix.SIGKILL) // what it leaves behind, as sweep
 			var status unix.WaitStatus
 			how := unknownEnd
 			if got, err := unix.Wait4(h.pid, &status, unix.WNOHANG, nil); err == nil && got == h.pid {

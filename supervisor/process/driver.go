@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 	"roundhouse/worker/device"
 )
 
-// Driver runs workers of our own engine as processes.
+// Driver runs workers as processes: our own engine, or a pool's command.
 type Driver struct {
 	nursery *Nursery
 	binary  string   // roundhouse-worker
@@ -45,6 +46,10 @@ const prefix = "worker/"
 // nothing: one that is not for this machine, or for which no process can be had, is
 // found while the last generation still runs.
 func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
+	if spec.Container.Command != nil {
+		_, err := program(spec.Container.Command)
+		return err
+	}
 	if _, err := os.Stat(d.binary); err != nil {
 		return fmt.Errorf("the worker program is missing: %w", err)
 	}
@@ -64,9 +69,6 @@ func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
 
 // Start starts a worker on a free port of the loopback, or on its own.
 func (d *Driver) Start(_ context.Context, spec driver.Spec) error {
-	if _, err := os.Stat(d.binary); err != nil {
-		return fmt.Errorf("the worker program is missing: %w; build it with `make build`, or put it beside roundhouse", err)
-	}
 	port := spec.Port
 	var files []*os.File
 	if port == 0 {
@@ -81,16 +83,75 @@ func (d *Driver) Start(_ context.Context, spec driver.Spec) error {
 	if err != nil {
 		return err
 	}
-	env := append([]string(nil), d.env...)
-	for k, v := range spec.Engine.Environment {
-		env = append(env, k+"="+v)
+	argv, err := d.argv(spec, port)
+	if err != nil {
+		return err
 	}
 	_, err = d.nursery.Start(Child{
-		ID: prefix + spec.ID(), Argv: append([]string{d.binary}, Arguments(spec, port)...), Env: env, Files: files,
+		ID: prefix + spec.ID(), Argv: argv, Env: d.environment(spec, port), Files: files,
 		CPUs: spec.Place.CPUs, Mems: device.FormatList(spec.Place.NUMA), Note: note,
 		Limits: spec.Container.Ulimits,
 	})
 	return err
+}
+
+// argv is the command line of a worker: of our own program, or the pool's command
+// with the worker's port in it.
+func (d *Driver) argv(spec driver.Spec, port int) ([]string, error) {
+	if spec.Container.Command == nil {
+		if _, err := os.Stat(d.binary); err != nil {
+			return nil, fmt.Errorf("the worker program is missing: %w; build it with `make build`, or put it beside roundhouse", err)
+		}
+		return append([]string{d.binary}, Arguments(spec, port)...), nil
+	}
+	path, err := program(spec.Container.Command)
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{path}
+	for _, a := range spec.Container.Command[1:] {
+		argv = append(argv, withPort(a, port))
+	}
+	return argv, nil
+}
+
+// program finds the program of a command, as a shell would.
+func program(command []string) (string, error) {
+	path, err := exec.LookPath(command[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("command: %w", err)
+	}
+	return path, nil
+}
+
+// environment is what a worker finds in its environment. A command also finds its
+// port there, and the devices that are its own.
+func (d *Driver) environment(spec driver.Spec, port int) []string {
+	env := append([]string(nil), d.env...)
+	for k, v := range spec.Engine.Environment {
+		env = append(env, k+"="+v)
+	}
+	if spec.Container.Command == nil {
+		return env
+	}
+	var gpus []string
+	for _, g := range spec.Place.GPUs {
+		gpus = append(gpus, g.ID)
+	}
+	env = append(env, "PORT="+strconv.Itoa(port), "GPUS="+strings.Join(gpus, ","))
+	for k, v := range spec.Container.Environment {
+		env = append(env, k+"="+withPort(v, port))
+	}
+	return env
+}
+
+// withPort puts a port into a text that asks for it.
+func withPort(text string, port int) string {
+	p := strconv.Itoa(port)
+	return strings.NewReplacer("${PORT}", p, "$PORT", p).Replace(text)
 }
 
 // Arguments is the command line of a worker of ours.

@@ -67,12 +67,13 @@ func Shim(args, env []string) error {
 			return err
 		}
 	}
-	// By descriptor, since the new user may not be let into the program's folder.
-	path := fmt.Sprintf("/proc/self/fd/%d", program.Fd())
 	if *uid < 0 {
-		path = argv[0]
+		// Under its whole name: by it Python finds the environment that it belongs to.
+		err = syscall.Exec(argv[0], argv, env)
+	} else {
+		// By descriptor, since the new user may not be let into the program's folder.
+		err = syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", program.Fd()), append([]string{filepath.Base(argv[0])}, argv[1:]...), env)
 	}
-	err = syscall.Exec(path, append([]string{filepath.Base(argv[0])}, argv[1:]...), env)
 	return fmt.Errorf("cannot execute %s: %w", argv[0], err)
 }
 

@@ -1,0 +1,4 @@
+// Package recorded holds what real vLLM servers sent: requests of every kind and
+// their answers, whole and streamed, byte by byte, of the demonstration model.
+// `go run ./test/vllm/record` writes them.
+package recorded
