@@ -36,19 +36,20 @@ type Options struct {
 
 // Door is one front door.
 type Door struct {
-	id      string
-	opts    Options
-	log     *slog.Logger
-	epoch   time.Time // the door's clock begins here
-	ctx     context.Context
-	end     context.CancelFunc
-	server  *fasthttp.Server
-	ledger  *ledger.Ledger
-	memory  memory
-	metrics *metrics
-	watcher *watcher
-	errands *http.Client // for what the door asks of workers on its own account
-	wg      sync.WaitGroup
+	id       string
+	opts     Options
+	log      *slog.Logger
+	epoch    time.Time // the door's clock begins here
+	ctx      context.Context
+	end      context.CancelFunc
+	server   *fasthttp.Server
+	ledger   *ledger.Ledger
+	memory   memory
+	promises promises // of bodies that have still to come
+	metrics  *metrics
+	watcher  *watcher
+	errands  *http.Client // for what the door asks of workers on its own account
+	wg       sync.WaitGroup
 
 	fasthttpOnly bool // tests have every request served both ways
 	step         time.Duration

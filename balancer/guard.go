@@ -2,7 +2,6 @@ package balancer
 
 import (
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -42,19 +41,20 @@ type guard struct {
 	streamed *exchange             // whose answer is a stream
 
 	// Of the request that is being read.
-	head    []byte // its head so far, where it came in pieces
-	inBody  bool
-	left    int64 // bytes of the body still to come
-	chunks  *wire.Chunks
-	payload int64 // of a chunked body
-	since   int64 // when its body began, by the door's clock
-	came    int64 // bytes of its body that have come
-	began   time.Time
-	booked  int64 // memory booked for its body
-	served  bool  // a request was answered on this connection
-	err     error
-	refused bool // the client was told why, and that nothing follows
-	limits  *limits
+	head     []byte // its head so far, where it came in pieces
+	inBody   bool
+	left     int64 // bytes of the body still to come
+	chunks   *wire.Chunks
+	payload  int64 // of a chunked body
+	since    int64 // when its body began, by the door's clock
+	came     int64 // bytes of its body that have come
+	began    time.Time
+	booked   int64 // memory booked for its body
+	promised int64 // of that, what has still to come
+	served   bool  // a request was answered on this connection
+	err      error
+	refused  bool // the client was told why, and that nothing follows
+	limits   *limits
 }
 
 // limits is what of the configuration a guard needs.
@@ -180,6 +180,7 @@ func (g *guard) readBody(p []byte) (int, error) {
 // took counts bytes of a body whose length is known.
 func (g *guard) took(n int) {
 	g.came += int64(n)
+	g.kept(int64(n))
 	if g.left -= int64(n); g.left == 0 {
 		g.endBody()
 	}
@@ -238,19 +239,6 @@ func (g *guard) readError(err error) {
 	g.unbook()
 }
 
-// refuse answers what the guard would not let through. fasthttp does not
-// answer where it has read nothing, and would answer the rest in its own
-// words, so the guard does it, and lets nothing be written behind it.
-func (g *guard) refuse() error {
-	var he *wire.HeadError
-	if !g.refused && errors.As(g.err, &he) {
-		g.refused = true
-		g.Conn.SetWriteDeadline(time.Now().Add(time.Second))
-		g.sock.Write(g.d.refusal(he))
-	}
-	return io.EOF
-}
-
 // Write implements net.Conn.
 func (g *guard) Write(p []byte) (int, error) {
 	if g.refused {
@@ -297,16 +285,6 @@ func (g *guard) SetReadDeadline(t time.Time) error {
 func (g *guard) SetWriteDeadline(t time.Time) error {
 	g.writeBy = 0
 	return g.Conn.SetWriteDeadline(t)
-}
-
-// linger reads on for a moment after a refusal, since closing a connection
-// with unread bytes would take the answer away from the client.
-func (g *guard) linger() {
-	if c, ok := g.Conn.(interface{ CloseWrite() error }); ok {
-		c.CloseWrite()
-	}
-	g.Conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-	io.CopyN(io.Discard, g.Conn, 4<<20)
 }
 
 // check walks over held bytes up to the end of the request that they belong
@@ -381,11 +359,21 @@ func (g *guard) startBody(head []byte) {
 		g.err = err
 	case h.Length > g.limits.body:
 		g.err = &wire.HeadError{Status: 413, What: "the body is longer than this door takes"}
+	case h.Chunked || h.Length > int64(g.to-g.ok):
+		if _, f := g.d.current().admit(h.Seen.Authorization, h.Seen.Key); f != nil {
+			g.err = f // before a byte of its body is waited for
+			return
+		}
+	}
+	switch {
+	case g.err != nil:
 	case h.Chunked:
 		g.inBody, g.chunks, g.payload = true, &wire.Chunks{Trailer: wire.CheckTrailer}, 0
 	case h.Length > 0:
 		g.inBody, g.left = true, h.Length
-		g.book(h.Length)
+		if g.book(h.Length); g.err == nil && !g.promise(h.Length) {
+			g.err = &wire.HeadError{Status: 503, What: "this address has as many bodies under way as it may; send those first"}
+		}
 	}
 	g.since, g.came = g.d.now(), 0
 	g.served = g.served || g.err == nil
@@ -431,6 +419,7 @@ func (g *guard) takeBooked() int64 {
 }
 
 func (g *guard) unbook() {
+	g.kept(g.promised)
 	g.d.memory.give(g.booked)
 	g.booked = 0
 }

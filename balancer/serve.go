@@ -125,8 +125,13 @@ func (g *guard) plain(v *view, h *wire.Head) (kind, int) {
 	return kindNone, 0
 }
 
+// pieceOf is how much of a body is booked before it comes: a next piece is four
+// times what has come, so that a client holds no memory by what it only announces.
+const pieceOf = 1 << mostBody
+
 // body reads the body behind a plain head: where it lies if all of it has come,
-// else into one buffer of its size. The head's bytes stay as they are.
+// else into one buffer of its size, or, where it is longer than a piece, of the size
+// of what has come and the next piece. The head's bytes stay as they are.
 func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 	n := int(h.Length)
 	if g.to-g.from >= n {
@@ -135,18 +140,31 @@ func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 		g.ok = g.from
 		return body, nil, true
 	}
-	lent = lendBody(h.Length)
-	body = *lent
-	got := copy(body, g.held[g.from:g.to])
+	lent = lendBody(min(h.Length, pieceOf))
+	got := copy(*lent, g.held[g.from:g.to])
 	g.from, g.ok = g.to, g.to
 	g.inBody, g.left, g.since, g.came = true, h.Length, g.d.now(), 0
 	g.took(got)
-	if err := g.gather(body[got:]); err != nil {
-		g.readError(err)
+	for {
+		if err := g.gather((*lent)[got:]); err != nil {
+			g.readError(err)
+			giveBody(lent)
+			return nil, nil, false
+		}
+		if got = len(*lent); got == n {
+			return *lent, lent, true
+		}
+		next := int64(min(4*got, n))
+		if g.book(next - int64(got)); g.err != nil {
+			g.unbook()
+			giveBody(lent)
+			return nil, nil, false
+		}
+		longer := lendBody(next)
+		copy(*longer, *lent)
 		giveBody(lent)
-		return nil, nil, false
+		lent = longer
 	}
-	return body, lent, true
 }
 
 // servePlain answers the request that is held, if it is plain. With whole, it
@@ -160,7 +178,8 @@ func (g *guard) servePlain(whole bool) (then after) {
 			then = leaves
 		}
 	}()
-	v := g.d.current()
+	d := g.d
+	v := d.current()
 	var h wire.Head
 	k, end := g.plain(v, &h)
 	if k == kindNone {
@@ -169,10 +188,17 @@ func (g *guard) servePlain(whole bool) (then after) {
 	if whole && int64(g.to-g.from-end) < h.Length {
 		return isHeld
 	}
-	if !g.d.book(h.Length) {
+	if int64(g.to-g.from-end) < h.Length {
+		if _, f := v.admit(h.Seen.Authorization, h.Seen.Key); f != nil {
+			g.tell(d.alone(f, requestID(h.Seen.RequestID), true))
+			return leaves
+		}
+	}
+	first := min(h.Length, pieceOf)
+	if !d.book(first) {
 		return isForeign
 	}
-	g.booked = h.Length
+	g.booked = first
 	g.from += end
 	g.ok, g.served = g.from, true
 	body, lent, ok := g.body(&h)
