@@ -85,17 +85,6 @@ func (p *Program) AdapterSlots() int {
 	return slots
 }
 
-// CheckAdapters says which sequence of a step names an adapter that is not
-// there, if any does.
-func (s *Step) CheckAdapters(slots int) error {
-	for i := range s.Seqs {
-		if a := s.Seqs[i].Adapter; a < 0 || int(a) > slots {
-			return fmt.Errorf("sequence %d names adapter %d of %d", i, a, slots)
-		}
-	}
-	return nil
-}
-
 func (c *checker) lora(op *LoRA) {
 	in := c.tokens(op.In)
 	out := c.reads(op.Out, "Out", 1)

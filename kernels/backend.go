@@ -33,7 +33,8 @@ type Keeper interface {
 // Executable is a program that a backend can run.
 type Executable interface {
 	// Run executes one step and fills out. out's slices are reused from call
-	// to call; they are valid until the next one.
+	// to call; they are valid until the next one. A *StepError is of this step
+	// alone; after any other error the backend computes no more.
 	Run(step *Step, out *Result) error
 }
 

@@ -302,37 +302,3 @@ func (c *checker) delta(op *Delta) {
 	}
 	c.writes(op.Out, "Out", Tokens, op.ValueHeads*op.ValueDim)
 }
-
-// CheckStep says what is wrong with a step under these limits, if anything.
-func (l Limits) CheckStep(s *Step) error {
-	switch {
-	case len(s.Tokens) == 0 || len(s.Tokens) > l.Tokens:
-		return fmt.Errorf("step of %d tokens; the limit is %d", len(s.Tokens), l.Tokens)
-	case len(s.Positions) != len(s.Tokens) || s.Types != nil && len(s.Types) != len(s.Tokens):
-		return fmt.Errorf("step of %d tokens with %d positions and %d types", len(s.Tokens), len(s.Positions), len(s.Types))
-	case len(s.Seqs) == 0 || len(s.Seqs) > l.Seqs:
-		return fmt.Errorf("step of %d sequences; the limit is %d", len(s.Seqs), l.Seqs)
-	case len(s.Rows) > l.Rows:
-		return fmt.Errorf("step of %d sampled rows; the limit is %d", len(s.Rows), l.Rows)
-	case s.Sampling != nil && len(s.Sampling) != len(s.Rows):
-		return fmt.Errorf("step of %d sampled rows with %d samplings", len(s.Rows), len(s.Sampling))
-	}
-	next := int32(0)
-	for i, q := range s.Seqs {
-		if q.First != next || q.Count < 1 || q.Context < q.Count {
-			return fmt.Errorf("sequence %d has %d tokens from row %d on, of %d in all; want it to begin at row %d", i, q.Count, q.First, q.Context, next)
-		}
-		next += q.Count
-	}
-	if int(next) != len(s.Tokens) {
-		return fmt.Errorf("the sequences have %d tokens of the step's %d", next, len(s.Tokens))
-	}
-	last := int32(-1)
-	for _, r := range s.Rows {
-		if r <= last || int(r) >= len(s.Tokens) {
-			return fmt.Errorf("sampled row %d after row %d, of %d", r, last, len(s.Tokens))
-		}
-		last = r
-	}
-	return nil
-}

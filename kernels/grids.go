@@ -80,7 +80,7 @@ func (g *Grids) Fill(s *Step, limits Limits) error {
 	for i := range s.Seqs {
 		q := &s.Seqs[i]
 		if g.whole && q.Context != q.Count {
-			return fmt.Errorf("sequence %d has %d of its %d tokens in this step; a convolution over tokens needs all", i, q.Count, q.Context)
+			return wrong(i, "sequence %d has %d of its %d tokens in this step; a convolution over tokens needs all", i, q.Count, q.Context)
 		}
 		g.of[Tokens] = append(g.of[Tokens], Grid{int(q.First), int(q.Count), 1})
 	}
@@ -92,7 +92,7 @@ func (g *Grids) Fill(s *Step, limits Limits) error {
 	for _, kind := range g.ends {
 		for i, made := range g.of[kind] {
 			if made.Rows() != int(s.Seqs[i].Count) {
-				return fmt.Errorf("sequence %d has %d tokens; convolutions make %d of its %d frames", i, s.Seqs[i].Count, made.Rows(), s.Seqs[i].Frames)
+				return wrong(i, "sequence %d has %d tokens; convolutions make %d of its %d frames", i, s.Seqs[i].Count, made.Rows(), s.Seqs[i].Frames)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (g *Grids) frames(s *Step, limits Limits) error {
 		q := &s.Seqs[i]
 		line := max(int(q.Line), 1)
 		if q.Frames < 1 || q.Line < 0 || int(q.Frames)%line != 0 {
-			return fmt.Errorf("sequence %d has %d frames in lines of %d; want whole lines, and one at least", i, q.Frames, q.Line)
+			return wrong(i, "sequence %d has %d frames in lines of %d; want whole lines, and one at least", i, q.Frames, q.Line)
 		}
 		g.of[Frames] = append(g.of[Frames], Grid{next, int(q.Frames) / line, line})
 		next += int(q.Frames)

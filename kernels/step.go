@@ -1,5 +1,7 @@
 package kernels
 
+import "math"
+
 // Step is everything that changes from one forward pass to the next.
 type Step struct {
 	Tokens    []int32 // (tokens) ids, sequence after sequence
@@ -34,11 +36,13 @@ type Seq struct {
 }
 
 // Sampling says how one row becomes a token. The order is vLLM's: mask, bias,
-// penalties, temperature, min_p, top_k, top_p, then one draw.
+// penalties, temperature, min_p, top_k, top_p, then one draw. Logits of -Inf and
+// those that are not numbers are not chosen. Where mask and edits leave nothing,
+// neither is followed, and the greatest logit is it.
 type Sampling struct {
 	Temperature float32 // 0: greedy, ties to the lowest id
 	TopK        int32   // 0: all
-	TopP        float32 // 1: all
+	TopP        float32 // 1: all; 0: the first
 	MinP        float32 // 0: all
 
 	// Edits are sparse changes of logits, sorted by token.
@@ -58,11 +62,41 @@ type Sampling struct {
 	Probe []int32
 }
 
-// Edit changes one logit x: x = (x > 0 ? x / Repetition : x · Repetition) + Add.
+// Edit changes one logit x: x = (x > 0 ? x / Repetition : x · Repetition) + Add,
+// which stays within ±MostLogit.
 type Edit struct {
 	Token      int32
 	Repetition float32 // 1: none
-	Add        float32 // bias - frequency_penalty · count - presence_penalty
+	Add        float32 // bias - frequency_penalty · count - presence_penalty; -Inf: the token is not to be chosen
+}
+
+// MostLogit is the greatest magnitude that an edit gives a logit: so much less
+// than float32 has that no temperature makes it infinite.
+const MostLogit = 1e30
+
+// Bounds of temperatures other than 0.
+const (
+	leastTemperature = 1e-5
+	mostTemperature  = 1e5
+)
+
+// Of is what the edit makes of a logit. What is not a number is -Inf from then
+// on, and -Inf stays so.
+func (e *Edit) Of(x float32) float32 {
+	least := float32(math.Inf(-1))
+	if x == least || e.Add == least {
+		return least
+	}
+	if x > 0 {
+		x /= e.Repetition
+	} else {
+		x *= e.Repetition
+	}
+	x += e.Add
+	if x != x {
+		return least
+	}
+	return max(-MostLogit, min(x, MostLogit))
 }
 
 // Result is what a step brings back to the host.
@@ -74,7 +108,7 @@ type Result struct {
 
 // Choice is the outcome of one row.
 type Choice struct {
-	Token     int32
+	Token     int32       // -1: none of the row's logits is a number; all else says nothing then
 	Logit     float32     // of the token, before edits
 	LogSumExp float32     // over the row, before edits: logprob = logit - LogSumExp
 	Rank      int32       // of the token among the row's logits, from 1

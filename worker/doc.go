@@ -26,6 +26,8 @@
 //     its own tokens, and its random numbers on seed, choice and position.
 //   - Every request ends: with a reason, or with the error that ended the
 //     engine.
-//   - A fault in one request's grammar ends that request. A broken invariant
-//     of the engine panics with "BUG:" and ends the process.
+//   - A request can end nothing but itself. What a step says wrongly, and a fault
+//     in a request's grammar, fails one sequence; a panic in a kernel's thread
+//     ends that step's sequences. Only a lost device, or a broken invariant, which
+//     panics with "BUG:", ends the engine.
 package worker

@@ -3,12 +3,14 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"roundhouse/kernels"
 	"roundhouse/worker"
 	"roundhouse/worker/api"
 	"roundhouse/worker/kv"
@@ -84,6 +86,123 @@ func TestBackendFails(t *testing.T) {
 	}
 	if _, err := e.Submit(worker.Request{Tokens: prompt(5, 1), Params: params(9)}); err == nil {
 		t.Fatal("a request was taken in after the end")
+	}
+}
+
+// faulty fails the steps in which a sequence begins with a token.
+type faulty struct {
+	*workertest.Model
+	token int32
+	all   bool // the error concerns all of the step
+	nan   bool // there is nothing to choose from, and no error
+}
+
+func (f faulty) Run(step *kernels.Step, out *kernels.Result) error {
+	at := slices.IndexFunc(step.Seqs, func(s kernels.Seq) bool { return step.Tokens[s.First] == f.token && s.Context == s.Count })
+	switch {
+	case at >= 0 && f.all:
+		return &kernels.StepError{Seq: -1, Err: errors.New("a kernel failed")}
+	case at >= 0 && !f.nan:
+		return &kernels.StepError{Seq: at, Err: errors.New("a mask of 3 words")}
+	}
+	err := f.Model.Run(step, out)
+	for i, row := range step.Rows {
+		if err == nil && step.Tokens[row] == f.token && step.Positions[row] == 0 {
+			out.Sampled[i].Token = -1
+		}
+	}
+	return err
+}
+
+// TestStepFails holds that a step which fails for one sequence ends that one, one
+// that fails whole ends the sequences in it, and the engine goes on: others get
+// the tokens that they get without it.
+func TestStepFails(t *testing.T) {
+	const bad = 60
+	reqs := requests(12)
+	want := alone(t, setup{}, reqs)
+	f := func(name string, fails faulty) {
+		t.Run(name, func(t *testing.T) {
+			m := workertest.New(vocab, []kv.Group{{Blocks: 1024, BlockTokens: 4}})
+			fails.Model, fails.token = m, bad
+			e := worker.NewEngine(worker.Config{Exec: fails, Groups: m.Groups, PrefixCache: true, Limits: worker.Limits{Tokens: 256, Seqs: 64, Rows: 256}, MaxModelLen: 512, Vocab: vocab})
+			ctx, cancel := context.WithCancel(context.Background())
+			ran := make(chan error, 1)
+			go func() { ran <- e.Run(ctx) }()
+			var wg sync.WaitGroup
+			for i, r := range reqs {
+				wg.Go(func() {
+					a := ask(t, e, r)
+					if fails.all && a.err != nil { // it was in the step that failed
+						return
+					}
+					if fmt.Sprint(a.tokens) != fmt.Sprint(want[i].tokens) {
+						t.Errorf("request %d: got %v %v; want %v", i, a.tokens, a.err, want[i].tokens)
+					}
+				})
+				wg.Go(func() {
+					a := ask(t, e, worker.Request{Tokens: []int32{bad}, Params: params(4)})
+					var failed *kernels.StepError
+					if a.why[0] != worker.FinishError || !errors.As(a.err, &failed) {
+						t.Errorf("a request that fails: got %v %v", a.why, a.err)
+					}
+				})
+			}
+			wg.Wait()
+			if a := ask(t, e, reqs[0]); fmt.Sprint(a.tokens) != fmt.Sprint(want[0].tokens) {
+				t.Errorf("after all: got %v %v; want %v", a.tokens, a.err, want[0].tokens)
+			}
+			cancel()
+			if err := <-ran; err != nil {
+				t.Fatalf("the engine ended: %v", err)
+			}
+			if st := e.Stats(); st.Usage != 0 {
+				t.Fatalf("usage is %v at the end", st.Usage)
+			}
+		})
+	}
+	f("one sequence", faulty{})
+	f("the whole step", faulty{all: true})
+	f("no numbers", faulty{nan: true})
+}
+
+// TestTextFails holds the same of models that embed.
+func TestTextFails(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		m := workertest.New(vocab, []kv.Group{{Blocks: 1024, BlockTokens: 4}})
+		m.Width = 3
+		e := worker.NewEngine(worker.Config{Exec: faulty{Model: m, token: 60, all: all}, Groups: m.Groups, Limits: worker.Limits{Tokens: 256, Seqs: 64, Rows: 256}, MaxModelLen: 200, Vocab: vocab})
+		ctx, cancel := context.WithCancel(context.Background())
+		ran := make(chan error, 1)
+		go func() { ran <- e.Run(ctx) }()
+		good, bad := worker.Text{Tokens: prompt(9, 1)}, worker.Text{Tokens: []int32{60, 1}}
+		want, err := e.Pool(ctx, []worker.Text{good})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				got, err := e.Pool(ctx, []worker.Text{good})
+				if !(all && err != nil) && fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("got %v %v; want %v", got, err, want)
+				}
+			})
+			wg.Go(func() {
+				var failed *kernels.StepError
+				if _, err := e.Pool(ctx, []worker.Text{good, bad}); !errors.As(err, &failed) {
+					t.Errorf("got error %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if got, err := e.Pool(ctx, []worker.Text{good}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("after all: got %v %v; want %v", got, err, want)
+		}
+		cancel()
+		if err := <-ran; err != nil {
+			t.Fatalf("the engine ended: %v", err)
+		}
 	}
 }
 

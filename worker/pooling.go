@@ -99,12 +99,11 @@ func (e *Engine) poolStep() (bool, error) {
 		}
 		return false, nil
 	}
-	err := e.cfg.Exec.Run(s, &e.result)
-	if err == nil && len(e.result.Output) != len(batch) {
-		panic(fmt.Sprintf("BUG: %d rows came back for %d texts", len(e.result.Output), len(batch)))
+	if err := e.cfg.Exec.Run(s, &e.result); err != nil {
+		return true, e.failTexts(batch, err)
 	}
-	if err != nil {
-		return false, err // close tells all that wait
+	if len(e.result.Output) != len(batch) {
+		panic(fmt.Sprintf("BUG: %d rows came back for %d texts", len(e.result.Output), len(batch)))
 	}
 	e.pooling = e.pooling[len(batch):]
 	e.stats.pooled(len(s.Tokens), batch)

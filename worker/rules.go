@@ -101,7 +101,10 @@ func both(a, b []uint32) []uint32 {
 		}
 		return a
 	}
-	out := make([]uint32, min(len(a), len(b)))
+	if len(a) != len(b) {
+		return a[:0] // it fits no vocabulary, which the backend tells of this sequence alone
+	}
+	out := make([]uint32, len(a))
 	for i := range out {
 		out[i] = a[i] & b[i]
 	}

@@ -191,8 +191,13 @@ func (s *Stats) step(plan Plan) {
 		s.Iteration.Observe(float64(tokens))
 		s.PromptTokens += int64(prompt + cached)
 		s.CachedPromptTokens += int64(cached)
-		s.Preemptions += int64(len(plan.Preempted))
 	})
+	s.preempted(plan)
+}
+
+// preempted counts who made room for a step.
+func (s *Stats) preempted(plan Plan) {
+	s.with(func(s *Snapshot) { s.Preemptions += int64(len(plan.Preempted)) })
 }
 
 // pooled counts a step of texts.

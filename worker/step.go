@@ -40,7 +40,7 @@ func (e *Engine) runStep(ctx context.Context) (bool, error) {
 	e.past.note(e.sched.step, began)
 	e.build(plan)
 	if err := e.cfg.Exec.Run(&e.step, &e.result); err != nil {
-		return false, err
+		return true, e.failStep(plan, err)
 	}
 	if len(e.result.Sampled) != len(e.rows) {
 		panic(fmt.Sprintf("BUG: %d rows were asked for, %d came back", len(e.rows), len(e.result.Sampled)))
@@ -149,6 +149,10 @@ func (e *Engine) commitEntry(en Entry, row, end int) {
 	q, r := en.Seq, en.Seq.request
 	r.times.scheduled(e.timings)
 	for ; row < end && e.rows[row].prompt >= 0; row++ {
+		if e.result.Sampled[row].Token < 0 {
+			e.endWith(r, q.choice, failure(q, errNoNumbers))
+			return
+		}
 		r.prompt = append(r.prompt, PromptRow{Position: e.rows[row].prompt, Choice: cloned(e.result.Sampled[row])})
 		q.rows = e.rows[row].prompt
 	}
@@ -185,13 +189,18 @@ func (e *Engine) commitEntry(en Entry, row, end int) {
 // choose takes one chosen token into its sequence.
 func (e *Engine) choose(q *Sequence, c kernels.Choice) Event {
 	ev := Event{Choice: q.choice, Token: c.Token, StopID: -1, Chosen: cloned(c), HasProbs: q.rules.params.Logprobs >= 0}
+	if c.Token < 0 && q.fault == nil {
+		q.fault = errNoNumbers
+	}
+	if q.fault != nil {
+		return failure(q, q.fault)
+	}
 	q.Tokens = append(q.Tokens, c.Token)
 	if !e.accept(q, c.Token) && q.fault == nil {
 		q.fault = fmt.Errorf("the model chose a token that the request's grammar does not allow")
 	}
 	if q.fault != nil {
-		ev.Finish, ev.Err, ev.Token = FinishError, q.fault, -1
-		return ev
+		return failure(q, q.fault)
 	}
 	if end := q.rules.ended(q.Output(), e.cfg.MaxModelLen-len(q.Tokens)); end.why != "" {
 		ev.Finish, ev.StopID, ev.Mark = end.why, end.stop, end.mark

@@ -3,6 +3,7 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"roundhouse/kernels"
@@ -26,6 +27,7 @@ type executable struct {
 	placed  []func()    // run once, when memory is there
 	results []func()    // what Run brings back, on the caller's thread
 
+	fault   atomic.Pointer[error] // a panic in a stage of this step
 	step    *kernels.Step
 	out     *kernels.Result
 	grids   *kernels.Grids
@@ -103,22 +105,18 @@ func floats(b []byte) []float32 {
 }
 
 // Run implements kernels.Executable.
-func (x *executable) Run(step *kernels.Step, out *kernels.Result) error {
+func (x *executable) Run(step *kernels.Step, out *kernels.Result) (err error) {
 	if x.b.closed {
 		return errClosed
 	}
-	if err := x.limits.CheckStep(step); err != nil {
-		return err
-	}
-	if err := x.checkStep(step); err != nil {
-		return err
-	}
-	if err := step.CheckAdapters(x.slots); err != nil {
+	if err := x.limits.CheckStep(x.p, step); err != nil {
 		return err
 	}
 	if err := x.grids.Fill(step, x.limits); err != nil {
 		return err
 	}
+	defer kernels.Caught(&err)
+	x.fault.Store(nil)
 	x.step, x.out = step, out
 	x.counts = append(x.counts[:0], len(step.Tokens), len(step.Rows), len(step.Seqs)) // by kernels.Rows
 	for kind := kernels.Frames; int(kind) < len(x.costs); kind++ {
@@ -142,85 +140,14 @@ func (x *executable) Run(step *kernels.Step, out *kernels.Result) error {
 	} else {
 		x.b.team.run(x.job)
 	}
+	if fault := x.fault.Load(); fault != nil {
+		return *fault
+	}
 	for _, f := range x.results {
 		f()
 	}
 	out.Sampled, out.Logits, out.Output = x.choices, x.logits, x.outputs
 	x.step, x.out = nil, nil
-	return nil
-}
-
-// checkStep refuses ids and blocks that are out of range, since the stages do
-// not look again.
-func (x *executable) checkStep(step *kernels.Step) error {
-	for _, op := range x.p.Ops {
-		switch op := op.(type) {
-		case *kernels.Embed:
-			rows, _ := op.Table.Shape()
-			ids := x.ids(op.IDs, step)
-			for i, id := range ids {
-				if id < 0 || int(id) >= rows {
-					return fmt.Errorf("row %d of the step: id %d is not in a table of %d", i, id, rows)
-				}
-			}
-		case *kernels.Attention:
-			if op.KV != nil && op.Layer == 0 {
-				if err := checkBlocks(step, op); err != nil {
-					return err
-				}
-			}
-		case *kernels.Sample:
-			if err := checkSampling(step, x.p.Width(op.Logits)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// checkBlocks refuses block tables that are too short or name no page.
-func checkBlocks(step *kernels.Step, op *kernels.Attention) error {
-	spec := op.KV.Spec()
-	for i := range step.Seqs {
-		q := &step.Seqs[i]
-		if op.Group >= len(q.Blocks) {
-			return fmt.Errorf("sequence %d has %d block tables; the model needs table %d", i, len(q.Blocks), op.Group)
-		}
-		first := 0
-		if op.Window > 0 {
-			first = max(0, int(q.Context-q.Count)+1-op.Window) / spec.BlockTokens
-		}
-		table := q.Blocks[op.Group]
-		need := (int(q.Context) + spec.BlockTokens - 1) / spec.BlockTokens
-		if len(table) < need {
-			return fmt.Errorf("sequence %d has %d blocks in table %d; %d tokens need %d", i, len(table), op.Group, q.Context, need)
-		}
-		for k, b := range table[first:need] {
-			if b < 0 || int(b) >= spec.Blocks {
-				return fmt.Errorf("sequence %d: block %d of table %d is %d, of %d", i, first+k, op.Group, b, spec.Blocks)
-			}
-		}
-	}
-	return nil
-}
-
-func checkSampling(step *kernels.Step, vocab int) error {
-	for i := range step.Sampling {
-		s := &step.Sampling[i]
-		for _, e := range s.Edits {
-			if e.Token < 0 || int(e.Token) >= vocab {
-				return fmt.Errorf("sampled row %d edits token %d of %d", i, e.Token, vocab)
-			}
-		}
-		for _, p := range s.Probe {
-			if p < 0 || int(p) >= vocab {
-				return fmt.Errorf("sampled row %d asks for token %d of %d", i, p, vocab)
-			}
-		}
-		if s.Allowed != nil && len(s.Allowed) < (vocab+31)/32 {
-			return fmt.Errorf("sampled row %d has a mask of %d words; %d tokens need %d", i, len(s.Allowed), vocab, (vocab+31)/32)
-		}
-	}
 	return nil
 }
 
@@ -249,16 +176,34 @@ func (x *executable) work(thread int) {
 			end := x.single(i)
 			if x.b.team.last() {
 				for ; i < end; i++ {
-					x.stages[i].run(0)
+					x.stage(&x.stages[i], 0)
 				}
 				x.b.team.release()
 			}
 			i, met = end, true
 			continue
 		}
-		s.run(thread)
+		x.stage(s, thread)
 		met = false
 		i++
+	}
+}
+
+// stage is one thread's part of a stage. After a panic in one no other is run:
+// the threads only meet where they would have met.
+func (x *executable) stage(s *stage, thread int) {
+	if x.fault.Load() != nil {
+		return
+	}
+	defer x.caught()
+	s.run(thread)
+}
+
+// caught notes a panic, the first one of a step. It is to be deferred.
+func (x *executable) caught() {
+	if p := recover(); p != nil {
+		err := kernels.Panicked(p)
+		x.fault.CompareAndSwap(nil, &err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"roundhouse/kernels"
+	"roundhouse/kernels/ref"
 )
 
 // mostTop is how many candidates a row can ask for.
@@ -107,7 +108,15 @@ func (v *view) describe(c *kernels.Choice, i int, sm *kernels.Sampling, s *scrat
 	l, row := v.x.level, v.x.row(v.logits, i)
 	peaks := v.peaks[i*v.each:][:v.each]
 	most := greatest(peaks)
-	var token int32
+	var sum float64
+	for _, part := range v.sums[i*v.each:][:v.each] {
+		sum += part
+	}
+	if !(most > -kernels.MostLogit && most < kernels.MostLogit) || !(sum > 0) || math.IsInf(sum, 0) {
+		*c = ref.Describe(row, sm) // infinite or not numbers: the definition says what comes of them
+		return
+	}
+	token := int32(-1)
 	if sm.Temperature == 0 && sm.Allowed == nil && len(sm.Edits) == 0 {
 		at := max(0, slices.Index(peaks, most)) * stretch
 		token = int32(at + max(0, slices.Index(row[at:min(at+stretch, len(row))], most)))
@@ -115,13 +124,9 @@ func (v *view) describe(c *kernels.Choice, i int, sm *kernels.Sampling, s *scrat
 		s.edit(row, sm.Edits)
 		token = s.choose(l, row, sm)
 		s.restore(row, sm.Edits)
-		if token < 0 { // nothing is allowed: the mask is not followed
+		if token < 0 { // nothing is left: neither mask nor edits are followed
 			token = s.choose(l, row, &kernels.Sampling{TopP: 1})
 		}
-	}
-	var sum float64
-	for _, part := range v.sums[i*v.each:][:v.each] {
-		sum += part
 	}
 	c.Token, c.Logit, c.Rank = token, row[token], 1
 	c.LogSumExp = most + float32(math.Log(sum))
@@ -155,15 +160,10 @@ func rank(peaks, row []float32, token int32) (n int32) {
 // edit changes logits and remembers what they were.
 func (s *scratch) edit(row []float32, edits []kernels.Edit) {
 	s.before = s.before[:0]
-	for _, e := range edits {
-		v := row[e.Token]
-		s.before = append(s.before, v)
-		if v > 0 {
-			v /= e.Repetition
-		} else {
-			v *= e.Repetition
-		}
-		row[e.Token] = v + e.Add
+	for i := range edits {
+		e := &edits[i]
+		s.before = append(s.before, row[e.Token])
+		row[e.Token] = e.Of(row[e.Token])
 	}
 }
 
@@ -185,7 +185,7 @@ func (s *scratch) sum(l *level, row []float32, inverse, most float32) float64 {
 	return sum
 }
 
-// choose takes the greatest logit, or draws; -1 if nothing is allowed.
+// choose takes the greatest logit, or draws; -1 if nothing is left.
 func (s *scratch) choose(l *level, row []float32, sm *kernels.Sampling) int32 {
 	if sm.Allowed != nil {
 		s.allowed(row, sm.Allowed)
@@ -197,18 +197,24 @@ func (s *scratch) choose(l *level, row []float32, sm *kernels.Sampling) int32 {
 		}
 		return s.draw(sm, nil, l)
 	}
-	if sm.Temperature == 0 {
-		return max(0, int32(slices.Index(row, l.greatest(row))))
+	if sm.Temperature == 0 || len(sm.Edits) > 0 {
+		most := l.greatest(row)
+		if math.IsInf(float64(most), -1) {
+			return -1
+		}
+		if sm.Temperature == 0 {
+			return max(0, int32(slices.Index(row, most)))
+		}
 	}
 	return s.draw(sm, row, l)
 }
 
-// allowed lists the tokens of a mask.
+// allowed lists the tokens of a mask that can be chosen.
 func (s *scratch) allowed(row []float32, mask []uint32) {
 	s.picks = s.picks[:0]
 	for i, word := range mask[:(len(row)+31)/32] {
 		for ; word != 0; word &= word - 1 {
-			if token := 32*i + bits.TrailingZeros32(word); token < len(row) {
+			if token := 32*i + bits.TrailingZeros32(word); token < len(row) && !math.IsInf(float64(row[token]), -1) {
 				s.picks = append(s.picks, kernels.Candidate{Token: int32(token), Logit: row[token]})
 			}
 		}

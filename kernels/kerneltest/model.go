@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -270,13 +271,60 @@ func testErrors(t *testing.T, b kernels.Backend) {
 	refused("a program that reads a value it does not have", err)
 
 	m, _ := newToy(t, b, kernels.FormatF32, kernels.F32, kernels.Limits{Tokens: 8, Seqs: 1, Rows: 1})
-	var out kernels.Result
-	refused("a step above the limit", m.e.Run(rows(9), &out))
-	step := ragged(toyBlock, []int32{0}, [][2]int{{1, 1}})
-	step.Tokens[0] = toyVocab
-	refused("a token beyond the vocabulary", m.e.Run(step, &out))
-	step.Tokens[0] = 0
-	if err := m.e.Run(step, &out); err != nil {
-		t.Fatalf("a good step after a bad one: %v", err)
+	refused("a step above the limit", m.e.Run(rows(9), &kernels.Result{}))
+	testWrongSequences(t, b)
+}
+
+// testWrongSequences: of a step with two sequences the second asks for what is not
+// there. The error names it, and the step runs once that is mended.
+func testWrongSequences(t *testing.T, b kernels.Backend) {
+	m, _ := newToy(t, b, kernels.FormatF32, kernels.F32, kernels.Limits{Tokens: 8, Seqs: 2, Rows: 2})
+	f := func(what string, spoil func(s *kernels.Step)) {
+		t.Helper()
+		step := func() *kernels.Step {
+			s := ragged(toyBlock, []int32{0, 1}, [][2]int{{2, 2}, {3, 3}})
+			s.Rows, s.Sampling = []int32{1, 4}, []kernels.Sampling{{TopP: 1}, {TopP: 1}}
+			return s
+		}
+		bad, out := step(), kernels.Result{}
+		spoil(bad)
+		var wrong *kernels.StepError
+		if err := m.e.Run(bad, &out); !errors.As(err, &wrong) || wrong.Seq != 1 {
+			t.Fatalf("%s: error %v; want one of sequence 1", what, err)
+		}
+		if err := m.e.Run(step(), &out); err != nil {
+			t.Fatalf("a good step after one with %s: %v", what, err)
+		}
+	}
+	f("a token beyond the vocabulary", func(s *kernels.Step) { s.Tokens[3] = toyVocab })
+	f("a negative token", func(s *kernels.Step) { s.Tokens[2] = -1 })
+	f("an adapter that is not there", func(s *kernels.Step) { s.Seqs[1].Adapter = 1 })
+	f("no block tables", func(s *kernels.Step) { s.Seqs[1].Blocks = nil })
+	f("a block table that is too short", func(s *kernels.Step) { s.Seqs[1].Blocks = [][]int32{{}} })
+	f("a block beyond the pages", func(s *kernels.Step) { s.Seqs[1].Blocks = [][]int32{{256}} })
+	f("a block that was given back", func(s *kernels.Step) { s.Seqs[1].Blocks = [][]int32{{-1}} })
+	f("a mask that is too short", func(s *kernels.Step) { s.Sampling[1].Allowed = make([]uint32, toyVocab/32) })
+	f("a mask that is too long", func(s *kernels.Step) { s.Sampling[1].Allowed = make([]uint32, toyVocab/32+2) })
+	f("an edit beyond the vocabulary", func(s *kernels.Step) { s.Sampling[1].Edits = []kernels.Edit{{Token: toyVocab, Repetition: 1}} })
+	f("a probe beyond the vocabulary", func(s *kernels.Step) { s.Sampling[1].Probe = []int32{-1} })
+	f("a min_p above one", func(s *kernels.Step) { s.Sampling[1].MinP = 2 })
+}
+
+// Panics: a panic of a kernel, which spoil brings about, is an error of its step,
+// and once it is undone the next step computes what it did before.
+func Panics(t *testing.T, b kernels.Backend, spoil func(kernels.Executable) (undo func())) {
+	t.Helper()
+	m, _ := newToy(t, b, kernels.FormatF32, kernels.F32, kernels.Limits{Tokens: 8, Seqs: 2, Rows: 2})
+	step := ragged(toyBlock, []int32{0, 1}, [][2]int{{2, 2}, {3, 3}})
+	step.Rows, step.Sampling = []int32{1, 4}, []kernels.Sampling{{TopP: 1}, {TopP: 1}}
+	_, want := run(t, m.e, step)
+	undo := spoil(m.e)
+	var wrong *kernels.StepError
+	if err := m.e.Run(step, &kernels.Result{}); !errors.As(err, &wrong) || wrong.Seq != -1 || len(wrong.Stack) == 0 {
+		t.Fatalf("error %v; want one of all sequences, with its stack", err)
+	}
+	undo()
+	if _, got := run(t, m.e, step); !reflect.DeepEqual(got, want) {
+		t.Fatalf("after a panic the step chose %+v; want %+v", got, want)
 	}
 }

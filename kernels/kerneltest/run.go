@@ -29,6 +29,7 @@ func Run(t *testing.T, b kernels.Backend) {
 	t.Run("Tower", func(t *testing.T) { testTower(t, b) })
 	t.Run("LoRA", func(t *testing.T) { testLoRA(t, b) })
 	t.Run("Sample", func(t *testing.T) { testSample(t, b) })
+	t.Run("Edges", func(t *testing.T) { testEdges(t, b) })
 	t.Run("Draws", func(t *testing.T) { testDraws(t, b) })
 	t.Run("Model", func(t *testing.T) { testModel(t, b) })
 	t.Run("Company", func(t *testing.T) { testCompany(t, b) })

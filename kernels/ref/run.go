@@ -18,10 +18,7 @@ type executable struct {
 
 // Run implements kernels.Executable.
 func (e *executable) Run(step *kernels.Step, out *kernels.Result) error {
-	if err := e.limits.CheckStep(step); err != nil {
-		return err
-	}
-	if err := step.CheckAdapters(e.p.AdapterSlots()); err != nil {
+	if err := e.limits.CheckStep(e.p, step); err != nil {
 		return err
 	}
 	if err := e.grids.Fill(step, e.limits); err != nil {
@@ -34,9 +31,7 @@ func (e *executable) Run(step *kernels.Step, out *kernels.Result) error {
 	}
 	*out = kernels.Result{}
 	for _, op := range e.p.Ops {
-		if err := e.do(op, out); err != nil {
-			return err
-		}
+		e.do(op, out)
 	}
 	return nil
 }
@@ -62,10 +57,10 @@ func (e *executable) row(t kernels.Tensor, i int) []float32 {
 	return e.values[t][i*w : (i+1)*w]
 }
 
-func (e *executable) do(op kernels.Op, out *kernels.Result) error {
+func (e *executable) do(op kernels.Op, out *kernels.Result) {
 	switch op := op.(type) {
 	case *kernels.Embed:
-		return e.embed(op)
+		e.embed(op)
 	case *kernels.Norm:
 		e.norm(op)
 	case *kernels.Linear:
@@ -107,10 +102,9 @@ func (e *executable) do(op kernels.Op, out *kernels.Result) error {
 	default:
 		panic(fmt.Sprintf("BUG: operation %T passed the check", op))
 	}
-	return nil
 }
 
-func (e *executable) embed(op *kernels.Embed) error {
+func (e *executable) embed(op *kernels.Embed) {
 	table := op.Table.(*weight)
 	for i := range e.step.Tokens {
 		var id int32
@@ -124,15 +118,11 @@ func (e *executable) embed(op *kernels.Embed) error {
 				id = e.step.Types[i]
 			}
 		}
-		if id < 0 || int(id) >= table.out {
-			return fmt.Errorf("row %d of the step: id %d is not in a table of %d", i, id, table.out)
-		}
 		row := e.row(op.Out, i)
 		for k := range row {
 			row[k] = float32(table.at(int(id), k)) * one(op.Scale)
 		}
 	}
-	return nil
 }
 
 // one is x, where 0 means 1.

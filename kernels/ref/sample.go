@@ -25,9 +25,14 @@ func (e *executable) sample(op *kernels.Sample, out *kernels.Result) {
 	}
 }
 
-// describe chooses a token and says how it stands among the others.
+// describe chooses a token and says how it stands among the others. What is not
+// a number counts as -Inf, and +Inf as the greatest number.
 func describe(x []float32, s *kernels.Sampling) kernels.Choice {
+	x = numbers(x)
 	token := choose(x, s)
+	if token < 0 {
+		return kernels.Choice{Token: -1}
+	}
 	c := kernels.Choice{Token: token, Logit: x[token], LogSumExp: logSumExp(x), Rank: 1}
 	ranked := make([]kernels.Candidate, len(x))
 	for i, v := range x {
@@ -42,6 +47,23 @@ func describe(x []float32, s *kernels.Sampling) kernels.Choice {
 		c.Probe = append(c.Probe, x[t])
 	}
 	return c
+}
+
+// numbers is x, in memory of its own if something in it has to be replaced.
+func numbers(x []float32) []float32 {
+	odd := func(v float32) bool { return v != v || v > math.MaxFloat32 }
+	if !slices.ContainsFunc(x, odd) {
+		return x
+	}
+	x = slices.Clone(x)
+	for i, v := range x {
+		if v != v {
+			x[i] = float32(math.Inf(-1))
+		} else {
+			x[i] = min(v, math.MaxFloat32)
+		}
+	}
+	return x
 }
 
 // better orders candidates: the greater logit first, ties to the lower id.
@@ -61,26 +83,25 @@ func logSumExp(x []float32) float32 {
 	return float32(most + math.Log(sum))
 }
 
-// choose edits the logits and takes the greatest, or draws.
+// choose edits the logits and takes the greatest, or draws; -1 where all are
+// -Inf.
 func choose(x []float32, s *kernels.Sampling) int32 {
 	y := slices.Clone(x)
-	for _, edit := range s.Edits {
-		v := y[edit.Token]
-		if v > 0 {
-			v /= edit.Repetition
-		} else {
-			v *= edit.Repetition
-		}
-		y[edit.Token] = v + edit.Add
+	for i := range s.Edits {
+		e := &s.Edits[i]
+		y[e.Token] = e.Of(y[e.Token])
 	}
 	var kept []kernels.Candidate
 	for i, v := range y {
-		if s.Allowed == nil || s.Allowed[i/32]>>(i%32)&1 != 0 {
+		if v > float32(math.Inf(-1)) && (s.Allowed == nil || s.Allowed[i/32]>>(i%32)&1 != 0) {
 			kept = append(kept, kernels.Candidate{Token: int32(i), Logit: v})
 		}
 	}
-	if len(kept) == 0 { // nothing is allowed: the mask is not followed
-		return choose(x, &kernels.Sampling{TopP: 1})
+	if len(kept) == 0 {
+		if len(s.Edits) == 0 && s.Allowed == nil {
+			return -1
+		}
+		return choose(x, &kernels.Sampling{TopP: 1}) // neither mask nor edits are followed
 	}
 	slices.SortFunc(kept, better)
 	if s.Temperature == 0 {

@@ -101,6 +101,9 @@ func (s *sampler) token(i int, sm *kernels.Sampling, ranked []kernels.Candidate)
 		n = a.masked
 	}
 	list, all := s.list(n)
+	if cut := slices.IndexFunc(list, impossible); cut >= 0 {
+		list, all = list[:cut], true
+	}
 	if len(list) == 0 { // nothing is allowed: the mask is not followed
 		return ranked[0].Token, true
 	}
@@ -139,15 +142,13 @@ func (s *sampler) changes(i int, sm *kernels.Sampling) []change {
 			out = append(out, change{e.Token, v, v})
 		}
 		to := &out[len(out)-1]
-		if to.after > 0 {
-			to.after /= e.Repetition
-		} else {
-			to.after *= e.Repetition
-		}
-		to.after += e.Add
+		to.after = e.Of(to.after)
 	}
 	return out
 }
+
+// impossible reports whether a candidate cannot be chosen.
+func impossible(c kernels.Candidate) bool { return math.IsInf(float64(c.Logit), -1) }
 
 // merged is the candidates after edits, in order. Those beyond the last of the list are
 // not known; sure is how many stand before all of them.
@@ -160,6 +161,7 @@ func merged(list []kernels.Candidate, changed []change, all bool) (kept []kernel
 	for _, e := range changed {
 		kept = append(kept, kernels.Candidate{Token: e.token, Logit: e.after})
 	}
+	kept = slices.DeleteFunc(kept, impossible)
 	slices.SortFunc(kept, ref.Better)
 	if all {
 		return kept, len(kept)

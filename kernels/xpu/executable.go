@@ -34,20 +34,12 @@ type executable struct {
 	outputs []kernels.Tensor
 
 	convolutions []*kernels.Convolution
-	ids          []idCheck
 	host         []float32 // rows that were read back
 	sampler      *sampler
 	rowsOut      [][]float32
-	slots        int // that adapters have
 	grids        *kernels.Grids
 	made         []int // rows of a step by kind, from features on
 	err          error // the first that came up while compiling
-}
-
-// idCheck bounds the ids that index a table: a kernel must not read beyond it.
-type idCheck struct {
-	ids   kernels.IDs
-	table int
 }
 
 // Compile implements kernels.Backend.
@@ -58,7 +50,7 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 	if limits.Tokens < 1 || limits.Seqs < 1 || limits.Rows < 0 {
 		return nil, fmt.Errorf("limits of %d tokens, %d sequences and %d sampled rows", limits.Tokens, limits.Seqs, limits.Rows)
 	}
-	e := &executable{b: b, p: p, limits: limits, packed: map[packKey]*operands{}, sampled: kernels.None, slots: p.AdapterSlots(), grids: kernels.NewGrids(p)}
+	e := &executable{b: b, p: p, limits: limits, packed: map[packKey]*operands{}, sampled: kernels.None, grids: kernels.NewGrids(p)}
 	e.layout = layoutOf(p, limits, b.tuning.rowTiles(p))
 	e.values = make([]*cl.Buffer, len(p.Values))
 	e.step = e.room(e.layout.words)
@@ -178,7 +170,6 @@ func (e *executable) embed(op *kernels.Embed) {
 	e.wrote(op.Out)
 	w := op.Table.(*weight)
 	at := [...]int{kernels.TokenIDs: e.layout.tokens, kernels.PositionIDs: e.layout.positions, kernels.TypeIDs: e.layout.types}[op.IDs]
-	e.ids = append(e.ids, idCheck{op.IDs, w.out})
 	format := w.format
 	if format == kernels.FormatGPTQ || format == kernels.FormatAWQ {
 		format = kernels.FormatInt4

@@ -127,33 +127,15 @@ func (e *executable) fillTiles(s *kernels.Step) {
 	}
 }
 
-// checkIDs refuses ids beyond their table.
-func (e *executable) checkIDs(s *kernels.Step) error {
-	for _, c := range e.ids {
-		ids := [...][]int32{kernels.TokenIDs: s.Tokens, kernels.PositionIDs: s.Positions, kernels.TypeIDs: s.Types}[c.ids]
-		for i, id := range ids {
-			if id < 0 || int(id) >= c.table {
-				return fmt.Errorf("row %d of the step: id %d is not in a table of %d", i, id, c.table)
-			}
-		}
-	}
-	return nil
-}
-
 // Run implements kernels.Executable.
-func (e *executable) Run(s *kernels.Step, out *kernels.Result) error {
-	if err := e.limits.CheckStep(s); err != nil {
-		return err
-	}
-	if err := e.checkIDs(s); err != nil {
-		return err
-	}
-	if err := s.CheckAdapters(e.slots); err != nil {
+func (e *executable) Run(s *kernels.Step, out *kernels.Result) (err error) {
+	if err := e.limits.CheckStep(e.p, s); err != nil {
 		return err
 	}
 	if err := e.grids.Fill(s, e.limits); err != nil {
 		return err
 	}
+	defer e.caught(&err)
 	longest, err := e.fill(s)
 	if err != nil {
 		return err
@@ -172,6 +154,17 @@ func (e *executable) Run(s *kernels.Step, out *kernels.Result) error {
 		}
 	}
 	return e.results(s, c, out)
+}
+
+// caught makes a panic an error of its step. What was enqueued is waited for, since it
+// may read and write what the next step will. It is to be deferred.
+func (e *executable) caught(err *error) {
+	if p := recover(); p != nil {
+		*err = kernels.Panicked(p)
+		if lost := e.b.ctx.Finish(); lost != nil {
+			*err = lost
+		}
+	}
 }
 
 // results reads what the step asks for. Everything that is to be brought back is

@@ -13,3 +13,6 @@ func TestGoldenTokensXPU(t *testing.T) {
 func TestSameTokensXPU(t *testing.T) {
 	sameTokens(t, 4, "--max-num-seqs", "4", "--max-num-batched-tokens", "48", "--dtype", "float32", "--device", "xpu:cpu")
 }
+
+// No request's parameters end the worker.
+func TestSurvivesXPU(t *testing.T) { survives(t, 60, "--device", "xpu:cpu") }

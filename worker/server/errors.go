@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"roundhouse/kernels"
 )
 
 // apiError is an answer that is not one, in vLLM's shape.
@@ -51,6 +53,13 @@ func unavailable(message string) *apiError {
 
 func internal(message string) *apiError {
 	return &apiError{Message: message, Type: "InternalServerError", Code: http.StatusInternalServerError}
+}
+
+// stepFailed is the error of a request whose step the backend could not compute,
+// which the log is told too.
+func (s *Server) stepFailed(failed *kernels.StepError) *apiError {
+	s.cfg.Log.Error("a step failed, and its requests with it", "error", failed.Err, "stack", string(failed.Stack))
+	return internal("the engine could not compute this request: " + failed.Error())
 }
 
 // writeError answers with e.

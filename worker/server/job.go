@@ -13,6 +13,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"roundhouse/kernels"
 	"roundhouse/worker"
 	"roundhouse/worker/api"
 )
@@ -302,6 +303,7 @@ func (j *job) event(asm []*assembler, n, prompt int, st *worker.Stream, e *worke
 // failure is how an error of run is told to the client; nil when it is gone.
 func (j *job) failure(ctx context.Context, err error) *apiError {
 	var own *apiError
+	var failed *kernels.StepError
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return nil
@@ -311,6 +313,8 @@ func (j *job) failure(ctx context.Context, err error) *apiError {
 		return unavailable("the worker is shutting down")
 	case j.s.cfg.Engine.Failed() != nil:
 		return internal("EngineCore encountered an issue. See stack trace (above) for the root cause.")
+	case errors.As(err, &failed):
+		return j.s.stepFailed(failed)
 	default:
 		return badValue("", "%s", err.Error())
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	"roundhouse/kernels"
 	"roundhouse/worker"
 )
 
@@ -68,6 +69,7 @@ func (s *Server) pool(ctx context.Context, texts []worker.Text) (rows [][]float3
 		tokens += len(t.Tokens)
 	}
 	rows, runErr := s.cfg.Engine.Pool(ctx, texts)
+	var failed *kernels.StepError
 	switch {
 	case runErr == nil:
 		return rows, tokens, nil
@@ -75,6 +77,8 @@ func (s *Server) pool(ctx context.Context, texts []worker.Text) (rows [][]float3
 		return nil, 0, unavailable("the worker is shutting down")
 	case s.cfg.Engine.Failed() != nil:
 		return nil, 0, internal("EngineCore encountered an issue. See stack trace (above) for the root cause.")
+	case errors.As(runErr, &failed):
+		return nil, 0, s.stepFailed(failed)
 	}
 	return nil, 0, badValue("", "%s", runErr.Error())
 }

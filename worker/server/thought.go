@@ -12,6 +12,7 @@ import (
 type thought struct {
 	worker.Guide
 	tok    *tokenizer.Tokenizer
+	vocab  int    // of the model, which may have more tokens than the tokenizer
 	least  int    // tokens that the form takes
 	state  int8   // thinking, maybe or behind
 	tail   []byte // text since the reasoning began, as far as a marker may stand in it
@@ -26,7 +27,7 @@ const (
 
 // afterThought makes a guide wait for the reasoning's end.
 func (s *Server) afterThought(g worker.Guide, least int, inside bool) worker.Guide {
-	t := &thought{Guide: g, tok: s.cfg.Tokenizer, least: least}
+	t := &thought{Guide: g, tok: s.cfg.Tokenizer, vocab: s.cfg.Vocab, least: least}
 	if inside || s.cfg.ReasoningParser == "deepseek_r1" {
 		t.state = thinking
 	}
@@ -52,7 +53,7 @@ func (t *thought) Mask(remaining int) []uint32 {
 	if !ok || remaining > t.least+1 {
 		return nil
 	}
-	t.masked = append(t.masked[:0], make([]uint32, (t.tok.Size()+31)/32)...)
+	t.masked = append(t.masked[:0], make([]uint32, (t.vocab+31)/32)...)
 	clear(t.masked)
 	t.masked[shut/32] |= 1 << (shut % 32)
 	return t.masked

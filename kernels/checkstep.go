@@ -1,0 +1,179 @@
+package kernels
+
+import "fmt"
+
+// CheckStep returns what is wrong with a step of a program under these limits.
+// What one sequence asks for and is not there is a *StepError that names the
+// sequence; anything else is a fault of who made the step. Backends call it
+// before they compute, since their kernels do not look again.
+func (l Limits) CheckStep(p *Program, s *Step) error {
+	if err := l.checkShape(s); err != nil {
+		return err
+	}
+	slots := p.AdapterSlots()
+	for i := range s.Seqs {
+		if a := s.Seqs[i].Adapter; a < 0 || int(a) > slots {
+			return wrong(i, "sequence %d names adapter %d of %d", i, a, slots)
+		}
+	}
+	for _, op := range p.Ops {
+		var err error
+		switch op := op.(type) {
+		case *Embed:
+			err = op.checkIDs(s)
+		case *Attention:
+			if op.KV != nil && op.Layer == 0 {
+				err = s.checkBlocks(op.KV.Spec(), op.Group, op.Window)
+			}
+		case *Delta:
+			if op.Layer == 0 {
+				err = s.checkState(op.KV.Spec(), op.Group)
+			}
+		case *Sample:
+			err = s.checkSampling(p.Width(op.Logits))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkShape compares the parts of a step with each other and the limits.
+func (l Limits) checkShape(s *Step) error {
+	switch {
+	case len(s.Tokens) == 0 || len(s.Tokens) > l.Tokens:
+		return fmt.Errorf("step of %d tokens; the limit is %d", len(s.Tokens), l.Tokens)
+	case len(s.Positions) != len(s.Tokens) || s.Types != nil && len(s.Types) != len(s.Tokens):
+		return fmt.Errorf("step of %d tokens with %d positions and %d types", len(s.Tokens), len(s.Positions), len(s.Types))
+	case len(s.Seqs) == 0 || len(s.Seqs) > l.Seqs:
+		return fmt.Errorf("step of %d sequences; the limit is %d", len(s.Seqs), l.Seqs)
+	case len(s.Rows) > l.Rows:
+		return fmt.Errorf("step of %d sampled rows; the limit is %d", len(s.Rows), l.Rows)
+	case s.Sampling != nil && len(s.Sampling) != len(s.Rows):
+		return fmt.Errorf("step of %d sampled rows with %d samplings", len(s.Rows), len(s.Sampling))
+	}
+	next := int32(0)
+	for i, q := range s.Seqs {
+		if q.First != next || q.Count < 1 || q.Context < q.Count {
+			return fmt.Errorf("sequence %d has %d tokens from row %d on, of %d in all; want it to begin at row %d", i, q.Count, q.First, q.Context, next)
+		}
+		next += q.Count
+	}
+	if int(next) != len(s.Tokens) {
+		return fmt.Errorf("the sequences have %d tokens of the step's %d", next, len(s.Tokens))
+	}
+	last := int32(-1)
+	for _, r := range s.Rows {
+		if r <= last || int(r) >= len(s.Tokens) {
+			return fmt.Errorf("sampled row %d after row %d, of %d", r, last, len(s.Tokens))
+		}
+		last = r
+	}
+	return nil
+}
+
+// seqOf is the sequence of a row of tokens.
+func (s *Step) seqOf(row int32) int {
+	for i := range s.Seqs {
+		if q := &s.Seqs[i]; row < q.First+q.Count {
+			return i
+		}
+	}
+	return -1
+}
+
+// checkIDs refuses ids beyond their table.
+func (op *Embed) checkIDs(s *Step) error {
+	rows, _ := op.Table.Shape()
+	ids := s.Tokens
+	switch op.IDs {
+	case PositionIDs:
+		ids = s.Positions
+	case TypeIDs:
+		ids = s.Types
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= rows {
+			return wrong(s.seqOf(int32(i)), "row %d of the step: id %d is not in a table of %d", i, id, rows)
+		}
+	}
+	return nil
+}
+
+// checkBlocks refuses block tables that are too short or name no page.
+func (s *Step) checkBlocks(spec KVSpec, group, window int) error {
+	for i := range s.Seqs {
+		q := &s.Seqs[i]
+		if group >= len(q.Blocks) {
+			return wrong(i, "sequence %d has %d block tables; the model needs table %d", i, len(q.Blocks), group)
+		}
+		first := 0
+		if window > 0 {
+			first = max(0, int(q.Context-q.Count)+1-window) / spec.BlockTokens
+		}
+		table := q.Blocks[group]
+		need := (int(q.Context) + spec.BlockTokens - 1) / spec.BlockTokens
+		if len(table) < need {
+			return wrong(i, "sequence %d has %d blocks in table %d; %d tokens need %d", i, len(table), group, q.Context, need)
+		}
+		for k, b := range table[first:need] {
+			if b < 0 || int(b) >= spec.Blocks {
+				return wrong(i, "sequence %d: block %d of table %d is %d, of %d", i, first+k, group, b, spec.Blocks)
+			}
+		}
+	}
+	return nil
+}
+
+// checkState refuses a sequence without a state of its own.
+func (s *Step) checkState(spec KVSpec, group int) error {
+	for i := range s.Seqs {
+		q := &s.Seqs[i]
+		if group >= len(q.Blocks) || len(q.Blocks[group]) == 0 {
+			return wrong(i, "sequence %d has no state in table %d", i, group)
+		}
+		if b := q.Blocks[group][0]; b < 0 || int(b) >= spec.Blocks {
+			return wrong(i, "sequence %d: its state in table %d is %d, of %d", i, group, b, spec.Blocks)
+		}
+	}
+	return nil
+}
+
+// checkSampling refuses samplings that name tokens beyond the vocabulary, or are
+// not numbers.
+func (s *Step) checkSampling(vocab int) error {
+	for i := range s.Sampling {
+		if err := s.Sampling[i].check(vocab); err != nil {
+			return wrong(s.seqOf(s.Rows[i]), "sampled row %d %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (s *Sampling) check(vocab int) error {
+	switch {
+	case !(s.Temperature == 0 || s.Temperature >= leastTemperature && s.Temperature <= mostTemperature):
+		return fmt.Errorf("has a temperature of %g; want 0, or %g to %g", s.Temperature, leastTemperature, mostTemperature)
+	case !(s.TopP >= 0 && s.TopP <= 1):
+		return fmt.Errorf("has a top_p of %g; want 0 to 1", s.TopP)
+	case !(s.MinP >= 0 && s.MinP <= 1):
+		return fmt.Errorf("has a min_p of %g; want 0 to 1", s.MinP)
+	case s.Allowed != nil && len(s.Allowed) != (vocab+31)/32:
+		return fmt.Errorf("has a mask of %d words; %d tokens need %d", len(s.Allowed), vocab, (vocab+31)/32)
+	}
+	for _, e := range s.Edits {
+		if e.Token < 0 || int(e.Token) >= vocab {
+			return fmt.Errorf("edits token %d of %d", e.Token, vocab)
+		}
+		if !(e.Repetition >= 0) || e.Add != e.Add {
+			return fmt.Errorf("edits token %d by a repetition penalty of %g and an addend of %g", e.Token, e.Repetition, e.Add)
+		}
+	}
+	for _, p := range s.Probe {
+		if p < 0 || int(p) >= vocab {
+			return fmt.Errorf("asks for token %d of %d", p, vocab)
+		}
+	}
+	return nil
+}
