@@ -87,7 +87,9 @@ func TestThoughtOfPaddedVocabulary(t *testing.T) {
 	hs := demoServer(t, "--model", dir, "--served-model-name", "m", "--max-num-seqs", "4", "--max-model-len", "-1", "--reasoning-parser", "deepseek_r1")
 	for i := range 5 {
 		var a struct {
-			Choices []struct{ Message struct{ Reasoning, Content string } }
+			Choices []struct {
+				Message struct{ Reasoning, Content string }
+			}
 		}
 		body := map[string]any{
 			"messages":        []map[string]string{{"role": "user", "content": "What is 2+2?"}},
