@@ -170,6 +170,8 @@ func TestPools(t *testing.T) {
 	f(`environment = { A = "b" }`, "its environment stands in the engine block")
 	f(`driver = "docker"`, "the docker driver takes an image")
 	f("driver = \"docker\"\nimage = \"x\"\ncommand = [\"x\"]\nengine {}", "give one of them")
+	f("command = [\"x\"]\nengine {}", "give one of them")
+	f("command = []", "command is empty")
 	f("driver = \"static\"", "has no worker")
 	f("driver = \"static\"\nworker \"a\" {}", "has no url")
 	f("driver = \"static\"\nworker \"a\" { url = \"http://u:p@h\" }", "url holds a user")

@@ -66,6 +66,12 @@ func TestPrepare(t *testing.T) {
 	f(filepath.Join(dir, "none"), "", "missing")
 	f(broken, "", "exec format error")
 
+	var other driver.Spec
+	other.Container.Command = []string{filepath.Join(dir, "none"), "serve"}
+	if err := NewDriver(nil, "/bin/true", nil).Prepare(t.Context(), other); err == nil || !strings.Contains(err.Error(), "command: ") {
+		t.Errorf("a command that is not there: %v", err)
+	}
+
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become a user who has no more processes")
 	}

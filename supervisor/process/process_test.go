@@ -366,3 +366,45 @@ func TestLogs(t *testing.T) {
 		t.Errorf("kept %v", files)
 	}
 }
+
+// A pool's command runs with its port and its environment, and what it leaves behind
+// when it ends has ended, too.
+func TestCommand(t *testing.T) {
+	n := nursery(t)
+	d := NewDriver(n, "/nowhere/roundhouse-worker", []string{"PATH=" + os.Getenv("PATH")})
+	spec := driver.Spec{Pool: "vllm", Name: "1", Port: 4711}
+	spec.Container.Command = []string{"sh", "-c", `echo "$0 and $PORT, $GREETING, gpus <$GPUS>"; sleep 1000 & echo $! >"$PIDFILE"; wait`, "--port=${PORT}"}
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	spec.Container.Environment = map[string]string{"GREETING": "at $PORT", "PIDFILE": pidFile}
+	if err := d.Prepare(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Start(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	until(t, "its helper runs", func() bool {
+		text, _ := os.ReadFile(pidFile)
+		_, err := fmt.Sscan(string(text), &left)
+		return err == nil
+	})
+	if got, want := log(t, n, prefix+"vllm/1"), "--port=4711 and 4711, at 4711, gpus <>\n"; got != want {
+		t.Errorf("it printed %q; want %q", got, want)
+	}
+	list, err := d.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].URL != "http://127.0.0.1:4711" {
+		t.Fatalf("listed: %+v, %v", list, err)
+	}
+	if err := syscall.Kill(list[0].PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its helper has ended", func() bool { return ended(left) })
+	until(t, "its lock is free", func() bool { return !n.Running(prefix + "vllm/1") })
+}
+
+// ended reports whether a process has ended, though nobody may have waited for it.
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return err != nil || strings.HasPrefix(state, "Z")
+}
