@@ -13,6 +13,10 @@ type Limits struct {
 	Seqs    int // sequences that run at once
 	Rows    int // rows whose logits are wanted
 	Prefill int // of one prompt's tokens in a step; 0: no bound of its own
+
+	// Arrival has prompts computed in the order of their arrival, whatever
+	// their length and priority: vLLM's fcfs.
+	Arrival bool
 }
 
 // Scheduler decides what the next step computes. It knows no phases: of every
@@ -166,7 +170,7 @@ func (s *Scheduler) victim(plan *Plan) *Sequence {
 		if placed(plan, q) {
 			continue
 		}
-		if worst == nil || q.Priority > worst.Priority || q.Priority == worst.Priority && q.order > worst.order {
+		if worst == nil || !s.limits.Arrival && q.Priority > worst.Priority || (s.limits.Arrival || q.Priority == worst.Priority) && q.order > worst.order {
 			worst = q
 		}
 	}
@@ -209,12 +213,12 @@ func (s *Scheduler) prefills(plan *Plan, b *budget) {
 				continue
 			}
 			if !s.admit(q) {
-				closed = s.weight(q) <= 0
+				closed = s.limits.Arrival || s.weight(q) <= 0
 				continue
 			}
 		}
 		most := b.tokens
-		if i < len(list)-1 {
+		if i < len(list)-1 && !s.limits.Arrival {
 			most = min(most, max(1, s.limits.Tokens/2))
 		}
 		if s.limits.Prefill > 0 {
@@ -253,6 +257,9 @@ func (s *Scheduler) ordered(andWaiting bool) []*Sequence {
 		list = append(list, s.waiting...)
 	}
 	slices.SortStableFunc(list, func(a, b *Sequence) int {
+		if s.limits.Arrival {
+			return cmp.Compare(a.order, b.order)
+		}
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(s.weight(a), s.weight(b)), cmp.Compare(a.order, b.order))
 	})
 	s.candidates = list

@@ -335,3 +335,31 @@ func TestLongIsNotStarved(t *testing.T) {
 		}
 	}
 }
+
+// TestArrival holds fcfs: prompts are computed one behind the other as they
+// came, whatever their length and priority, and who came last gives way.
+func TestArrival(t *testing.T) {
+	s := NewScheduler(kv.New(kv.Options{Groups: []kv.Group{{Blocks: 40, BlockTokens: 4}}}), Limits{Tokens: 64, Seqs: 8, Rows: 8, Arrival: true})
+	long := &Sequence{Prompt: 120, Tokens: tokensFrom(120, 0)}
+	short := &Sequence{Prompt: 8, Tokens: tokensFrom(8, 9000), Priority: -5}
+	wide := &Sequence{Prompt: 60, Tokens: tokensFrom(60, 500), Priority: -9} // has no room beside long
+	last := &Sequence{Prompt: 4, Tokens: tokensFrom(4, 700), Priority: -9}
+	for _, q := range []*Sequence{long, short, wide, last} {
+		s.Add(q)
+	}
+	plan := s.Schedule()
+	if len(plan.Entries) != 1 || plan.Entries[0].Seq != long || plan.Entries[0].Count != 64 {
+		t.Fatalf("the first step is %+v; want 64 tokens of the first", plan.Entries)
+	}
+	s.Commit(plan.Entries[0], 64)
+	plan = s.Schedule()
+	if len(plan.Entries) != 2 || plan.Entries[0].Seq != long || plan.Entries[0].Count != 56 || plan.Entries[1].Seq != short {
+		t.Fatalf("the second step is %+v; want the rest of the first, and the second", plan.Entries)
+	}
+	if last.state != seqWaiting {
+		t.Error("the last one has overtaken one that lacks room")
+	}
+	if v := s.victim(&Plan{}); v != short {
+		t.Errorf("%+v gives way; want the one that came last", v)
+	}
+}

@@ -34,21 +34,19 @@ type AdapterModule struct {
 // defaultRank is vLLM's --max-lora-rank.
 const defaultRank = 16
 
-// adapterFlags are vLLM's flags of adapters.
-func adapterFlags() []flagSpec {
-	return []flagSpec{
-		{"enable-lora", flagSwitch, flag(func(o *Options) *bool { return &o.Adapters.Enabled })},
-		{"lora-modules", flagList, adapterModule},
-		{"max-loras", flagValue, number(func(o *Options) *int { return &o.Adapters.Loras }, 1)},
-		{"max-cpu-loras", flagValue, number(func(o *Options) *int { return &o.Adapters.CPU }, 1)},
-		{"max-lora-rank", flagValue, func(o *Options, v string) error {
+// adapterSetters are of adapters.
+func adapterSetters() map[string]setter {
+	return map[string]setter{
+		"enable-lora":   flag(func(o *Options) *bool { return &o.Adapters.Enabled }),
+		"lora-modules":  adapterModule,
+		"max-loras":     number(func(o *Options) *int { return &o.Adapters.Loras }, 1),
+		"max-cpu-loras": number(func(o *Options) *int { return &o.Adapters.CPU }, 1),
+		"max-lora-rank": func(o *Options, v string) error {
 			if err := number(func(o *Options) *int { return &o.Adapters.Rank }, 1)(o, v); err != nil || o.Adapters.Rank > kernels.MostRank {
 				return fmt.Errorf("%q; want a number from 1 to %d", v, kernels.MostRank)
 			}
 			return nil
-		}},
-		{"lora-dtype", flagValue, only("adapters are kept in bfloat16", "auto", "bfloat16")},
-		{"fully-sharded-loras", flagIgnoredSwitch, nil},
+		},
 	}
 }
 

@@ -33,7 +33,7 @@ func cachePlan(o *Options, m *model.Model, be kernels.Backend) (plan, error) {
 	if o.BlockTokens == 0 {
 		o.BlockTokens = cpuBlockTokens
 	}
-	want := model.PlanOptions{KV: o.KVBytes, Blocks: o.Blocks, Format: format(o), KVType: kvType(o), BlockTokens: o.BlockTokens, MaxModelLen: o.MaxModelLen,
+	want := model.PlanOptions{KV: o.KVBytes, Blocks: o.Blocks, Format: format(o), KVType: kvType(o), BlockTokens: o.BlockTokens, MaxModelLen: o.MaxModelLen, Beyond: o.BeyondModel,
 		Limits: kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}}
 	if o.Model == "" && o.KVBytes == 0 {
 		want.KVMost = demoBytes

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,15 +23,18 @@ func (o *Options) environment(getenv func(string) string) error {
 	if v := getenv("VLLM_INT4_GROUP_SIZE"); v != "" && v != "128" && o.Quantization == "sym_int4" {
 		return fmt.Errorf("VLLM_INT4_GROUP_SIZE is %q; sym_int4 has groups of 128 here, leave the variable out", v)
 	}
-	levels := map[string]slog.Level{
-		"": slog.LevelInfo, "DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo, "WARNING": slog.LevelWarn, "ERROR": slog.LevelError, "CRITICAL": slog.LevelError,
+	if name := getenv("VLLM_LOGGING_LEVEL"); name != "" && !o.levelled {
+		level, ok := logLevels[strings.ToUpper(name)]
+		if !ok {
+			return fmt.Errorf("VLLM_LOGGING_LEVEL is %q; want DEBUG, INFO, WARNING, ERROR or CRITICAL", name)
+		}
+		o.LogLevel = level
 	}
-	level, ok := levels[strings.ToUpper(getenv("VLLM_LOGGING_LEVEL"))]
-	if !ok {
-		return fmt.Errorf("VLLM_LOGGING_LEVEL is %q; want DEBUG, INFO, WARNING, ERROR or CRITICAL", getenv("VLLM_LOGGING_LEVEL"))
+	if err := o.foreign(getenv); err != nil {
+		return err
 	}
-	o.LogLevel = level
-	o.Adapters.Runtime = slices.Contains([]string{"1", "true"}, strings.ToLower(strings.TrimSpace(getenv("VLLM_ALLOW_RUNTIME_LORA_UPDATING"))))
+	o.BeyondModel = isTrue(getenv("VLLM_ALLOW_LONG_MAX_MODEL_LEN"))
+	o.Adapters.Runtime = isTrue(getenv("VLLM_ALLOW_RUNTIME_LORA_UPDATING"))
 	o.DevMode = getenv("VLLM_SERVER_DEV_MODE") == "1"
 	o.GPUMask, o.GPUSelector = getenv("ZE_AFFINITY_MASK"), getenv("ONEAPI_DEVICE_SELECTOR")
 	o.Caches = caches(getenv)
@@ -44,6 +46,41 @@ func (o *Options) environment(getenv func(string) string) error {
 	}
 	if dir := packedDir(getenv); dir != noCache {
 		o.KernelDir = filepath.Join(dir, "kernels")
+	}
+	return nil
+}
+
+// isTrue reads a variable that is on or off.
+func isTrue(v string) bool {
+	return slices.Contains([]string{"1", "true"}, strings.ToLower(strings.TrimSpace(v)))
+}
+
+// foreignVariables are those of vLLM's, and of the libraries below it, that
+// commands for Intel's GPUs set and that change nothing here.
+var foreignVariables = []string{
+	"VLLM_WORKER_MULTIPROC_METHOD", "VLLM_OFFLOAD_WEIGHTS_BEFORE_QUANT", "VLLM_QUANTIZE_Q40_LIB", "VLLM_ENABLE_V1_MULTIPROCESSING",
+	"VLLM_USE_V2_MODEL_RUNNER", "VLLM_MULTIPROC_EXECUTE_MODEL_TIMEOUT_S", "VLLM_MLA_DISABLE", "VLLM_XPU_SINGLECARD_TRITON",
+	"VLLM_XPU_ENABLE_XPU_GRAPH", "VLLM_TARGET_DEVICE", "VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT",
+	"VLLM_ATTENTION_BACKEND", "VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_NUM_OF_RESERVED_CPU", "VLLM_NO_USAGE_STATS", "VLLM_DO_NOT_TRACK",
+	"VLLM_USE_V1", "VLLM_RPC_TIMEOUT", "VLLM_ENGINE_ITERATION_TIMEOUT_S", "VLLM_SKIP_WARMUP", "VLLM_USE_TRITON_FLASH_ATTN",
+	"UR_L0_USE_IMMEDIATE_COMMANDLISTS", "SYCL_CACHE_PERSISTENT", "SYCL_PI_LEVEL_ZERO_USE_IMMEDIATE_COMMANDLISTS", "TORCH_LLM_ALLREDUCE",
+	"CCL_WORKER_COUNT", "CCL_ATL_TRANSPORT", "CCL_ZE_IPC_EXCHANGE", "CCL_TOPO_P2P_ACCESS", "CCL_DG2_USM",
+}
+
+// foreign says once which variables change nothing, and refuses those that ask
+// for what is not there.
+func (o *Options) foreign(getenv func(string) string) error {
+	if v := getenv("VLLM_PLUGINS"); v != "" {
+		return fmt.Errorf("VLLM_PLUGINS is %q; code of Python's is not run, leave the variable out", v)
+	}
+	var set []string
+	for _, name := range foreignVariables {
+		if getenv(name) != "" {
+			set = append(set, name)
+		}
+	}
+	if len(set) > 0 {
+		o.Warnings = append(o.Warnings, "variables of vLLM's that change nothing here: "+strings.Join(set, ", "))
 	}
 	return nil
 }

@@ -40,6 +40,10 @@ func TestEnvironment(t *testing.T) {
 	level := func(o Options) any { return o.LogLevel }
 	f("VLLM_LOGGING_LEVEL=warning", "", level, slog.LevelWarn)
 	f("VLLM_LOGGING_LEVEL=loud", "", level, "want DEBUG, INFO, WARNING, ERROR or CRITICAL")
+	f("VLLM_LOGGING_LEVEL=loud", "--log-level INFO", level, slog.LevelInfo)
+	f("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1", "", func(o Options) any { return o.BeyondModel }, true)
+	f("VLLM_WORKER_MULTIPROC_METHOD=spawn", "", func(o Options) any { return o.Warnings }, "[variables of vLLM's that change nothing here: VLLM_WORKER_MULTIPROC_METHOD]")
+	f("VLLM_PLUGINS=x", "", level, "code of Python's is not run")
 	f("VLLM_SERVER_DEV_MODE=1", "", func(o Options) any { return o.DevMode }, true)
 	f("ZE_AFFINITY_MASK=1", "", func(o Options) any { return o.GPUMask }, "1")
 	f("HF_HUB_CACHE=/h", "--download-dir /d", func(o Options) any { return o.Caches }, "[/d /h]")

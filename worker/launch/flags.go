@@ -7,73 +7,125 @@ import (
 	"strings"
 )
 
-// flagKind says what follows a flag.
-type flagKind uint8
-
-const (
-	flagValue   flagKind = iota // one value
-	flagSwitch                  // nothing, or =true; --no-NAME turns it off
-	flagList                    // one or more values
-	flagIgnored                 // one value that has no meaning here; a warning says so
-	flagIgnoredSwitch
-)
-
-// flagSpec is one flag and where its value goes.
-type flagSpec struct {
-	name string
-	kind flagKind
-	set  func(o *Options, v string) error
-}
-
 // parsed is what parseFlags read.
 type parsed struct {
 	positional []string
-	warnings   []string
+	same       []string // flags that change nothing here
 }
 
-// parseFlags reads args as Python's argparse would read vLLM's: dashes or
-// underscores, "--a b" or "--a=b", and any beginning of a name that fits one
-// flag alone.
-func parseFlags(o *Options, specs []flagSpec, args []string) (parsed, error) {
-	var p parsed
-	for i := 0; i < len(args); i++ {
-		short, _, _ := strings.Cut(args[i], "=")
-		if !strings.HasPrefix(args[i], "--") && !slices.Contains([]string{"-tp", "-pp", "-dp", "-q"}, short) {
-			p.positional = append(p.positional, args[i])
-			continue
-		}
-		name, inline, hasInline := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		spec, off, err := findFlag(specs, strings.ReplaceAll(name, "_", "-"))
-		if err != nil {
-			return p, err
-		}
-		var values []string
+// flagParser reads arguments as vLLM's parser of flags does: dashes or
+// underscores, "--a b" or "--a=b", any beginning of a name that fits one flag
+// alone, and fields of JSON as --a.field.
+type flagParser struct {
+	o    *Options
+	args []string
+	at   int
+	out  parsed
+
+	objects map[string]any // of flags that take JSON
+	order   []flagSpec     // in which they came
+}
+
+// parseFlags reads args into o.
+func parseFlags(o *Options, args []string) (parsed, error) {
+	p := &flagParser{o: o, args: args, objects: map[string]any{}}
+	for p.at < len(p.args) {
+		arg := p.args[p.at]
+		p.at++
+		var err error
 		switch {
-		case spec.kind == flagSwitch || spec.kind == flagIgnoredSwitch:
-			values = []string{switchValue(inline, hasInline, off)}
-		case hasInline:
-			values = []string{inline}
-		case i+1 < len(args):
-			i++
-			values = []string{args[i]}
-			for spec.kind == flagList && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
-				i++
-				values = append(values, args[i])
-			}
+		case !strings.HasPrefix(arg, "-"):
+			p.out.positional = append(p.out.positional, arg)
+		case strings.HasPrefix(arg, "-O") && len(arg) > 2 && arg[2] != '.':
+			err = p.flag("--optimization-level=" + strings.TrimPrefix(arg[2:], "="))
 		default:
-			return p, fmt.Errorf("--%s needs a value", spec.name)
+			err = p.flag(arg)
 		}
-		if spec.kind == flagIgnored || spec.kind == flagIgnoredSwitch {
-			p.warnings = append(p.warnings, "--"+spec.name+" is accepted and has no effect on this engine")
-			continue
-		}
-		for _, v := range values {
-			if err := spec.set(o, v); err != nil {
-				return p, fmt.Errorf("--%s: %w", spec.name, err)
-			}
+		if err != nil {
+			return p.out, err
 		}
 	}
-	return p, nil
+	for _, spec := range p.order {
+		if err := p.setObject(&spec); err != nil {
+			return p.out, err
+		}
+	}
+	return p.out, nil
+}
+
+// flag takes one flag and what follows it.
+func (p *flagParser) flag(arg string) error {
+	name, inline, hasInline := strings.Cut(arg, "=")
+	name, field, dotted := strings.Cut(name, ".")
+	spec, off, err := findFlag(strings.ReplaceAll(name, "_", "-"))
+	if err != nil {
+		return err
+	}
+	if dotted && spec.takes != takesJSON {
+		return fmt.Errorf("--%s takes no JSON, so that --%[1]s.%s names nothing", spec.name, field)
+	}
+	if spec.takes == takesSwitch {
+		return p.values(&spec, []string{switchValue(inline, hasInline, off)})
+	}
+	values := p.following(&spec, inline, hasInline)
+	switch {
+	case len(values) == 0 && spec.takes == takesMaybe:
+		values = []string{""}
+	case len(values) == 0:
+		return fmt.Errorf("--%s needs a value", spec.name)
+	case spec.takes == takesJSON:
+		return p.object(&spec, field, values[0])
+	}
+	return p.values(&spec, values)
+}
+
+// following are the values that belong to a flag.
+func (p *flagParser) following(spec *flagSpec, inline string, hasInline bool) []string {
+	if hasInline {
+		return []string{inline}
+	}
+	if p.at == len(p.args) || spec.takes == takesMaybe && strings.HasPrefix(p.args[p.at], "-") {
+		return nil
+	}
+	from := p.at
+	p.at++
+	for spec.takes == takesList && p.at < len(p.args) && !strings.HasPrefix(p.args[p.at], "-") {
+		p.at++
+	}
+	return p.args[from:p.at]
+}
+
+// values gives a flag its values, in place of those of an earlier one.
+func (p *flagParser) values(spec *flagSpec, values []string) error {
+	p.note(spec)
+	if spec.verdict != "done" {
+		return spec.judgeAll(values)
+	}
+	if clear := cleared[spec.name]; clear != nil {
+		clear(p.o)
+	}
+	for _, v := range values {
+		if err := setters[spec.name](p.o, v); err != nil {
+			return fmt.Errorf("--%s: %w", spec.name, err)
+		}
+	}
+	return nil
+}
+
+// note remembers a flag that changes nothing.
+func (p *flagParser) note(spec *flagSpec) {
+	if spec.verdict == "same" && !slices.Contains(p.out.same, "--"+spec.name) {
+		p.out.same = append(p.out.same, "--"+spec.name)
+	}
+}
+
+func (s *flagSpec) judgeAll(values []string) error {
+	for _, v := range values {
+		if err := s.judge(v); err != nil {
+			return fmt.Errorf("--%s: %w", s.name, err)
+		}
+	}
+	return nil
 }
 
 func switchValue(inline string, has, off bool) string {
@@ -84,42 +136,48 @@ func switchValue(inline string, has, off bool) string {
 	return "false"
 }
 
-// findFlag finds the flag that name is, or begins.
-func findFlag(specs []flagSpec, name string) (spec flagSpec, off bool, err error) {
-	if i := slices.IndexFunc(specs, func(s flagSpec) bool { return s.name == name }); i >= 0 {
+// findFlag finds the flag that name is, or begins; off is its --no- form.
+func findFlag(name string) (spec flagSpec, off bool, err error) {
+	specs := flagSpecs()
+	long, isLong := strings.CutPrefix(name, "--")
+	if i := slices.IndexFunc(specs, func(s flagSpec) bool { return isLong && s.name == long || slices.Contains(s.also, name) }); i >= 0 {
 		return specs[i], false, nil
 	}
-	if rest, ok := strings.CutPrefix(name, "no-"); ok {
-		i := slices.IndexFunc(specs, func(s flagSpec) bool { return s.name == rest && isSwitch(s) })
-		if i >= 0 {
-			return specs[i], true, nil
-		}
+	if !isLong {
+		return spec, false, fmt.Errorf("there is no flag %s", name)
 	}
 	var fits []string
 	for _, s := range specs {
-		if strings.HasPrefix(s.name, name) {
-			spec = s
+		if strings.HasPrefix(s.name, long) {
+			spec, off = s, false
 			fits = append(fits, "--"+s.name)
+		}
+		if s.takes == takesSwitch && strings.HasPrefix("no-"+s.name, long) && long != "no" && long != "n" {
+			if long == "no-"+s.name {
+				return s, true, nil
+			}
+			spec, off = s, true
+			fits = append(fits, "--no-"+s.name)
 		}
 	}
 	switch len(fits) {
 	case 1:
-		return spec, false, nil
+		return spec, off, nil
 	case 0:
-		return spec, false, fmt.Errorf("there is no flag --%s%s", name, nearest(specs, name))
+		return spec, false, fmt.Errorf("there is no flag --%s%s", long, nearest(specs, long))
 	}
-	return spec, false, fmt.Errorf("--%s may mean %s", name, strings.Join(fits, ", "))
+	return spec, false, fmt.Errorf("--%s may mean %s", long, strings.Join(fits, ", "))
 }
-
-func isSwitch(s flagSpec) bool { return s.kind == flagSwitch || s.kind == flagIgnoredSwitch }
 
 // nearest suggests the flag whose name shares most with name.
 func nearest(specs []flagSpec, name string) string {
 	best, score := "", 0
 	for _, s := range specs {
 		n := 0
-		for _, part := range strings.Split(name, "-") {
-			if len(part) > 2 && strings.Contains(s.name, part) {
+		for part := range strings.SplitSeq(name, "-") {
+			if len(part) > 2 && slices.Contains(strings.Split(s.name, "-"), part) {
+				n += 2 * len(part)
+			} else if len(part) > 2 && strings.Contains(s.name, part) {
 				n += len(part)
 			}
 		}
@@ -133,23 +191,31 @@ func nearest(specs []flagSpec, name string) string {
 	return "; did you mean --" + best + "?"
 }
 
-// Help lists the flags of serve: those that do something, then those that are
-// taken and have no effect.
+// Help lists the flags of serve: those that do something, and what becomes of
+// the others.
 func Help(w io.Writer) error {
-	var working, ignored []string
-	for _, s := range serveFlags() {
-		switch {
-		case s.kind == flagIgnored || s.kind == flagIgnoredSwitch:
-			ignored = append(ignored, "--"+s.name)
-		case s.kind == flagSwitch:
-			working = append(working, "--[no-]"+s.name)
-		case len(s.name) > 2:
-			working = append(working, "--"+s.name)
+	var done, only, same, no []string
+	for _, s := range flagSpecs() {
+		switch s.verdict {
+		case "done":
+			done = append(done, s.written())
+		case "only":
+			only = append(only, fmt.Sprintf("%s %s: %s", s.written(), strings.Join(s.values, "|"), s.why))
+		case "same":
+			same = append(same, s.written()+": "+s.why)
+		default:
+			no = append(no, s.written()+": "+s.why)
 		}
 	}
-	slices.Sort(working)
-	slices.Sort(ignored)
-	_, err := fmt.Fprintf(w, "Flags, as vLLM's: dashes or underscores, and any beginning that fits one alone.\n\n  %s\n\nTaken, without effect:\n\n  %s\n",
-		strings.Join(working, "\n  "), strings.Join(ignored, "\n  "))
+	_, err := fmt.Fprintf(w, "Flags, as vLLM's: dashes or underscores, any beginning that fits one alone, fields of JSON as --flag.field VALUE, and --config FILE with all of them in YAML.\n")
+	for _, part := range []struct {
+		title string
+		lines []string
+	}{{"", done}, {"Taken with these values, which are what is so:", only}, {"Taken, and changing nothing:", same}, {"Not supported:", no}} {
+		slices.Sort(part.lines)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s\n\n  %s\n\n", part.title, strings.Join(part.lines, "\n  "))
+		}
+	}
 	return err
 }

@@ -16,7 +16,8 @@ const maxCompiled = 64
 
 // compiler makes forms ready, and keeps those that were used last.
 type compiler struct {
-	vocab *grammar.Vocab
+	vocab   *grammar.Vocab
+	compact bool // JSON has no white space, whatever a form says
 
 	mu    sync.Mutex
 	ready map[string]*list.Element // of *compiled
@@ -62,6 +63,7 @@ func (c *compiler) compile(f server.Form) (server.Compiled, error) {
 		return e.Value.(*compiled), nil
 	}
 	c.mu.Unlock()
+	f.Compact = f.Compact || c.compact
 	g, err := grammar.Compile(specOf(f), c.vocab)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,7 +28,15 @@ func Serve(ctx context.Context, o Options, log *slog.Logger) error {
 	for _, w := range o.Warnings {
 		log.Warn(w)
 	}
-	port, err := reserve(o.Host, o.Port)
+	var secret *tls.Config
+	if o.TLS.on() {
+		config, err := o.TLS.open(log)
+		if err != nil {
+			return err
+		}
+		secret = config
+	}
+	port, err := o.reserve()
 	if err != nil {
 		return err
 	}
@@ -45,6 +54,9 @@ func Serve(ctx context.Context, o Options, log *slog.Logger) error {
 		<-ended
 		return errors.Join(err, w.Close())
 	}
+	if secret != nil {
+		ln = tls.NewListener(ln, secret)
+	}
 	err = serve(ctx, &o, w, ln, ended, stop, log)
 	return errors.Join(err, w.Close())
 }
@@ -52,7 +64,7 @@ func Serve(ctx context.Context, o Options, log *slog.Logger) error {
 // serve answers until ctx ends or the engine fails.
 func serve(ctx context.Context, o *Options, w *Worker, ln net.Listener, ended chan error, stop context.CancelFunc, log *slog.Logger) error {
 	hs := &http.Server{
-		Handler: w.Server, ReadHeaderTimeout: headerRead, IdleTimeout: keepAlive, MaxHeaderBytes: headerBytes,
+		Handler: o.CORS.wrap(belowRoot(o.RootPath, w.Server)), ReadHeaderTimeout: headerRead, IdleTimeout: keepAlive, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)

@@ -16,6 +16,49 @@ import (
 type reserved struct {
 	fd   int
 	name string
+	path string // of a Unix socket, which is removed at the end
+}
+
+// reserve binds what o says the worker listens on.
+func (o *Options) reserve() (*reserved, error) {
+	if o.Socket != "" {
+		return reservePath(o.Socket)
+	}
+	return reserve(o.Host, o.Port)
+}
+
+// reservePath binds a Unix socket. A socket that a worker left behind, and to
+// which nobody listens, is taken over.
+func reservePath(path string) (*reserved, error) {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("no socket for --uds %s: %w", path, err)
+	}
+	err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: path})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		if st, e := os.Lstat(path); e == nil && st.Mode()&os.ModeSocket != 0 && abandoned(path) {
+			if err = os.Remove(path); err == nil {
+				err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: path})
+			}
+		}
+	}
+	if err == nil {
+		return &reserved{fd: fd, name: path, path: path}, nil
+	}
+	_ = syscall.Close(fd)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("--uds %s is in use, or is no socket; choose another", path)
+	}
+	return nil, fmt.Errorf("--uds %s cannot be bound: %w", path, err)
+}
+
+// abandoned reports whether nobody listens to a socket.
+func abandoned(path string) bool {
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		_ = c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // reserve binds host:port.
@@ -49,7 +92,7 @@ func reserve(host string, port int) (*reserved, error) {
 		}
 		return nil, fmt.Errorf("%s cannot be bound: %w", name, err)
 	}
-	return &reserved{fd, name}, nil
+	return &reserved{fd: fd, name: name}, nil
 }
 
 // listen begins to accept connections. A port that was bound with
@@ -70,5 +113,9 @@ func (r *reserved) close() {
 	if r.fd >= 0 {
 		_ = syscall.Close(r.fd)
 		r.fd = -1
+	}
+	if r.path != "" {
+		_ = os.Remove(r.path)
+		r.path = ""
 	}
 }

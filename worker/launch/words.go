@@ -30,7 +30,7 @@ func fillContents(vars map[string]any, content any) {
 // wordsOf reads the text side of a model, or of the one that --tokenizer names.
 func wordsOf(o *Options, name string, folder fs.FS, m *model.Model) (words, error) {
 	if o.Tokenizer != "" {
-		dir, err := findModel(o.Tokenizer, "", o.Caches)
+		dir, err := findModel(o.Tokenizer, o.TokenizerRevision, o.Caches)
 		if err != nil {
 			return words{}, fmt.Errorf("--tokenizer: %w", err)
 		}
@@ -62,6 +62,7 @@ func readWords(o Options, name string, folder fs.FS, m *model.Model) *reading {
 		if r.words, r.err = wordsOf(&o, name, folder, m); r.err == nil {
 			cfg := m.Config()
 			r.compiler = newCompiler(r.tokenizer, cfg.Vocab, cfg.EOS)
+			r.compiler.compact = o.CompactJSON
 		}
 	}()
 	return r

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -55,7 +56,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 		}
 	}()
 	cfg := m.Config()
-	if err := errors.Join(checkTask(&o, name, cfg.Kind), withoutWindow(&o, cfg.Windows)); err != nil {
+	if err := errors.Join(checkTask(&o, name, cfg.Kind), checkQuantised(&o, cfg.Quantised), withoutWindow(&o, cfg.Windows)); err != nil {
 		return nil, err
 	}
 	if err := prepare(&o, m); err != nil {
@@ -74,6 +75,11 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	p, err := cachePlan(&o, m, be)
 	if err != nil {
 		return nil, err
+	}
+	if most := cfg.MaxPositions; o.MaxModelLen > most && p.maxModelLen > most {
+		log.Warn("contexts may be longer than the model was made for: behind its last position answers may lose their sense", "max_model_len", p.maxModelLen, "positions", most)
+	} else if o.MaxModelLen > p.maxModelLen {
+		log.Warn("the model has no positions beyond its last: texts are held to them", "max_model_len", p.maxModelLen)
 	}
 	mem := &memory{o: o, specs: p.specs, log: log}
 	exec, err := mem.compile(name, m, be, packed, reading.failed)
@@ -105,7 +111,11 @@ func openModel(o *Options) (name string, folder fs.FS, m *model.Model, err error
 	if err != nil {
 		return "", nil, nil, err
 	}
-	m, err = openAs(o, dir)
+	if m, err = openAs(o, dir); err == nil && o.GenerationConfig != "auto" && o.GenerationConfig != "vllm" {
+		if err = m.Generation(os.DirFS(o.GenerationConfig)); err != nil {
+			err = errors.Join(fmt.Errorf("--generation-config %s: %w", o.GenerationConfig, err), m.Close())
+		}
+	}
 	return o.Model, os.DirFS(dir), m, err
 }
 
@@ -123,6 +133,15 @@ func checkTask(o *Options, name string, kind model.Kind) error {
 	return nil
 }
 
+// checkQuantised compares --quantization with how the checkpoint was quantised
+// before, where that is all that the flag can say.
+func checkQuantised(o *Options, method string) error {
+	if names := []string{"compressed-tensors", "mxfp4", "gguf"}; !slices.Contains(names, o.Quantization) || o.Quantization == method {
+		return nil
+	}
+	return fmt.Errorf("--quantization %s: the checkpoint's own is %s; leave the flag out", o.Quantization, cmp.Or(method, "none"))
+}
+
 // assemble puts engine and server together.
 func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec kernels.Executable) *Worker {
 	o := &mem.o
@@ -131,7 +150,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 	_, _ = rand.Read(seed[:]) // never fails
 	e := worker.NewEngine(worker.Config{
 		Exec: exec, Memory: mem, Adapters: worker.AdapterSlots{Count: o.Adapters.room().Slots, Load: mem.loadAdapter}, Groups: p.groups, PrefixCache: o.PrefixCache, HashSeed: binary.LittleEndian.Uint64(seed[:]),
-		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Prefill: o.LongPrefill}, MaxModelLen: p.maxModelLen,
+		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Prefill: o.LongPrefill, Arrival: o.FCFS}, MaxModelLen: p.maxModelLen,
 		Vocab: cfg.Vocab, EOS: cfg.EOS, Models: names, Generation: generation(), Pace: o.Pace,
 		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
 	})
@@ -140,7 +159,8 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
 		MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
-		Compile:    w.compiler.compile,
+		Compile:          w.compiler.compile,
+		TemplateDefaults: o.TemplateDefaults, HideTools: o.HideTools,
 		ToolParser: toolParser(o), ReasoningParser: o.ReasoningParser,
 		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts, Dimensions: cfg.Dimensions, Pair: pairOf(cfg),
 		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, Role: o.ResponseRole, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,

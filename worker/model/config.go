@@ -58,6 +58,8 @@ type Config struct {
 	Prompts       map[string]string
 	DefaultPrompt string
 
+	Quantised string // quant_method of the checkpoint; gguf; "": it is not quantised
+
 	// Defaults of generation_config.json; nil where it says nothing.
 	Sampling SamplingDefaults
 }
@@ -145,6 +147,9 @@ func (s *settings) config(arch architecture, groups []group) Config {
 	c := Config{Architecture: arch.name, ModelType: s.ModelType, Kind: arch.kind, DType: s.DType,
 		Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
 		MaxPositions: s.positions(), EOS: s.EOS}
+	if s.quant != nil {
+		c.Quantised = s.quant.method
+	}
 	if s.pooling != nil {
 		c.Kind, c.Prompts, c.DefaultPrompt = Embed, s.pooling.prompts, s.pooling.prompt
 		if n := s.pooling.maxTokens; n > 0 {
@@ -182,6 +187,16 @@ func (s *settings) positions() int {
 		stretched = float64(s.MaxPositions) * p.Factor
 	}
 	return max(s.MaxPositions, int(min(stretched, 1<<26)))
+}
+
+// Generation takes generation_config.json of another folder in place of the
+// model's own.
+func (m *Model) Generation(folder fs.FS) error {
+	if _, err := fs.Stat(folder, "generation_config.json"); err != nil {
+		return err
+	}
+	m.config.Sampling = SamplingDefaults{}
+	return m.config.generation(folder)
 }
 
 // generation adds what generation_config.json says, if it is there.

@@ -83,6 +83,7 @@ func (g *ggufFile) open(set *weights.Set) (*Model, error) {
 	s.gguf = g
 	m := &Model{settings: s, arch: arch, groups: arch.groups(s), set: set}
 	m.config = s.config(arch, m.groups)
+	m.config.Quantised = "gguf"
 	if err := g.ends(&m.config); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -304,5 +306,23 @@ func TestChangedWhileLoading(t *testing.T) {
 	}
 	if _, err := m.Build(ref.New(), BuildOptions{}); err == nil || !strings.Contains(err.Error(), "0 groups; the model has 1") {
 		t.Fatalf("got %v; want: the number of groups", err)
+	}
+}
+
+// TestGeneration takes another folder's generation_config.json in place of the
+// model's own.
+func TestGeneration(t *testing.T) {
+	base := readFixture(t, "llama")
+	m := openFixture(t, base.Config, base.Tensors)
+	other := fstest.MapFS{"generation_config.json": {Data: []byte(`{"temperature":0.25,"eos_token_id":[9]}`)}}
+	if err := m.Generation(other); err != nil {
+		t.Fatal(err)
+	}
+	c := m.Config()
+	if c.Sampling.Temperature == nil || *c.Sampling.Temperature != 0.25 || c.Sampling.TopP != nil || c.EOS[0] != 9 {
+		t.Errorf("sampling %+v, ends %v; want the other folder's", c.Sampling, c.EOS)
+	}
+	if err := m.Generation(fstest.MapFS{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder without the file: %v", err)
 	}
 }

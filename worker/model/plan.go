@@ -19,6 +19,7 @@ type PlanOptions struct {
 	KVType      kernels.DType
 	BlockTokens int
 	MaxModelLen int            // longest sequence; 0: the model's own; -1: as long as fits
+	Beyond      bool           // MaxModelLen may be more than the model was made for
 	Limits      kernels.Limits // of a step
 }
 
@@ -54,6 +55,11 @@ func (m *Model) Plan(o PlanOptions) (Plan, error) {
 		o.Utilisation = defaultUtilisation
 	}
 	most := m.config.MaxPositions
+	if o.Beyond && m.arch.encoder { // positions that it has no embedding for
+		o.MaxModelLen = min(o.MaxModelLen, most)
+	} else if o.Beyond {
+		most = max(most, o.MaxModelLen)
+	}
 	p := Plan{MaxModelLen: o.MaxModelLen}
 	if o.MaxModelLen == 0 {
 		p.MaxModelLen = most
@@ -62,7 +68,7 @@ func (m *Model) Plan(o PlanOptions) (Plan, error) {
 		}
 	}
 	if o.MaxModelLen > most || o.MaxModelLen < -1 {
-		return p, fmt.Errorf("max_model_len is %d; want 1 to %d, which is what the model was made for", o.MaxModelLen, most)
+		return p, fmt.Errorf("max_model_len is %d; want 1 to %d, which is what the model was made for; VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 allows more", o.MaxModelLen, most)
 	}
 	if o.BlockTokens < 1 || o.Limits.Tokens < 1 || o.Limits.Seqs < 1 {
 		return p, fmt.Errorf("blocks of %d tokens, steps of %d tokens and %d sequences; want at least 1 of each", o.BlockTokens, o.Limits.Tokens, o.Limits.Seqs)
@@ -109,7 +115,11 @@ func (m *Model) planCache(p *Plan, o PlanOptions) error {
 			gib(p.Weights), gib(p.Activations), gib(o.usable()))
 	}
 	p.KVSpecs = c.specs(n)
-	p.Longest = c.longest(p.KVSpecs, m.config.MaxPositions)
+	most := m.config.MaxPositions
+	if o.Beyond {
+		most = max(most, o.MaxModelLen)
+	}
+	p.Longest = c.longest(p.KVSpecs, most)
 	if p.MaxModelLen < 0 {
 		p.MaxModelLen = p.Longest
 	}

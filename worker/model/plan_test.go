@@ -48,6 +48,14 @@ func TestPlan(t *testing.T) {
 	if _, err = m.Plan(o); err == nil || !strings.Contains(err.Error(), "max_model_len is 257; want 1 to 256") {
 		t.Fatalf("got %v; want: max_model_len", err)
 	}
+	o.Beyond, o.Memory, o.MaxModelLen = true, fixed+40*page, 400
+	if p, err = m.Plan(o); err != nil || p.MaxModelLen != 400 || p.Longest != 400 {
+		t.Fatalf("beyond the model's positions: %v, %+v; want contexts of 400", err, p)
+	}
+	o.MaxModelLen = 0
+	if p, err = m.Plan(o); err != nil || p.MaxModelLen != 256 {
+		t.Fatalf("no length is asked for: %v, %+v; want the model's 256", err, p)
+	}
 }
 
 // TestPlanBuilds: what is planned is what a backend then takes.
@@ -161,6 +169,11 @@ func TestPlanTexts(t *testing.T) {
 	if p.Limits.Tokens != 80 || p.MaxModelLen != 80 || p.KV != 0 || len(p.KVSpecs) != 0 || p.KVTokens < 80 {
 		t.Errorf("plan %+v; want steps of a whole text of 80 tokens and no cache", p)
 	}
+	o.Beyond, o.MaxModelLen = true, 2048
+	if p, err := m.Plan(o); err != nil || p.MaxModelLen != 80 {
+		t.Errorf("beyond the model's positions: %v, %+v; want texts of 80 tokens, which is all it has", err, p)
+	}
+	o.Beyond, o.MaxModelLen = false, 0
 	o.Memory = p.Weights
 	if _, err := m.Plan(o); err == nil || !strings.Contains(err.Error(), "No available memory") {
 		t.Errorf("got %v; want: no available memory", err)

@@ -70,6 +70,11 @@ func (s *Server) templateArguments(vars map[string]any, f *chatRequest) *apiErro
 		vars[name] = v
 		return nil
 	}
+	for name, raw := range s.cfg.TemplateDefaults {
+		if err := set(name, raw); err != nil {
+			return err
+		}
+	}
 	for name, raw := range f.TemplateArguments {
 		switch name {
 		case "messages", "tools", "documents", "chat_template", "tokenize", "add_generation_prompt", "continue_final_message", "bos_token", "eos_token":
@@ -88,7 +93,7 @@ func (s *Server) templateArguments(vars map[string]any, f *chatRequest) *apiErro
 			return err
 		}
 	}
-	if f.Tools == nil {
+	if word, _ := decoded[string](f.ToolChoice); f.Tools == nil || s.cfg.HideTools && word == "none" {
 		vars["tools"] = nil
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -32,6 +33,9 @@ type Config struct {
 	// ToolParser and ReasoningParser are names of worker/parser; "": none.
 	ToolParser      string
 	ReasoningParser string
+
+	TemplateDefaults map[string]json.RawMessage // of chat_template_kwargs
+	HideTools        bool                       // from the prompt where tool_choice is none
 
 	Kind        Kind
 	Labels      []string          // names of a classifier's classes, where the model has them
