@@ -76,7 +76,7 @@ admin {
 }
 
 supervisor {
-  parallel = 1 # starts and turns at once on one machine
+  parallel = 1 # loads and turns at once on one machine; a restart waits for no drain, pull or first start
 }
 
 # Workers of our own, one on each free Intel GPU.

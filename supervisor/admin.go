@@ -3,16 +3,12 @@ package supervisor
 import (
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 
 	"roundhouse/balancer/control"
-	"roundhouse/configs"
 	"roundhouse/supervisor/core"
 )
-
-func listenAdmin(cfg configs.Admin) (net.Listener, error) { return control.ListenAdmin(cfg) }
 
 // handler is the admin API.
 func (s *Supervisor) handler() http.Handler {
@@ -37,7 +33,7 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("POST /api/pools/{pool}/{verb}", s.answer(s.commandPool))
 	mux.HandleFunc("POST /api/upgrade", s.upgrade)
 	mux.HandleFunc("POST /api/schedule", s.answer(s.commandSchedule))
-	return control.Guard(s.options.Config.Admin, mux)
+	return control.Guard(s.options.Config.Admin, timely(mux))
 }
 
 // fail answers with an error in words.

@@ -133,16 +133,21 @@ func (s *Supervisor) scale(by, name string, n int) (any, error) {
 			return nil, fmt.Errorf("%d workers: give 1 to 1024", n)
 		}
 		if p.Driver == "static" || !isCounted(p.Workers) {
-			return nil, fmt.Errorf("%w: the workers of %s have names of their own in the configuration; add or remove their blocks", core.ErrState, name)
+			return nil, core.Conflictf("the workers of %s have names of their own in the configuration; add or remove their blocks", name)
 		}
 		next := s.memory.intent.Clone()
 		c := next.Pools[name]
 		c.Scale = &n
 		next.Pools[name] = c
-		s.memory.remember(next)
-		if err := s.redraw(s.plan.file); err != nil {
+		plan, err := s.sketch(s.plan.file, scales(next))
+		if err == nil {
+			err = plan.homeless(s.plan)
+		}
+		if err != nil {
 			return nil, err
 		}
+		s.enact(plan)
+		s.memory.remember(next)
 		s.events.noteBy(by, name, "", "scale", fmt.Sprintf("%d workers, %d in the configuration", n, len(p.Workers)))
 		return map[string]any{"schema": 1, "pool": name, "workers": n}, nil
 	}

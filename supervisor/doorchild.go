@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
-	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
 	"roundhouse/supervisor/process"
@@ -196,11 +195,11 @@ func (s *Supervisor) startDoor() (*door, error) {
 		return nil, err
 	}
 	child := process.Child{
-		ID: doorPrefix + id, Log: "door", Env: s.options.Env, Files: []*os.File{s.gate.listen}, Confined: true, Note: note,
+		ID: doorPrefix + id, Log: "door", Env: s.options.DoorEnv, Files: []*os.File{s.gate.listen}, Confined: true, Note: note,
 		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir},
 	}
 	if os.Geteuid() == 0 {
-		if err := giveAway(dir); err != nil {
+		if err := os.Lchown(dir, doorUser, doorUser); err != nil { // what is in it is the door's own
 			return nil, err
 		}
 		child.UID, child.GID = doorUser, doorUser
@@ -211,55 +210,4 @@ func (s *Supervisor) startDoor() (*door, error) {
 	d := newDoor(id, socket, true)
 	s.meet(d)
 	return d, nil
-}
-
-// giveAway makes the door's own folder the door's.
-func giveAway(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := os.Lchown(filepath.Join(dir, e.Name()), doorUser, doorUser); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return os.Lchown(dir, doorUser, doorUser)
-}
-
-// doorTLS puts the certificate where the door can read it: as another user it
-// can seldom read the original.
-func (s *Supervisor) doorTLS(tls *configs.TLS) *configs.TLS {
-	if tls == nil || os.Geteuid() != 0 || len(s.options.Doors) > 0 {
-		return tls
-	}
-	out := configs.TLS{Cert: filepath.Join(s.doorDir(), "cert.pem"), Key: filepath.Join(s.doorDir(), "key.pem")}
-	for from, to := range map[string]string{tls.Cert: out.Cert, tls.Key: out.Key} {
-		if err := copyFor(from, to); err != nil {
-			s.log.Error("door.tls", "error", err)
-			return tls
-		}
-	}
-	return &out
-}
-
-// copyFor copies a file to the door's user, unless it is there as it should.
-func copyFor(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if old, err := os.ReadFile(to); err == nil && string(old) == string(data) {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(to+".new", data, 0o400); err != nil {
-		return err
-	}
-	if err := os.Lchown(to+".new", doorUser, doorUser); err != nil {
-		return err
-	}
-	return os.Rename(to+".new", to)
 }

@@ -15,6 +15,7 @@ type member struct {
 	interrupted uint64          // the generation that ended while its driver was away; 0: none
 	probe       *probe          // nil: it is not asked for its health
 	act         uint64          // the number of the latest act under way; 0: none
+	launched    uint64          // the latest generation whose start has returned
 	failure     failure
 	progress    progress
 	release     release
@@ -34,6 +35,7 @@ type failure struct {
 type fleet struct {
 	members map[string]*member // by pool/name
 	acts    uint64             // how many were begun
+	idle    chan struct{}      // closed once nothing is being done; nil: nobody waits for that
 }
 
 func newFleet() fleet { return fleet{members: map[string]*member{}} }
@@ -78,6 +80,33 @@ func (f *fleet) begin(id string, generation uint64) uint64 {
 		m.failure = failure{}
 	}
 	return f.acts
+}
+
+// end notes that the act of that number on a worker has ended. Another may be under way
+// on it by then, a stop behind a warming, which is not ended by this.
+func (f *fleet) end(id string, number uint64) *member {
+	m := f.at(id)
+	if m.act == number {
+		m.act = 0
+	}
+	if f.idle != nil && f.acting() == 0 {
+		close(f.idle)
+		f.idle = nil
+	}
+	return m
+}
+
+// quiet returns a channel that is closed once nothing is being done on any worker.
+func (f *fleet) quiet() <-chan struct{} {
+	if f.idle == nil {
+		f.idle = make(chan struct{})
+	}
+	idle := f.idle
+	if f.acting() == 0 {
+		close(idle)
+		f.idle = nil
+	}
+	return idle
 }
 
 // acting counts the workers on which something is being done.

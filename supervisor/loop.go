@@ -57,6 +57,7 @@ func (s *Supervisor) step() {
 	s.tendDoors()
 	s.tendHandover()
 	s.tendProbes()
+	s.replan()
 	now := s.clock.Now()
 	observed := s.observe(now)
 	s.learn(observed, now)
@@ -98,7 +99,7 @@ func (s *Supervisor) forget() {
 	}
 	s.fleet.take(s.runners)
 	s.fleet.forget(wanted)
-	s.preparing.forget(s.memory.intent.Rotations)
+	s.preparing.forget(s.memory.intent)
 	s.memory.forget(s.plan.specs)
 	maps.DeleteFunc(s.meters, func(pool string, _ *meter) bool { return !s.plan.has(pool) })
 	s.retire()
@@ -159,16 +160,12 @@ func (s *Supervisor) work(a core.Action, d driver.Driver) func() error {
 	panic("BUG: action " + string(a.Kind))
 }
 
-// acted notes how the action of that number ended. Another may be under way on the
-// same worker by then, a stop behind a warming, which is not ended by this.
+// acted notes how the action of that number ended.
 func (s *Supervisor) acted(a core.Action, number uint64, err error) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	m := s.fleet.at(a.Worker)
-	if m.act == number {
-		m.act = 0
-	}
+	m := s.fleet.end(a.Worker, number)
 	switch {
 	case a.Kind == core.Prepare:
 		s.preparing.ended(a.Key, err, s.missing(a.Worker, err))
@@ -179,6 +176,8 @@ func (s *Supervisor) acted(a core.Action, number uint64, err error) {
 				p.warmError = err.Error()
 			}
 		}
+	case err == nil && a.Kind == core.Start:
+		m.launched = a.Generation
 	case err != nil:
 		m.failure = failure{a.Generation, err.Error(), s.missing(a.Worker, err)}
 		s.log.Warn(string(a.Kind)+" failed", "worker", a.Worker, "error", err)

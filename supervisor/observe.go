@@ -76,6 +76,7 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 	}
 	seen.Busy = m.act != 0
 	generation := s.memory.intent.Workers[id].Generation
+	seen.Launched = m.launched != 0 && m.launched == generation
 	if f := m.failure; f.why != "" && f.generation == generation {
 		if f.away && i.Running && i.Generation == f.generation {
 			m.failure = failure{} // it runs after all: its driver was away when that was to be told

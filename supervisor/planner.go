@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -17,16 +18,20 @@ import (
 )
 
 // planner says where each worker runs, by pool/name.
-type planner map[string]driver.Place
+type planner struct {
+	places map[string]driver.Place
+	needs  map[string]device.Need
+	lacks  map[string]string // why there is no place
+}
 
 // place plans the devices, cores and memory of every worker on this machine.
 // kept are the devices that workers had before, by pool/name.
 func place(cfg *configs.Config, sysfs, proc string, kept map[string][]string) (planner, error) {
 	machine, err := readMachine(sysfs, proc, kept)
 	if err != nil {
-		return nil, err
+		return planner{}, err
 	}
-	return placeOn(cfg, machine, kept)
+	return placeOn(cfg, machine, kept), nil
 }
 
 // readMachine reads what there is, and what strangers hold of it.
@@ -44,9 +49,11 @@ func readMachine(sysfs, proc string, kept map[string][]string) (device.Machine, 
 func Machine(sysfs, proc string) (device.Machine, error) { return readMachine(sysfs, proc, nil) }
 
 // Places says where the workers of a configuration would run on a machine, by
-// pool/name.
-func Places(cfg *configs.Config, m device.Machine) (map[string]driver.Place, error) {
-	return placeOn(cfg, m, nil)
+// pool/name. Those that have no place are left out.
+func Places(cfg *configs.Config, m device.Machine) map[string]driver.Place {
+	plan := placeOn(cfg, m, nil)
+	maps.DeleteFunc(plan.places, func(id string, _ driver.Place) bool { return plan.lacks[id] != "" })
+	return plan.places
 }
 
 // Problems says what stands against a configuration on a machine.
@@ -55,28 +62,31 @@ func Problems(cfg *configs.Config, m device.Machine) []device.Problem {
 	return m.Problems(needs)
 }
 
-func placeOn(cfg *configs.Config, machine device.Machine, kept map[string][]string) (planner, error) {
+func placeOn(cfg *configs.Config, machine device.Machine, kept map[string][]string) planner {
 	needs, plan := needsOf(cfg, machine, kept)
-	places, err := machine.Plan(needs)
-	if err != nil {
-		return nil, err
+	places, left := machine.Fit(needs)
+	for _, n := range needs {
+		plan.needs[n.ID] = n
+		if err := left[n.ID]; err != nil {
+			plan.lacks[n.ID] = err.Error()
+		}
 	}
 	for id, p := range places {
-		out := plan[id]
+		out := plan.places[id]
 		out.CPUs, out.NUMA = device.FormatList(p.CPUs), p.Nodes
 		for _, g := range p.GPUs {
 			out.GPUs = append(out.GPUs, driver.GPU{ID: g.PCI, Vendor: g.Vendor, Render: g.Render, Card: g.Card})
 		}
-		plan[id] = out
+		plan.places[id] = out
 	}
-	return plan, nil
+	return plan
 }
 
 // needsOf is what each worker wants of a machine, and what of its place no plan
 // decides.
 func needsOf(cfg *configs.Config, machine device.Machine, kept map[string][]string) ([]device.Need, planner) {
 	var needs []device.Need
-	plan := planner{}
+	plan := planner{places: map[string]driver.Place{}, needs: map[string]device.Need{}, lacks: map[string]string{}}
 	for _, p := range cfg.Pools {
 		if p.Driver != "process" && p.Driver != "docker" {
 			continue
@@ -88,7 +98,7 @@ func needsOf(cfg *configs.Config, machine device.Machine, kept map[string][]stri
 				n.Count = wanted(p, machine)
 			}
 			needs = append(needs, n)
-			plan[id] = driver.Place{GPUs: byUUID(w.GPUs)}
+			plan.places[id] = driver.Place{GPUs: byUUID(w.GPUs)}
 		}
 		// Which cards NVIDIA's names stand for sysfs does not say, so none of them is known to be free.
 		if p.Rotation.Strategy == "surge" && !slices.ContainsFunc(p.Workers, func(w configs.Worker) bool { return len(byUUID(w.GPUs)) > 0 }) {

@@ -1,7 +1,8 @@
 package supervisor
 
 import (
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 
 	"roundhouse/supervisor/core"
@@ -40,26 +41,23 @@ func (p *preparing) again() {
 	clear(p.tries)
 }
 
-// forget lets go of what belongs to no rotation that runs.
-func (p *preparing) forget(rotations map[string]core.Rotation) {
-	running := map[string]bool{}
-	for _, r := range rotations {
+// forget lets go of what belongs to no rotation that runs and to no worker that waits
+// for its start.
+func (p *preparing) forget(in core.Intent) {
+	var wanted []string
+	for _, r := range in.Rotations {
 		if r.State == core.Running {
-			running[strconv.FormatUint(r.ID, 10)] = true
+			wanted = append(wanted, core.PreparedKey(r.ID, ""))
+		}
+	}
+	for id, w := range in.Workers {
+		if w.Phase == core.Stopped || w.Phase == core.Failed {
+			wanted = append(wanted, core.StartKey(id, w, ""))
 		}
 	}
 	gone := func(key string) bool {
-		id, _, _ := strings.Cut(key, " ")
-		return !running[id]
+		return !slices.ContainsFunc(wanted, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 	}
-	for key := range p.prepared {
-		if gone(key) {
-			delete(p.prepared, key)
-		}
-	}
-	for key := range p.tries {
-		if gone(key) {
-			delete(p.tries, key)
-		}
-	}
+	maps.DeleteFunc(p.prepared, func(key, _ string) bool { return gone(key) })
+	maps.DeleteFunc(p.tries, func(key string, _ int) bool { return gone(key) })
 }

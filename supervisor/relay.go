@@ -82,21 +82,23 @@ func (s *Supervisor) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	follow := r.URL.Query().Get("follow") != "false"
 	incoming := make(chan journal.Event, 256)
-	var old []journal.Event
-	var readErr error
-	if err := s.ask(r.Context(), func() {
-		if old, readErr = s.memory.journal.Events(after, limit); readErr == nil && follow {
-			s.events.watchers[incoming] = true
+	if follow {
+		if err := s.ask(r.Context(), func() { s.events.watchers[incoming] = true }); err != nil {
+			fail(w, http.StatusServiceUnavailable, err.Error())
+			return
 		}
-	}); err != nil || readErr != nil {
-		fail(w, http.StatusServiceUnavailable, fmt.Sprint(err, readErr))
+		defer s.tell(func() { delete(s.events.watchers, incoming) })
+	}
+	old, err := s.memory.journal.Events(after, limit) // beside the loop: there may be many
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	defer s.tell(func() { delete(s.events.watchers, incoming) })
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	for _, e := range old {
 		writeEvent(w, e)
+		after = e.ID
 	}
 	if !follow {
 		return
@@ -114,7 +116,9 @@ func (s *Supervisor) serveEvents(w http.ResponseWriter, r *http.Request) {
 		case <-s.ctx.Done():
 			return
 		case e := <-incoming:
-			writeEvent(w, e)
+			if e.ID > after { // else it came with the old ones
+				writeEvent(w, e)
+			}
 		case <-beat.C:
 			fmt.Fprint(w, ": still here\n\n")
 		}

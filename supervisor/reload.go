@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
@@ -46,7 +47,7 @@ func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
 // opens the drivers that it names and that are not open yet.
 func (s *Supervisor) prepareReload(r *http.Request) (*configs.Config, map[string]driver.Driver, error) {
 	if s.options.Load == nil {
-		return nil, nil, fmt.Errorf("%w: there is no file to reload", core.ErrState)
+		return nil, nil, core.Conflictf("there is no file to reload")
 	}
 	cfg, err := s.options.Load()
 	if err == nil {
@@ -55,7 +56,11 @@ func (s *Supervisor) prepareReload(r *http.Request) (*configs.Config, map[string
 	missing := map[string]string{} // pool by driver
 	if err == nil {
 		asked := s.ask(r.Context(), func() {
-			if _, err = s.sketch(cfg, s.scales()); err != nil {
+			var plan *blueprint
+			if plan, err = s.sketch(cfg, s.scalesFor(cfg)); err == nil {
+				err = plan.homeless(s.plan)
+			}
+			if err != nil {
 				return
 			}
 			for _, p := range cfg.Pools {
@@ -98,27 +103,55 @@ func closeDrivers(list map[string]driver.Driver) {
 // to the loop.
 func (s *Supervisor) enforce(cfg *configs.Config, opened map[string]driver.Driver) ([]string, error) {
 	old := s.plan.file
-	next := s.memory.intent.Clone()
-	for i := range cfg.Pools {
-		for j := range old.Pools {
-			if cfg.Pools[i].Name == old.Pools[j].Name && len(cfg.Pools[i].Workers) != len(old.Pools[j].Workers) {
-				c := next.Pools[cfg.Pools[i].Name]
-				c.Scale = nil
-				next.Pools[cfg.Pools[i].Name] = c
-			}
-		}
+	plan, err := s.sketch(cfg, s.scalesFor(cfg))
+	if err == nil {
+		err = plan.homeless(s.plan)
 	}
-	before := s.memory.intent
-	s.memory.remember(next)
-	if err := s.redraw(cfg); err != nil {
-		s.memory.remember(before)
+	if err != nil {
 		closeDrivers(opened)
 		return nil, err
 	}
+	next := s.memory.intent.Clone()
+	for name, c := range next.Pools {
+		if c.Scale != nil && s.recounted(cfg, name) {
+			c.Scale = nil
+			next.Pools[name] = c
+		}
+	}
+	s.enact(plan)
+	s.memory.remember(next)
 	for name, d := range opened {
 		s.runners[name] = newRunner(name, d)
 		s.follow(s.runners[name])
 	}
 	s.expect()
 	return changed(old, cfg), nil
+}
+
+// scalesFor are the numbers of workers that operators have asked for and that another
+// configuration leaves in force.
+func (s *Supervisor) scalesFor(cfg *configs.Config) map[string]int {
+	out := scales(s.memory.intent)
+	for name := range out {
+		if s.recounted(cfg, name) {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// recounted reports whether another configuration gives a pool another number of
+// workers, which then holds instead of what an operator asked for.
+func (s *Supervisor) recounted(cfg *configs.Config, pool string) bool {
+	old, known := poolOf(s.plan.file, pool)
+	next, there := poolOf(cfg, pool)
+	return known && there && len(old.Workers) != len(next.Workers)
+}
+
+func poolOf(cfg *configs.Config, name string) (configs.Pool, bool) {
+	i := slices.IndexFunc(cfg.Pools, func(p configs.Pool) bool { return p.Name == name })
+	if i < 0 {
+		return configs.Pool{}, false
+	}
+	return cfg.Pools[i], true
 }

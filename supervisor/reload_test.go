@@ -132,7 +132,7 @@ func TestAdminGuard(t *testing.T) {
 	f("admin.example:8001", "zebra", "ADMIN.example:8001", "", "Bearer zebra", in)
 	f("unix:///run/x.sock", "", "anything", "", "", in) // its owner alone can open it
 	f("unix:///run/x.sock", "zebra", "anything", "", "", 401)
-	if _, err := listenAdmin(configs.Admin{Listen: "0.0.0.0:0"}); err == nil || !strings.Contains(err.Error(), "token") {
+	if _, err := control.ListenAdmin(configs.Admin{Listen: "0.0.0.0:0"}); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("an admin API for everybody without a token: %v", err)
 	}
 }

@@ -117,9 +117,10 @@ func optionsFor(cfg *configs.Config, path string, log *slog.Logger) Options {
 	if err != nil {
 		panic(err)
 	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "FAKE_BUILD=" + testVersion()}
 	return Options{
 		Config: cfg, Load: func() (*configs.Config, error) { return readConfig(path) }, Program: program, Worker: program,
-		Env: []string{"PATH=" + os.Getenv("PATH"), "FAKE_BUILD=" + testVersion()}, Version: testVersion(), File: path, Sysfs: "/sys", Proc: "/proc", Log: log,
+		Env: env, DoorEnv: env, Version: testVersion(), File: path, Sysfs: "/sys", Proc: "/proc", Log: log,
 		Proven: 500 * time.Millisecond,
 	}
 }

@@ -32,10 +32,14 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 	if err != nil {
 		return err
 	}
-	s.letActsEnd(func() (n int) {
-		_ = s.ask(ctx, func() { n = s.fleet.acting() }) // 0 where the loop is gone
-		return n
-	})
+	var quiet <-chan struct{}
+	if s.ask(ctx, func() { quiet = s.fleet.quiet() }) == nil {
+		select {
+		case <-quiet:
+		case <-s.ctx.Done():
+		case <-time.After(actsTime):
+		}
+	}
 	soft, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = s.endFrom(soft, keepWorkers)
@@ -48,7 +52,7 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 	return err
 }
 
-// doorAnswers says whether a door is there still.
+// doorAnswers reports whether a door is there still.
 func (s *Supervisor) doorAnswers(ctx context.Context) bool {
 	for _, d := range s.gate.doors {
 		var st control.State
@@ -73,10 +77,17 @@ func (s *Supervisor) sweep(ctx context.Context) error {
 // endAll ends everything within a few seconds.
 func (s *Supervisor) endAll(patience time.Duration, keepWorkers bool) {
 	s.ending = true
-	s.letActsEnd(func() int {
-		s.drain() // the loop has ended and no longer does
-		return s.fleet.acting()
-	})
+	quiet, late := s.fleet.quiet(), time.After(actsTime)
+	for open := true; open; { // the loop has ended, and takes nothing any more
+		select {
+		case f := <-s.inbox:
+			f()
+		case <-quiet:
+			open = false
+		case <-late:
+			open = false
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := s.endFrom(ctx, keepWorkers); err != nil {
@@ -87,16 +98,9 @@ func (s *Supervisor) endAll(patience time.Duration, keepWorkers bool) {
 	}
 }
 
-// letActsEnd gives starts that are under way a few seconds, so that what they
-// start is there to be ended.
-func (s *Supervisor) letActsEnd(left func() int) {
-	for range 100 {
-		if left() == 0 {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
+// actsTime is what starts that are under way have, so that what they start is there to
+// be ended.
+const actsTime = 5 * time.Second
 
 // endFrom ends the door, politely as long as soft lasts, and then the workers.
 func (s *Supervisor) endFrom(soft context.Context, keepWorkers bool) error {
@@ -171,7 +175,7 @@ func (s *Supervisor) endDoors(soft, hard context.Context) error {
 	}
 	group.Wait()
 	if len(s.options.Doors) == 0 && os.Geteuid() == 0 {
-		errs = errors.Join(errs, os.RemoveAll(s.doorDir()))
+		errs = errors.Join(errs, os.RemoveAll(s.doorDir()), os.RemoveAll(s.tlsDir()))
 	}
 	return errs
 }

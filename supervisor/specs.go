@@ -21,6 +21,7 @@ type blueprint struct {
 	pools  []core.Pool
 	specs  map[string]driver.Spec // by hash
 	kinds  map[string]worker      // by pool/name
+	plan   planner
 }
 
 // worker is what is configured of a worker besides its Spec.
@@ -42,11 +43,44 @@ func (b *blueprint) has(pool string) bool {
 	return slices.ContainsFunc(b.pools, func(p core.Pool) bool { return p.Name == pool })
 }
 
+// homeless returns the first worker without a place that old had no part in: one
+// that is new, or wants another place than before. A card that has gone since is no
+// fault of whoever changes something else.
+func (b *blueprint) homeless(old *blueprint) error {
+	for _, p := range b.pools {
+		for _, w := range p.Workers {
+			id := p.Name + "/" + w.Name
+			was, known := old.plan.needs[id]
+			is := b.plan.needs[id]
+			if w.Lacks != "" && (!known || was.Count != is.Count || !slices.Equal(was.GPUs, is.GPUs)) {
+				return fmt.Errorf("worker %s: %s", id, w.Lacks)
+			}
+		}
+	}
+	return nil
+}
+
+// placed reports whether some worker can run, if there are any to run.
+func (b *blueprint) placed() error {
+	var first error
+	for _, p := range b.pools {
+		for _, w := range p.Workers {
+			if w.Lacks == "" {
+				return nil
+			}
+			if first == nil {
+				first = fmt.Errorf("worker %s/%s: %s", p.Name, w.Name, w.Lacks)
+			}
+		}
+	}
+	return first
+}
+
 // draw makes the blueprint of a configuration.
 func draw(cfg *configs.Config, plan planner) (*blueprint, error) {
-	b := &blueprint{config: cfg, specs: map[string]driver.Spec{}, kinds: map[string]worker{}}
+	b := &blueprint{config: cfg, specs: map[string]driver.Spec{}, kinds: map[string]worker{}, plan: plan}
 	for i := range cfg.Pools {
-		if err := b.pool(&cfg.Pools[i], plan); err != nil {
+		if err := b.pool(&cfg.Pools[i]); err != nil {
 			return nil, fmt.Errorf("pool %q: %w", cfg.Pools[i].Name, err)
 		}
 	}
@@ -75,7 +109,7 @@ func counted(n int) []configs.Worker {
 	return list
 }
 
-func (b *blueprint) pool(p *configs.Pool, plan planner) error {
+func (b *blueprint) pool(p *configs.Pool) error {
 	r := p.Rotation
 	parsed, err := schedule.Parse(schedule.Spec{
 		Cron: r.Schedule, Timezone: r.Timezone, Missed: r.Missed, Jitter: r.Jitter.Std(), Blackout: r.Blackout, Salt: p.Name,
@@ -92,14 +126,14 @@ func (b *blueprint) pool(p *configs.Pool, plan planner) error {
 		pool.Canary = &core.Canary{Share: p.Canary.Share, MinRequests: int64(p.Canary.MinRequests)}
 	}
 	for _, w := range p.Workers {
-		spec, err := b.worker(p, w, plan)
+		spec, err := b.worker(p, w)
 		if err != nil {
 			return err
 		}
 		pool.Workers = append(pool.Workers, spec)
 	}
 	if pool.Surge {
-		if err := b.relief(p, &pool, plan); err != nil {
+		if err := b.relief(p, &pool); err != nil {
 			return err
 		}
 	}
@@ -108,11 +142,11 @@ func (b *blueprint) pool(p *configs.Pool, plan planner) error {
 }
 
 // worker draws one worker of a pool.
-func (b *blueprint) worker(p *configs.Pool, w configs.Worker, plan planner) (core.Spec, error) {
+func (b *blueprint) worker(p *configs.Pool, w configs.Worker) (core.Spec, error) {
 	id := p.Name + "/" + w.Name
 	spec := driver.Spec{
 		Pool: p.Name, Name: w.Name, Engine: p.Engine, Container: p.Container, Port: w.Port, Takeover: w.Takeover,
-		Place: plan[id], Grace: p.Rotation.StopGrace.Std(),
+		Place: b.plan.places[id], Grace: p.Rotation.StopGrace.Std(),
 	}
 	var err error
 	if spec.Hash, err = fingerprint(spec); err != nil {
@@ -120,20 +154,20 @@ func (b *blueprint) worker(p *configs.Pool, w configs.Worker, plan planner) (cor
 	}
 	b.specs[spec.Hash] = spec
 	b.kinds[id] = worker{pool: p.Name, driver: p.Driver, own: p.Driver == "process" && p.Container.Command == nil, config: w, models: p.Engine.ServedModelName}
-	return core.Spec{Name: w.Name, Hash: spec.Hash, Static: p.Driver == "static", Device: len(spec.Place.GPUs) > 0}, nil
+	return core.Spec{Name: w.Name, Hash: spec.Hash, Static: p.Driver == "static", Device: len(spec.Place.GPUs) > 0, Lacks: b.plan.lacks[id]}, nil
 }
 
 // relief draws the further worker of a surge, where there is a place for it.
-func (b *blueprint) relief(p *configs.Pool, pool *core.Pool, plan planner) error {
+func (b *blueprint) relief(p *configs.Pool, pool *core.Pool) error {
 	if slices.ContainsFunc(p.Workers, func(w configs.Worker) bool { return w.Name == core.Relief }) {
 		return fmt.Errorf("a worker is named %q, as is the one that strategy = \"surge\" starts for a while; give it another name", core.Relief)
 	}
 	pool.MinReady = p.Rotation.MinReady
-	if _, placed := plan[p.Name+"/"+core.Relief]; !placed && (p.Driver == "process" || p.Driver == "docker") {
+	if _, placed := b.plan.places[p.Name+"/"+core.Relief]; !placed && (p.Driver == "process" || p.Driver == "docker") {
 		pool.NoRelief = "no device is free"
 		return nil
 	}
-	spec, err := b.worker(p, configs.Worker{Name: core.Relief}, plan)
+	spec, err := b.worker(p, configs.Worker{Name: core.Relief})
 	pool.Relief = &spec
 	return err
 }

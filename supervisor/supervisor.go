@@ -31,7 +31,8 @@ type Options struct {
 	Load    func() (*configs.Config, error)
 	Program string   // this program: the door and the shim are started from it
 	Worker  string   // roundhouse-worker
-	Env     []string // what workers and the door get of the environment
+	Env     []string // what workers get of the environment
+	DoorEnv []string // and what the door gets, which faces the network
 	Version string
 	File    string   // the configuration's; an upgrade has the new program check it
 	Doors   []string // private sockets of doors that others run; none: a door of our own
@@ -91,6 +92,7 @@ type Supervisor struct {
 	serving   bool      // first is closed
 	ending    bool
 	plan      *blueprint
+	planned   time.Time // when it was drawn
 	memory    memory
 	gate      gate               // the doors
 	fleet     fleet              // the workers
@@ -146,10 +148,13 @@ func (s *Supervisor) open(dir string) error {
 	if s.nursery, err = process.NewNursery(dir, []string{s.options.Program, "supervise", "shim"}); err != nil {
 		return err
 	}
-	if err := s.redraw(s.options.Config); err != nil {
+	if err := s.redraw(s.options.Config, s.memory.intent); err != nil {
 		return err
 	}
-	if s.admin, err = listenAdmin(s.options.Config.Admin); err != nil {
+	if err := s.plan.placed(); err != nil && s.memory.fresh {
+		return err // nothing has run here before, and nothing could
+	}
+	if s.admin, err = control.ListenAdmin(s.options.Config.Admin); err != nil {
 		return err
 	}
 	if err := s.openDrivers(); err != nil {
@@ -204,44 +209,6 @@ func (s *Supervisor) instance() string {
 	machine, _ := os.ReadFile("/etc/machine-id") // absent in many containers: the folder alone then
 	sum := sha256.Sum256([]byte(s.options.Config.StateDir + "\n" + string(machine)))
 	return hex.EncodeToString(sum[:6])
-}
-
-// redraw makes the blueprint of a configuration and remembers its specs.
-func (s *Supervisor) redraw(cfg *configs.Config) error {
-	plan, err := s.sketch(cfg, s.scales())
-	if err != nil {
-		return err
-	}
-	plan.file = cfg
-	for i := range plan.pools {
-		plan.pools[i].Proven = s.options.Proven
-	}
-	s.plan, s.gate.tls = plan, s.doorTLS(cfg.Door.TLS)
-	for hash, spec := range plan.specs {
-		s.memory.specs[hash] = spec
-	}
-	s.expect()
-	return nil
-}
-
-// scales are the numbers of workers that operators have asked for, by pool.
-func (s *Supervisor) scales() map[string]int {
-	out := map[string]int{}
-	for name, c := range s.memory.intent.Pools {
-		if c.Scale != nil {
-			out[name] = *c.Scale
-		}
-	}
-	return out
-}
-
-// sketch draws a configuration without putting it in force.
-func (s *Supervisor) sketch(cfg *configs.Config, scale map[string]int) (*blueprint, error) {
-	places, err := place(scaled(cfg, scale), s.options.Sysfs, s.options.Proc, s.keptDevices())
-	if err != nil {
-		return nil, err
-	}
-	return draw(scaled(cfg, scale), places)
 }
 
 // Admin is where the admin API listens.

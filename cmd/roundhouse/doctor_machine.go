@@ -80,10 +80,7 @@ func (d *doctor) plan() {
 		}
 		d.note(state, p.About, p.Remedy, "%s", p.Text)
 	}
-	places, err := supervisor.Places(d.cfg, m)
-	if err != nil {
-		return // told above
-	}
+	places := supervisor.Places(d.cfg, m) // of those without one is told above
 	for _, id := range sortedNames(places) {
 		p := places[id]
 		where := []string{}

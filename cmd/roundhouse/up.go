@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -129,7 +130,7 @@ func (c *console) supervise(ctx context.Context, f upFlags, doors []string) erro
 		Changing: func(next *configs.Config) error { return ext.Apply(next.Plugins) },
 
 		Program: program, Worker: worker,
-		Env: handedOn(os.Environ()), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: c.dockerHost(), Inside: outside == nil, Log: log,
+		Env: handedOn(os.Environ(), forEngines), DoorEnv: handedOn(os.Environ(), forAll), Version: api.Version, File: f.file, Doors: doors, Sysfs: "/sys", Proc: "/proc", Docker: c.dockerHost(), Inside: outside == nil, Log: log,
 		Instance: f.instance, EndWithDoors: f.endWithDoors,
 	})
 	if err != nil {
@@ -235,24 +236,23 @@ func logger(out io.Writer, cfg configs.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, options))
 }
 
-// handedOn is what children get of the environment: what programs need to run
-// and what steers GPUs, and no secret that only the configuration may use.
-func handedOn(environ []string) []string {
-	names := []string{"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "GOMAXPROCS", "GODEBUG", "SSL_CERT_FILE", "SSL_CERT_DIR"}
-	prefixes := []string{"LC_", "XDG_", "ZE_", "ZES_", "SYCL_", "UR_", "ONEAPI_", "OCL_", "OPENCL_", "POCL_", "NEO", "VLLM_", "HF_", "CUDA_", "NVIDIA_", "OMP_"}
-	var out []string
-	for _, pair := range environ {
+// The names that children get of the environment; * ends a name's beginning. Some of
+// those that steer GPUs and engines are secret (HF_TOKEN, VLLM_API_KEY), and the door
+// faces the network.
+var (
+	forAll = []string{"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "GOMAXPROCS", "GODEBUG", "SSL_CERT_FILE", "SSL_CERT_DIR", "LC_*", "XDG_*"}
+
+	forEngines = append(slices.Clip(forAll), "ZE_*", "ZES_*", "SYCL_*", "UR_*", "ONEAPI_*", "OCL_*", "OPENCL_*", "POCL_*", "NEO*", "VLLM_*", "HF_*", "CUDA_*", "NVIDIA_*", "OMP_*")
+)
+
+// handedOn is what is wanted of an environment, and nothing that only the
+// configuration may use.
+func handedOn(environ, wanted []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		keep := false
-		for _, n := range names {
-			keep = keep || name == n
-		}
-		for _, p := range prefixes {
-			keep = keep || strings.HasPrefix(name, p)
-		}
-		if keep {
-			out = append(out, pair)
-		}
-	}
-	return out
+		return !slices.ContainsFunc(wanted, func(w string) bool {
+			beginning, any := strings.CutSuffix(w, "*")
+			return name == w || any && strings.HasPrefix(name, beginning)
+		})
+	})
 }

@@ -52,6 +52,9 @@ type Spec struct {
 	Static bool   // run by someone else: watched, never started or stopped
 	Device bool   // holds a device, which two failed starts put in quarantine
 	Relief bool   // there for the length of a rotation alone
+	// Lacks says which device it has no place for; empty: it has a place. It is
+	// not started, and what runs of it already runs on.
+	Lacks string
 }
 
 // Phase is where a worker stands in its life.
@@ -108,7 +111,11 @@ type Worker struct {
 	NextTry   time.Time `json:"next_try,omitzero"`
 	LastError string    `json:"last_error,omitempty"`
 	Started   time.Time `json:"started,omitzero"` // when this generation became ready
-	Forced    bool      `json:"forced,omitempty"` // its drain ended by its deadline
+	// Launched is when this generation's process was there, and Took how long the
+	// last one that became ready took from then on.
+	Launched time.Time     `json:"launched,omitzero"`
+	Took     time.Duration `json:"took,omitzero"`
+	Forced   bool          `json:"forced,omitempty"` // its drain ended by its deadline
 
 	Away        time.Time `json:"away,omitzero"`         // since when its driver does not answer
 	Interrupted bool      `json:"interrupted,omitempty"` // it ended with its driver, and is not ready again yet

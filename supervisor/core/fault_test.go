@@ -16,6 +16,10 @@ type bench struct {
 	o      Observed
 	now    time.Time
 	events []Event
+
+	slow  map[string]bool // these starts are said to have ended by the test
+	dies  map[string]bool // what is started of these ends at once
+	hangs map[string]bool // and of these is never healthy
 }
 
 // newBench returns a pool of n workers that are ready and have nothing to do.
@@ -45,7 +49,13 @@ func (b *bench) next() Decision {
 		seen := b.o.Workers[a.Worker]
 		switch a.Kind {
 		case Start:
-			seen = Seen{Process: Alive, Generation: a.Generation, Hash: a.Hash, Healthy: true, Acked: true, Reached: true, Free: -1, Released: true}
+			if b.slow[a.Worker] {
+				continue
+			}
+			seen = Seen{Process: Alive, Generation: a.Generation, Hash: a.Hash, Healthy: !b.hangs[a.Worker], Acked: true, Reached: true, Free: -1, Released: true}
+			if b.dies[a.Worker] {
+				seen.Process, seen.Exit = Exited, "exit status 1"
+			}
 		case Stop:
 			seen.Process, seen.InFlight, seen.Released, seen.Exit = Exited, 0, true, "exit status 0"
 		case Warm:

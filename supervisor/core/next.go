@@ -113,7 +113,7 @@ func (s *step) join() {
 			w := Worker{Phase: Stopped, Since: s.now, Then: ThenStart, Reason: "waits to be started", Hash: spec.Hash}
 			if seen.Process == Alive && !spec.Static {
 				w.Generation, w.Hash, w.Then = seen.Generation, seen.Hash, ""
-				w.Deadline = s.now.Add(p.Ready)
+				w.Launched, w.Deadline = s.now, s.now.Add(p.Ready)
 				s.to(&w, Starting, "found running")
 				s.event(p.Name, id, "adopted", "found running in generation %d", seen.Generation)
 			}
@@ -187,77 +187,4 @@ func poolOf(id string) string {
 		}
 	}
 	return id
-}
-
-// busy counts the starts and turns under way on this machine.
-func (s *step) busy() int {
-	n := 0
-	for _, w := range s.in.Workers {
-		switch {
-		case w.Phase == Starting, w.Phase == Warming:
-			n++
-		case (w.Phase == Draining || w.Phase == Drained) && w.Then == ThenStart:
-			n++
-		}
-	}
-	return n
-}
-
-// begin starts what waits for a start, the least often failed first, as many
-// as may start at once.
-func (s *step) begin() {
-	type waiting struct {
-		pool *Pool
-		spec *Spec
-		id   string
-	}
-	var list []waiting
-	for i := range s.d.Pools {
-		for j := range s.d.Pools[i].Workers {
-			p, spec := &s.d.Pools[i], &s.d.Pools[i].Workers[j]
-			id := p.Name + "/" + spec.Name
-			w, seen := s.in.Workers[id], s.o.Workers[id]
-			fresh := w.Phase == Stopped && w.Then == ThenStart && !s.now.Before(w.NextTry)
-			again := w.Phase == Failed && !s.now.Before(w.NextTry)
-			if (fresh || again) && !spec.Static && !seen.Busy && (seen.Process == Absent || seen.Process == Exited) {
-				list = append(list, waiting{p, spec, id})
-			}
-		}
-	}
-	sort.SliceStable(list, func(a, b int) bool {
-		wa, wb := s.in.Workers[list[a].id], s.in.Workers[list[b].id]
-		return wa.Failures+wa.Crashes < wb.Failures+wb.Crashes
-	})
-	for _, x := range list {
-		if s.busy() >= max(1, s.d.Parallel) {
-			return
-		}
-		w := s.in.Workers[x.id]
-		s.start(x.id, &w, x.pool, x.spec)
-		s.in.Workers[x.id] = w
-	}
-}
-
-// start begins a new generation of a worker.
-func (s *step) start(id string, w *Worker, p *Pool, spec *Spec) {
-	if w.Generation > 0 {
-		w.Restarts++
-	}
-	w.Generation = max(w.Generation, s.o.Workers[id].Generation) + 1
-	w.Hash = s.target(p.Name, spec, w)
-	w.Deadline = s.now.Add(p.Ready)
-	w.Then, w.NextTry, w.Started, w.Forced = "", time.Time{}, time.Time{}, false
-	w.BaseMemory, w.BaseSpeed = 0, 0
-	s.to(w, Starting, w.Reason)
-	s.act(Start, id, *w, 0)
-	s.event(p.Name, id, "started", "generation %d: %s", w.Generation, w.Reason)
-}
-
-// target is what a worker is to be started with: what is configured, or what
-// it last ran well with where that was refused.
-func (s *step) target(pool string, spec *Spec, w *Worker) string {
-	if w.Good != "" && s.in.Pools[pool].Rejected[spec.Hash] {
-		return w.Good
-	}
-	return spec.Hash
 }

@@ -9,8 +9,8 @@ type Observed struct {
 	Doors    int             // living doors
 	DiskFull bool            // the journal cannot be written: no rotation begins
 	Workers  map[string]Seen // by pool/name
-	// Prepared holds, by PreparedKey, how the preparation for a turn ended:
-	// empty for well. Nil: this machine prepares nothing.
+	// Prepared holds how preparations ended, those for a turn by PreparedKey and
+	// those for a start by StartKey: empty for well. Nil: this machine prepares nothing.
 	Prepared map[string]string
 }
 
@@ -33,6 +33,7 @@ type Seen struct {
 	Exit       string // how it ended
 	Killed     bool   // by somebody else's hand, and not for want of memory
 	Busy       bool   // an act of ours on it has not ended
+	Launched   bool   // the start of this generation has returned
 	Failure    string // how the last act on this generation failed
 	// Interrupted: its driver was away when it ended, or when the act failed, which
 	// says nothing of the worker.

@@ -11,9 +11,21 @@ import (
 var (
 	// ErrUnknown is returned for a worker or pool that is not configured.
 	ErrUnknown = errors.New("not configured")
-	// ErrState is returned when the command does not fit the present state.
-	ErrState = errors.New("not now")
+	// ErrState is what a Conflict is.
+	ErrState = errors.New("the command does not fit the present state")
 )
+
+// Conflict is the error of a command that does not fit the present state. Its text
+// says why; errors.Is finds ErrState in it.
+type Conflict string
+
+// Conflictf makes a Conflict.
+func Conflictf(format string, args ...any) Conflict { return Conflict(fmt.Sprintf(format, args...)) }
+
+func (c Conflict) Error() string { return string(c) }
+
+// Is reports whether target is ErrState.
+func (c Conflict) Is(target error) bool { return target == ErrState }
 
 func (d *Desired) pool(name string) (*Pool, error) {
 	for i := range d.Pools {
@@ -54,7 +66,7 @@ func Drain(d Desired, pool, name, who string, now time.Time) (Intent, error) {
 		return d.Intent, nil
 	}
 	if w.Phase != Ready {
-		return d.Intent, fmt.Errorf("%w: %s/%s is %s; only a ready worker drains", ErrState, pool, name, w.Phase)
+		return d.Intent, Conflictf("%s/%s is %s; only a ready worker drains", pool, name, w.Phase)
 	}
 	w.Then, w.Deadline = ThenHold, now.Add(p.Drain)
 	return d.with(pool+"/"+name, w, Draining, "drained by "+who, now), nil
@@ -71,7 +83,7 @@ func Undrain(d Desired, pool, name, who string, now time.Time) (Intent, error) {
 		return d.Intent, nil
 	}
 	if w.Phase != Draining && (w.Phase != Drained || w.Then != ThenHold) {
-		return d.Intent, fmt.Errorf("%w: %s/%s is %s; only a draining or drained worker undrains", ErrState, pool, name, w.Phase)
+		return d.Intent, Conflictf("%s/%s is %s; only a draining or drained worker undrains", pool, name, w.Phase)
 	}
 	w.Then, w.Deadline = "", time.Time{}
 	phase := Ready
@@ -118,7 +130,7 @@ func StartWorker(d Desired, pool, name, who string, now time.Time) (Intent, erro
 		w.Then = ThenStart
 		return d.with(pool+"/"+name, w, w.Phase, "started by "+who, now), nil
 	case w.Phase == Drained && w.Then == ThenHold:
-		return d.Intent, fmt.Errorf("%w: %s/%s runs and is drained; undrain it", ErrState, pool, name)
+		return d.Intent, Conflictf("%s/%s runs and is drained; undrain it", pool, name)
 	}
 	return d.Intent, nil
 }
@@ -131,7 +143,7 @@ func Rotate(d Desired, pool string, which []string, now time.Time) (Intent, erro
 		return d.Intent, err
 	}
 	if r, ok := d.Intent.Rotations[pool]; ok && r.State == Running {
-		return d.Intent, fmt.Errorf("%w: rotation %d of %s is running (%s)", ErrState, r.ID, pool, r.Cause)
+		return d.Intent, Conflictf("rotation %d of %s is running (%s)", r.ID, pool, r.Cause)
 	}
 	if len(which) == 0 {
 		which = names(p)
@@ -142,7 +154,7 @@ func Rotate(d Desired, pool string, which []string, now time.Time) (Intent, erro
 		}
 	}
 	if len(names(p)) == 0 {
-		return d.Intent, fmt.Errorf("%w: %s is run by someone else (driver \"static\")", ErrState, pool)
+		return d.Intent, Conflictf("%s is run by someone else (driver \"static\")", pool)
 	}
 	s := &step{d: d, now: now, in: d.Intent.Clone()}
 	s.rotate(p, Operator, which)
@@ -157,7 +169,7 @@ func Continue(d Desired, pool string, now time.Time) (Intent, error) {
 	}
 	r, ok := d.Intent.Rotations[pool]
 	if !ok || r.State != Halted && r.State != RolledBack {
-		return d.Intent, fmt.Errorf("%w: no rotation of %s is halted", ErrState, pool)
+		return d.Intent, Conflictf("no rotation of %s is halted", pool)
 	}
 	in := d.Intent.Clone()
 	c := in.Pools[pool]
@@ -178,7 +190,7 @@ func Abort(d Desired, pool, who string, now time.Time) (Intent, error) {
 	}
 	r, ok := d.Intent.Rotations[pool]
 	if !ok || r.State == Done || r.State == RolledBack {
-		return d.Intent, fmt.Errorf("%w: no rotation of %s is running or halted", ErrState, pool)
+		return d.Intent, Conflictf("no rotation of %s is running or halted", pool)
 	}
 	s := &step{d: d, now: now, in: d.Intent.Clone()}
 	id := pool + "/" + r.Current

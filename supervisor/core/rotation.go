@@ -255,7 +255,7 @@ func (s *step) canTurn(p *Pool, name string) bool {
 		}
 		w, ok := s.in.Workers[p.Name+"/"+name]
 		switch {
-		case !ok, p.Workers[i].Static, w.Phase == Quarantined:
+		case !ok, p.Workers[i].Static, p.Workers[i].Lacks != "", w.Phase == Quarantined:
 			return false
 		case w.Phase == Stopped, w.Phase == Draining, w.Phase == Drained:
 			return w.Then == ThenStart
@@ -315,7 +315,7 @@ func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
 			ready++
 			room += max(0, seen.Free)
 			known = known && seen.Free >= 0
-		case w.Phase == Quarantined, w.Phase == Stopped && w.Then != ThenStart, w.Then == ThenHold:
+		case w.Phase == Quarantined, w.Phase == Failed && spec.Lacks != "", w.Phase == Stopped && w.Then != ThenStart, w.Then == ThenHold:
 		case seen.Process == Unknown && !spec.Static:
 			return id + awayWhy
 		default:
@@ -328,7 +328,7 @@ func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
 	if load := s.o.Workers[p.Name+"/"+name].Charged; ready > 0 && known && load > room {
 		return fmt.Sprintf("the others have room for %d tokens, and it holds %d", room, load)
 	}
-	if s.busy() >= max(1, s.d.Parallel) {
+	if s.underway() >= max(1, s.d.Parallel) {
 		return "another start or turn is under way on this machine"
 	}
 	return ""

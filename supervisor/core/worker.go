@@ -71,6 +71,9 @@ func (s *step) static(id string, w *Worker, p *Pool) {
 
 func (s *step) starting(id string, w *Worker, p *Pool, spec *Spec) {
 	seen := s.o.Workers[id]
+	if w.Deadline.IsZero() && (seen.Process == Alive && seen.Generation >= w.Generation || seen.Launched) { // an image took its own time
+		w.Launched, w.Deadline = s.now, s.now.Add(p.Ready)
+	}
 	switch {
 	case seen.Process == Alive && (seen.Generation > w.Generation || seen.Generation == w.Generation && seen.Hash != w.Hash && seen.Hash != ""):
 		w.Generation, w.Hash = seen.Generation, seen.Hash // another supervisor's
@@ -91,7 +94,7 @@ func (s *step) starting(id string, w *Worker, p *Pool, spec *Spec) {
 		s.failed(id, w, p, spec, "ended before it was ready: "+seen.Exit)
 	case seen.Failure != "":
 		s.failed(id, w, p, spec, seen.Failure)
-	case s.now.After(w.Deadline):
+	case s.late(w):
 		why := fmt.Sprintf("not ready within ready_timeout (%v)", p.Ready)
 		if seen.Unhealthy != "" {
 			why += ": " + seen.Unhealthy
@@ -101,6 +104,9 @@ func (s *step) starting(id string, w *Worker, p *Pool, spec *Spec) {
 		s.act(Start, id, *w, 0)
 	}
 }
+
+// late reports whether a start's time limit has passed.
+func (s *step) late(w *Worker) bool { return !w.Deadline.IsZero() && s.now.After(w.Deadline) }
 
 func (s *step) warming(id string, w *Worker, p *Pool, spec *Spec) {
 	seen := s.o.Workers[id]
@@ -117,14 +123,17 @@ func (s *step) warming(id string, w *Worker, p *Pool, spec *Spec) {
 		s.failed(id, w, p, spec, "warm-up: "+seen.WarmError)
 	case seen.Warmed && seen.Acked && seen.Reached:
 		w.Failures, w.LastError, w.Started, w.Deadline, w.Interrupted = 0, "", s.now, time.Time{}, false
+		if !w.Launched.IsZero() {
+			w.Took = s.now.Sub(w.Launched)
+		}
 		if w.Good == "" {
 			w.Good = w.Hash // there is nothing to go back to
 		}
 		s.to(w, Ready, "")
 		s.event(p.Name, id, "ready", "generation %d", w.Generation)
-	case s.now.After(w.Deadline) && !seen.Warmed:
+	case s.late(w) && !seen.Warmed:
 		s.failed(id, w, p, spec, fmt.Sprintf("answered no request within ready_timeout (%v)", p.Ready))
-	case s.now.After(w.Deadline) && s.o.Doors > 0 && seen.Acked:
+	case s.late(w) && s.o.Doors > 0 && seen.Acked:
 		s.failed(id, w, p, spec, "is healthy, but the door cannot reach it")
 	case !seen.Warmed && !seen.Busy:
 		s.act(Warm, id, *w, 0)

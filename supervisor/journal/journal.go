@@ -41,7 +41,7 @@ var buckets = []string{Meta, Workers, Rotations, Pools, Specs, events}
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Journal is an open journal. Its methods may be called from one goroutine at
-// a time.
+// a time, Events from any beside it.
 type Journal struct {
 	db *bolt.DB
 	// SetAside names the damaged file that Open replaced; empty: none.

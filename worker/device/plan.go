@@ -58,11 +58,34 @@ func nodeOf(nodes []Node, cpus []int) int {
 // which no GPU is left has no place. The error names the worker, and what is
 // missing.
 func (m Machine) Plan(needs []Need) (map[string]Place, error) {
+	places, id, err := m.plan(needs)
+	if err != nil {
+		return nil, fmt.Errorf("worker %s: %w", id, err)
+	}
+	return places, nil
+}
+
+// Fit plans as Plan does for the workers that the machine has a place for, and says
+// of each of the others why not. What one of those would have held is the others'.
+func (m Machine) Fit(needs []Need) (map[string]Place, map[string]error) {
+	left := map[string]error{}
+	for {
+		places, id, err := m.plan(needs)
+		if err == nil {
+			return places, left
+		}
+		left[id] = err
+		needs = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { return n.ID == id })
+	}
+}
+
+// plan gives every worker its place, or returns the first that has none, and why.
+func (m Machine) plan(needs []Need) (_ map[string]Place, without string, _ error) {
 	places := make(map[string]Place, len(needs))
 	owner := map[string]string{}
 	take := func(id string, g GPU) error {
 		if other, taken := owner[g.PCI]; taken && other != id {
-			return fmt.Errorf("worker %s: GPU %s is that of worker %s already", id, g.PCI, other)
+			return fmt.Errorf("GPU %s is that of worker %s already", g.PCI, other)
 		}
 		owner[g.PCI] = id
 		p := places[id]
@@ -73,11 +96,11 @@ func (m Machine) Plan(needs []Need) (map[string]Place, error) {
 	for _, n := range needs {
 		for _, pci := range n.GPUs {
 			g, err := m.find(pci)
-			if err != nil {
-				return nil, fmt.Errorf("worker %s: %w", n.ID, err)
+			if err == nil {
+				err = take(n.ID, g)
 			}
-			if err := take(n.ID, g); err != nil {
-				return nil, err
+			if err != nil {
+				return nil, n.ID, err
 			}
 		}
 	}
@@ -93,7 +116,7 @@ func (m Machine) Plan(needs []Need) (map[string]Place, error) {
 					continue
 				}
 				if err := take(n.ID, g); err != nil {
-					return nil, err
+					return nil, n.ID, err
 				}
 			}
 		}
@@ -106,11 +129,11 @@ func (m Machine) Plan(needs []Need) (map[string]Place, error) {
 		case n.Spare:
 			delete(places, n.ID)
 		default:
-			return nil, fmt.Errorf("worker %s: %d GPUs wanted, %d free of the %d on this machine; devices = \"cpu\" runs it on the CPU", n.ID, n.Count, len(places[n.ID].GPUs), len(m.GPUs))
+			return nil, n.ID, fmt.Errorf("%d GPUs wanted, %d free of the %d on this machine; devices = \"cpu\" runs it on the CPU", n.Count, len(places[n.ID].GPUs), len(m.GPUs))
 		}
 	}
 	m.cores(placed, places)
-	return places, nil
+	return places, "", nil
 }
 
 // find returns a device that can be used, or says why not.
