@@ -63,7 +63,7 @@ func TestSleepFreesMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusNotImplemented {
+	if resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a part of a worker is woken: %d", resp.StatusCode)
 	}
 }

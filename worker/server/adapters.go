@@ -19,10 +19,10 @@ func (s *Server) adapterRoutes() {
 	for path, serve := range routes {
 		if !s.cfg.LoadAdapters || s.cfg.Engine.AdapterRoom() == 0 {
 			serve = func(w http.ResponseWriter, r *http.Request) {
-				writeError(w, notImplemented("adapters cannot be loaded while this worker runs; start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"))
+				writeError(w, notFound("", "adapters cannot be loaded while this worker runs; start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"))
 			}
 		}
-		s.mux.HandleFunc(path, serve)
+		s.handle(path, serve)
 	}
 }
 
@@ -69,7 +69,7 @@ func (s *Server) loadAdapter(w http.ResponseWriter, r *http.Request) {
 		writeError(w, invalidInput("'"+f.Name+"' is the name of the model itself."))
 		return
 	case f.Experts:
-		writeError(w, notImplemented("`is_3d_lora_weight` is not supported by this engine: adapters correct no experts"))
+		writeError(w, badValue("is_3d_lora_weight", "`is_3d_lora_weight` is not supported by this engine: adapters correct no experts"))
 		return
 	}
 	err := s.cfg.Engine.LoadAdapter(r.Context(), worker.Adapter{Name: f.Name, Path: f.Path, Base: f.Base}, f.Inplace)

@@ -52,7 +52,7 @@ func TestAdapterRoutes(t *testing.T) {
 	f(load, `{"lora_name":"third"}`, 400, `"type":"InvalidUserInput"`)
 	f(load, `{"lora_name":"a,b","lora_path":"x"}`, 400, "without commas")
 	f(load, `{"lora_name":"alias","lora_path":"x"}`, 400, "the name of the model itself")
-	f(load, `{"lora_name":"third","lora_path":"x","is_3d_lora_weight":true}`, 501, "is_3d_lora_weight")
+	f(load, `{"lora_name":"third","lora_path":"x","is_3d_lora_weight":true}`, 400, "is_3d_lora_weight")
 	f(load, `[]`, 400, "")
 	f(unload, `{"lora_name":"third"}`, 404, "The lora adapter 'third' cannot be found.")
 	f(unload, `{}`, 400, "'lora_name' needs to be provided")

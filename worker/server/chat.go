@@ -27,13 +27,17 @@ type chatRequest struct {
 	Documents           json.RawMessage            `json:"documents"`
 	TemplateArguments   map[string]json.RawMessage `json:"chat_template_kwargs"`
 	samplingFields
+
+	answerField string // as the API that asked calls the bound of an answer; "": as here
 }
 
 // chat is one request of this route on its way.
 type chat struct {
 	*job
 	f       *chatRequest
-	echo    string // the last message's text, said again first
+	wrote   *prompt
+	echoes  []string // of each prompt, the last message's text, said again first
+	silent  bool     // nothing of the model's thoughts is told
 	readers []*reader
 	auto    bool // the model may call tools of its own accord
 }
@@ -43,10 +47,7 @@ func (s *Server) newChat(r *http.Request, f *chatRequest) (*chat, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Messages == nil {
-		return nil, badShape("missing", "messages", "Field required")
-	}
-	if err := f.samplingFields.check(); err != nil {
+	if err := f.check(); err != nil {
 		return nil, err
 	}
 	c := &chat{f: f, job: s.newJob(r, "chatcmpl-", &f.samplingFields, model)}
@@ -54,12 +55,12 @@ func (s *Server) newChat(r *http.Request, f *chatRequest) (*chat, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, last, err := s.renderChat(f)
-	if err != nil {
+	if c.wrote, err = s.renderChat(f); err != nil {
 		return nil, err
 	}
-	if f.Echo {
-		c.echo = last
+	c.echoes = []string{""}
+	if f.Echo && c.wrote.last.role == s.cfg.Role {
+		c.echoes[0] = c.wrote.last.text
 	}
 	p, text, err := s.params(&f.samplingFields)
 	if err != nil {
@@ -69,36 +70,53 @@ func (s *Server) newChat(r *http.Request, f *chatRequest) (*chat, *apiError) {
 		return nil, err
 	}
 	c.text = text
-	wanted := f.MaxCompletionTokens
+	wanted, field := f.MaxCompletionTokens, "max_completion_tokens"
 	if wanted == nil {
-		wanted = f.MaxTokens
+		wanted, field = f.MaxTokens, "max_tokens"
 	}
-	if err := c.take(r, p, tokens, wanted); err != nil {
+	if f.answerField != "" {
+		field = f.answerField
+	}
+	if err := c.take(r, p, c.wrote.tokens, wanted, field); err != nil {
 		return nil, err
 	}
-	if err := c.guide(tools, c.reqs[0].Tokens); err != nil {
+	if err := c.guide(tools); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
+// efforts are how hard a model may be asked to think.
+var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
+func (f *chatRequest) check() *apiError {
+	if f.Messages == nil {
+		return badShape("missing", "body.messages", "Field required")
+	}
+	if err := oneOf(f.ReasoningEffort, "body.reasoning_effort", efforts...); err != nil {
+		return err
+	}
+	return f.samplingFields.check()
+}
+
 // guide sets up what reads and restricts each choice.
-func (c *chat) guide(use toolUse, prompt []int32) *apiError {
+func (c *chat) guide(use toolUse) *apiError {
 	form, err := c.f.form()
 	if err != nil {
 		return err
 	}
 	if use.choice == "required" || use.choice == "named" {
 		if form.Kind != FormNone {
-			return badValue("tool_choice", "an answer that must call tools cannot have a form of its own as well")
+			return badValue("", "an answer that must call tools cannot have a form of its own as well")
 		}
 		form = use.form()
 	}
-	inside, behind := c.s.begun(prompt)
-	reasons := c.s.cfg.ReasoningParser != "" && !behind && value(c.f.IncludeReasoning, true)
-	if err := c.restrict(form, reasons, inside); err != nil {
+	inside, behind := begun(c.wrote.ending())
+	reasons := c.s.cfg.ReasoningParser != "" && !behind
+	if err := c.restrict(form, thinking{allowed: reasons, begun: inside, budget: c.f.ThinkingBudget}); err != nil {
 		return err
 	}
+	c.silent = reasons && !value(c.f.IncludeReasoning, true)
 	o := parser.Options{Offered: use.offered(), Choice: choices[use.choice], Tools: c.s.cfg.ToolParser, Begun: inside}
 	if reasons {
 		o.Reasoning = c.s.cfg.ReasoningParser
@@ -112,22 +130,41 @@ func (c *chat) guide(use toolUse, prompt []int32) *apiError {
 		if err != nil {
 			return internal(err.Error()) // the names were checked at the start
 		}
-		c.readers = append(c.readers, &reader{id: fmt.Sprintf("%s/%d", c.id, i), parser: p, named: use.choice == "named"})
+		c.readers = append(c.readers, &reader{id: fmt.Sprintf("%s/%d", c.id, i), parser: p, named: use.choice == "named", silent: c.silent})
 	}
 	return nil
 }
 
-// logprobs settles how many candidates come with each token.
+// logprobs settles how many candidates come with each token, and with echo
+// with those of the prompt.
 func (c *chat) logprobs(p *worker.Params) *apiError {
 	n := c.f.TopLogprobs
-	if err := c.s.checkLogprobs("top_logprobs", n); err != nil {
-		return err
+	switch {
+	case len(c.f.LogprobIDs) > 0 && !c.f.Logprobs:
+		return invalid("logprob_token_ids", "when using `logprob_token_ids`, `logprobs` must be set to true.")
+	case value(n, 0) < -1:
+		return invalid("top_logprobs", "`top_logprobs` must be a positive value or -1.")
+	case value(n, 0) != 0 && !c.f.Logprobs:
+		return invalid("top_logprobs", "when using `top_logprobs`, `logprobs` must be set to true.")
 	}
-	if value(n, 0) > 0 && !c.f.Logprobs {
-		return badValue("top_logprobs", "when using `top_logprobs`, `logprobs` must be set to true.")
+	if err := c.s.checkLogprobs("logprobs", "sample", n); err != nil {
+		return err
 	}
 	if c.f.Logprobs {
 		p.Logprobs = value(n, 0)
 	}
+	if c.f.Echo && c.f.PromptLogprobs == nil {
+		c.f.PromptLogprobs, p.PromptLogprobs = new(value(n, 0)), value(n, 0)
+	}
 	return nil
 }
+
+// promptText is the prompt as the template wrote it.
+func (c *chat) promptText() string { return c.wrote.text() }
+
+// echo is what is said again before a choice.
+func (c *chat) echo(choice int) string { return c.echoes[choice/c.reqs[0].Params.N] }
+
+// hides reports whether tokens and their logprobs stay untold, because among
+// them are those of thoughts that are not to be told.
+func (c *chat) hides() bool { return c.silent && !c.fromUs }

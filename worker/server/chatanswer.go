@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
 )
 
@@ -15,13 +16,13 @@ func (c *chat) answer(w http.ResponseWriter, r *http.Request) {
 			return nil
 		}
 		messages[u.index].add(said)
-		if u.token >= 0 && c.f.Logprobs {
+		if u.token >= 0 && c.f.Logprobs && !c.hides() {
 			if ch.Logprobs == nil {
 				ch.Logprobs = &chatLogprobs{}
 			}
 			ch.Logprobs.Content = append(ch.Logprobs.Content, c.s.chatLogprob(u.event, c.reqs[0].Params.ProbeIDs, c.f.TokensAsIDs))
 		}
-		if u.token >= 0 && c.f.ReturnTokenIDs {
+		if u.token >= 0 && c.f.ReturnTokenIDs && !c.hides() {
 			ch.TokenIDs = append(ch.TokenIDs, u.token)
 		}
 		if u.finish != "" {
@@ -33,16 +34,19 @@ func (c *chat) answer(w http.ResponseWriter, r *http.Request) {
 		c.refuse(w, r, err)
 		return
 	}
-	out := chatAnswer{ID: c.id, Object: "chat.completion", Created: c.created, Model: c.model, Choices: choices, Usage: c.chatUsage()}
+	out := chatAnswer{ID: c.id, Object: "chat.completion", Created: c.created, Model: c.model, Choices: choices, Fingerprint: c.s.fingerprint(), Usage: c.chatUsage()}
 	for i := range choices {
 		choices[i].Index = i
-		choices[i].Message = messages[i].message(c.s.cfg.Role, c.echo)
+		choices[i].Message = messages[i].message(c.s.cfg.Role, c.echo(i))
 	}
 	if c.f.PromptLogprobs != nil {
 		out.PromptLogprobs = c.s.promptLogprobs(c.reqs[0].Tokens, c.promptRows[0])
 	}
 	if c.f.ReturnTokenIDs {
 		out.PromptTokenIDs = c.reqs[0].Tokens
+	}
+	if c.f.PromptText {
+		out.PromptText = new(c.promptText())
 	}
 	c.s.orca(w, r)
 	writeJSON(w, http.StatusOK, out)
@@ -79,7 +83,7 @@ func (c *chat) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	account := c.chunk()
-	account.Usage = c.chatUsage()
+	account.Usage, account.Fingerprint = c.chatUsage().atEnd(), c.s.fingerprint()
 	c.end(ev, account)
 }
 
@@ -88,50 +92,72 @@ func (c *chat) open(ev *events) error {
 	for i := range c.choices() {
 		empty := ""
 		chunk := c.chunk(chatChunkChoice{Index: i, Delta: chatDelta{Role: c.s.cfg.Role, Content: &empty}})
-		if i == 0 && c.f.ReturnTokenIDs {
-			chunk.PromptTokenIDs = c.reqs[0].Tokens
+		chunk.PromptTokenIDs, chunk.PromptText = null, null
+		if c.f.ReturnTokenIDs {
+			chunk.PromptTokenIDs = marshalled(c.reqs[0].Tokens)
+		}
+		if c.f.PromptText {
+			chunk.PromptText = marshalled(c.promptText())
 		}
 		if err := c.sendChunk(ev, chunk); err != nil {
 			return err
 		}
-		if c.echo != "" {
-			if err := c.sendChunk(ev, c.chunk(chatChunkChoice{Index: i, Delta: chatDelta{Content: &c.echo}})); err != nil {
-				return err
-			}
+	}
+	for i := range c.choices() {
+		text := c.echo(i)
+		if text == "" {
+			break
+		}
+		if err := c.sendChunk(ev, c.chunk(chatChunkChoice{Index: i, Delta: chatDelta{Content: &text}})); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// say sends one token's event, if it says anything.
+// null is JSON's, where a field is to say that there is nothing.
+var null = json.RawMessage("null")
+
+// say sends one token's event: also while its text is held back, unless by a
+// parser, which may drop it.
 func (c *chat) say(ev *events, u update, said chatDelta) error {
-	if said.empty() && u.finish == "" && !c.f.ReturnTokenIDs && !c.f.Logprobs {
+	ids, logprobs := c.f.ReturnTokenIDs && !c.hides(), c.f.Logprobs && !c.hides()
+	if said.empty() && u.text != "" && u.finish == "" && !ids && !logprobs {
 		return nil
 	}
-	choice := chatChunkChoice{Index: u.index, Delta: said}
-	if said.empty() {
+	choice := chatChunkChoice{Index: u.index, Delta: said, TokenIDs: null}
+	if said.empty() && !c.parses() {
 		empty := ""
 		choice.Delta.Content = &empty
 	}
-	if u.token >= 0 && c.f.Logprobs {
+	if u.token >= 0 && logprobs {
 		choice.Logprobs = &chatLogprobs{[]chatLogprob{c.s.chatLogprob(u.event, c.reqs[0].Params.ProbeIDs, c.f.TokensAsIDs)}}
 	}
 	if u.finish != "" {
 		why, stopped := c.finish(u)
 		choice.Finish, choice.Stop = why, &stopped
 	}
-	if c.f.ReturnTokenIDs {
-		choice.TokenIDs = []int32{}
+	if ids {
+		list := []int32{}
 		if u.token >= 0 {
-			choice.TokenIDs = append(choice.TokenIDs, u.token)
+			list = append(list, u.token)
 		}
+		choice.TokenIDs = marshalled(list)
 	}
-	return c.sendChunk(ev, c.chunk(choice))
+	chunk := c.chunk(choice)
+	if u.finish != "" && !c.usageAtEnd() {
+		chunk.Fingerprint = c.s.fingerprint()
+	}
+	return c.sendChunk(ev, chunk)
 }
+
+// parses reports whether this worker reads answers with a parser.
+func (c *chat) parses() bool { return c.s.cfg.ToolParser != "" || c.s.cfg.ReasoningParser != "" }
 
 func (c *chat) sendChunk(ev *events, chunk chatChunk) error {
 	if c.usageInAll() {
-		chunk.Usage = c.chatUsage()
+		u := c.chatUsage()
+		chunk.Usage = &chatSoFar{u.Prompt, u.Total, u.Completion, u.Output}
 	}
 	return ev.send(chunk)
 }

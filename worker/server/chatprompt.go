@@ -3,7 +3,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
 	"roundhouse/worker/template"
@@ -13,41 +13,76 @@ import (
 // maxMessages bounds a chat; a context has no room for more anyway.
 const maxMessages = 10000
 
-// renderChat makes the prompt of a chat. It also returns the text of the last
-// message, which may be echoed or continued.
-func (s *Server) renderChat(f *chatRequest) (tokens []int32, last string, err *apiError) {
+// prompt is what a chat becomes for the model.
+type prompt struct {
+	tokens   []int32
+	segments []tokenizer.Segment
+	last     lastMessage
+	goesOn   bool // the last message is gone on with
+}
+
+// lastMessage is what a chat ends with.
+type lastMessage struct{ role, text string }
+
+// text is the prompt as the template wrote it.
+func (p *prompt) text() string {
+	var out strings.Builder
+	for _, s := range p.segments {
+		out.WriteString(s.Text)
+	}
+	return out.String()
+}
+
+// ending is what the template itself wrote behind the last word that came from
+// outside; of a message that is gone on with, the message so far.
+func (p *prompt) ending() string {
+	if p.goesOn && p.last.role == "assistant" {
+		return p.last.text
+	}
+	tail := ""
+	for _, s := range slices.Backward(p.segments) {
+		if s.Content {
+			break
+		}
+		tail = s.Text + tail
+	}
+	return tail
+}
+
+// renderChat makes the prompt of a chat.
+func (s *Server) renderChat(f *chatRequest) (*prompt, *apiError) {
 	if s.cfg.Template == nil {
-		return nil, "", badValue("messages", "this model has no chat template; use /v1/completions, or start the worker with --chat-template FILE")
+		return nil, badValue("messages", "this model has no chat template; use /v1/completions, or start the worker with --chat-template FILE")
 	}
 	messages, last, err := readMessages(f.Messages)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	add := value(f.AddGenerationPrompt, true)
 	if f.ContinueFinal && f.AddGenerationPrompt != nil && add {
-		return nil, "", badValue("continue_final_message", "Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
+		return nil, invalid("body", "Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
 	}
 	vars := map[string]any{}
 	if err := s.templateArguments(vars, f); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	vars["messages"], vars["add_generation_prompt"] = messages, add && !f.ContinueFinal
+	vars["messages"], vars["add_generation_prompt"] = s.withoutDevelopers(messages), add && !f.ContinueFinal
 	segments, renderErr := s.cfg.Template(vars)
 	if renderErr != nil {
-		return nil, "", templateError(renderErr)
+		return nil, templateError(renderErr)
 	}
 	if f.ContinueFinal {
-		segments = cutAfter(segments, strings.TrimSpace(last))
+		segments = cutAfter(segments, strings.TrimSpace(last.text))
 	}
 	total := 0
 	for _, seg := range segments {
 		total += len(seg.Text)
 	}
 	if total > s.cfg.MaxModelLen*s.longest {
-		return nil, "", s.checkLength(strings.Repeat("x", total))
+		return nil, s.checkLength(strings.Repeat("x", total))
 	}
-	tokens = s.cfg.Tokenizer.EncodeSegments(segments, tokenizer.EncodeOptions{AddSpecial: f.AddSpecial})
-	return tokens, last, nil
+	tokens := s.cfg.Tokenizer.EncodeSegments(segments, tokenizer.EncodeOptions{AddSpecial: f.AddSpecial})
+	return &prompt{tokens: tokens, segments: segments, last: last, goesOn: f.ContinueFinal}, nil
 }
 
 // templateError tells a template's own complaint to the client as it is.
@@ -84,8 +119,11 @@ func (s *Server) templateArguments(vars map[string]any, f *chatRequest) *apiErro
 			return err
 		}
 	}
-	if f.ReasoningEffort != nil {
-		vars["reasoning_effort"] = *f.ReasoningEffort
+	if effort := f.ReasoningEffort; effort != nil {
+		vars["reasoning_effort"] = *effort
+		if _, set := f.TemplateArguments["enable_thinking"]; !set {
+			vars["enable_thinking"] = *effort != "none"
+		}
 	}
 	vars["bos_token"], vars["eos_token"] = template.Literal(s.cfg.BOSToken), template.Literal(s.cfg.EOSToken)
 	if f.Documents != nil {
@@ -93,68 +131,102 @@ func (s *Server) templateArguments(vars map[string]any, f *chatRequest) *apiErro
 			return err
 		}
 	}
+	vars["tools"] = nil
 	if word, _ := decoded[string](f.ToolChoice); f.Tools == nil || s.cfg.HideTools && word == "none" {
-		vars["tools"] = nil
 		return nil
 	}
-	return set("tools", f.Tools)
+	tools, err := templateTools(f.Tools)
+	vars["tools"] = tools
+	return err
+}
+
+// templateTools brings tools into the form that templates print: these fields
+// in this order, as vLLM has them, whatever the client sent.
+func templateTools(raw json.RawMessage) ([]any, *apiError) {
+	v, err := template.FromJSON(raw)
+	list, ok := v.([]any)
+	if err != nil || !ok {
+		return nil, badShape("list_type", "body.tools", "Input should be a valid list")
+	}
+	out := make([]any, len(list))
+	for i, t := range list {
+		tool, _ := t.(*template.Dict)
+		var fn *template.Dict
+		if tool != nil {
+			given, _ := tool.Get("function")
+			fn, _ = given.(*template.Dict)
+		}
+		if fn == nil {
+			return nil, badShape("missing", at("body.tools", i)+".function", "Field required")
+		}
+		function, whole := template.NewDict(), template.NewDict()
+		for _, name := range []string{"name", "description", "parameters"} {
+			v, _ := fn.Get(name)
+			function.Set(name, v)
+		}
+		for _, name := range []string{"strict", "defer_loading"} {
+			if v, _ := fn.Get(name); v != nil {
+				function.Set(name, v)
+			}
+		}
+		whole.Set("type", "function")
+		whole.Set("function", function)
+		out[i] = whole
+	}
+	return out, nil
 }
 
 // readMessages reads the messages into the values of a template: text parts
 // joined, arguments of tool calls parsed.
-func readMessages(raw json.RawMessage) (messages []any, last string, err *apiError) {
+func readMessages(raw json.RawMessage) (messages []any, last lastMessage, err *apiError) {
 	v, convErr := template.FromJSON(raw)
-	if convErr != nil {
-		return nil, "", badShape("list_type", "messages", "Input should be a valid list")
-	}
 	messages, ok := v.([]any)
-	if !ok {
-		return nil, "", badShape("list_type", "messages", "Input should be a valid list")
+	if convErr != nil || !ok {
+		return nil, last, badShape("list_type", "body.messages", "Input should be a valid list")
 	}
 	if len(messages) == 0 || len(messages) > maxMessages {
-		return nil, "", badValue("messages", "messages must have 1 to %d entries, got %d", maxMessages, len(messages))
+		return nil, last, badValue("messages", "messages must have 1 to %d entries, got %d", maxMessages, len(messages))
 	}
 	for i, m := range messages {
 		d, ok := m.(*template.Dict)
 		if !ok {
-			return nil, "", badShape("dict_type", fmt.Sprintf("messages.%d", i), "Input should be a valid dictionary")
+			return nil, last, badShape("dict_type", at("body.messages", i), "Input should be a valid dictionary")
 		}
 		if last, err = readMessage(d, i); err != nil {
-			return nil, "", err
+			return nil, last, err
 		}
 	}
 	return messages, last, nil
 }
 
-func readMessage(d *template.Dict, i int) (string, *apiError) {
+func readMessage(d *template.Dict, i int) (last lastMessage, err *apiError) {
 	role, _ := d.Get("role")
-	if s, ok := role.(string); !ok || s == "" || len(s) > 64 {
-		return "", badShape("missing", fmt.Sprintf("messages.%d.role", i), "Field required")
+	var ok bool
+	if last.role, ok = role.(string); !ok || last.role == "" || len(last.role) > 64 {
+		return last, badShape("missing", at("body.messages", i)+".role", "Field required")
 	}
-	text := ""
-	content, has := d.Get("content")
+	content, _ := d.Get("content")
 	switch c := content.(type) {
-	case nil:
-		if _, calls := d.Get("tool_calls"); !has && !calls {
-			return "", badShape("missing", fmt.Sprintf("messages.%d.content", i), "Field required")
-		}
+	case nil: // the template sees what templates of its kind expect
 	case string:
-		text = c
+		last.text = c
 	case []any:
-		var err *apiError
-		if text, err = joinParts(c, i); err != nil {
-			return "", err
+		if last.text, err = joinParts(c, i); err != nil {
+			return last, err
 		}
-		d.Set("content", text)
+		d.Set("content", last.text)
 	default:
-		return "", badShape("string_type", fmt.Sprintf("messages.%d.content", i), "Input should be a valid string")
+		return last, badShape("string_type", at("body.messages", i)+".content", "Input should be a valid string")
 	}
-	if r, ok := d.Get("reasoning"); ok {
-		if _, has := d.Get("reasoning_content"); !has {
-			d.Set("reasoning_content", r) // templates know it by its older name
-		}
+	thought, _ := d.Get("reasoning")
+	if older, _ := d.Get("reasoning_content"); thought == nil {
+		thought = older
 	}
-	return text, readCalls(d, i)
+	if thought != nil { // templates know it by either name
+		d.Set("reasoning", thought)
+		d.Set("reasoning_content", thought)
+	}
+	return last, readCalls(d, i)
 }
 
 // joinParts makes one text of a content in parts.
@@ -167,7 +239,7 @@ func joinParts(parts []any, i int) (string, *apiError) {
 		}
 		d, ok := p.(*template.Dict)
 		if !ok {
-			return "", badShape("dict_type", fmt.Sprintf("messages.%d.content", i), "Input should be a valid dictionary")
+			return "", badShape("dict_type", at("body.messages", i)+".content", "Input should be a valid dictionary")
 		}
 		kind, _ := d.Get("type")
 		switch kind {
@@ -181,7 +253,7 @@ func joinParts(parts []any, i int) (string, *apiError) {
 			s, _ := d.Get(field)
 			t, ok := s.(string)
 			if !ok {
-				return "", badShape("missing", fmt.Sprintf("messages.%d.content", i), "a part of type text needs the field text")
+				return "", badShape("missing", at("body.messages", i)+".content", "a part of type text needs the field text")
 			}
 			texts = append(texts, t)
 		default:
@@ -192,31 +264,32 @@ func joinParts(parts []any, i int) (string, *apiError) {
 }
 
 // readCalls parses the arguments of an assistant's tool calls, which clients
-// send as text and templates print as JSON.
+// send as text and templates print as JSON. What is no object becomes an empty
+// one: it lies in the past of a conversation that could never go on otherwise.
 func readCalls(d *template.Dict, i int) *apiError {
 	calls, _ := d.Get("tool_calls")
-	list, _ := calls.([]any)
+	list, ok := calls.([]any)
+	if ok && len(list) == 0 {
+		d.Delete("tool_calls") // templates ask whether there are any
+	}
 	for _, c := range list {
 		call, ok := c.(*template.Dict)
 		if !ok {
-			return badShape("dict_type", fmt.Sprintf("messages.%d.tool_calls", i), "Input should be a valid dictionary")
+			return badShape("dict_type", at("body.messages", i)+".tool_calls", "Input should be a valid dictionary")
 		}
 		fn, _ := call.Get("function")
 		f, ok := fn.(*template.Dict)
 		if !ok {
-			return badShape("missing", fmt.Sprintf("messages.%d.tool_calls.function", i), "Field required")
+			return badShape("missing", at("body.messages", i)+".tool_calls.function", "Field required")
 		}
 		arguments, _ := f.Get("arguments")
 		text, ok := arguments.(string)
 		if !ok {
 			continue
 		}
-		if strings.TrimSpace(text) == "" {
-			text = "{}"
-		}
 		v, err := template.FromJSON([]byte(text))
-		if err != nil {
-			return badValue("messages", "the arguments of a tool call in message %d are not JSON", i)
+		if _, object := v.(*template.Dict); err != nil || !object {
+			v = template.NewDict()
 		}
 		f.Set("arguments", v)
 	}

@@ -1,5 +1,7 @@
 package server
 
+import "encoding/json"
+
 // message is an answer's.
 type message struct {
 	Role        string     `json:"role"`
@@ -8,7 +10,7 @@ type message struct {
 	Annotations any        `json:"annotations"`
 	Audio       any        `json:"audio"`
 	Function    any        `json:"function_call"`
-	ToolCalls   []toolCall `json:"tool_calls"`
+	ToolCalls   []toolCall `json:"tool_calls,omitempty"`
 	Reasoning   *string    `json:"reasoning"`
 }
 
@@ -30,6 +32,7 @@ type chatChoice struct {
 	Finish   *string       `json:"finish_reason"`
 	Stop     any           `json:"stop_reason"`
 	TokenIDs []int32       `json:"token_ids"`
+	Experts  any           `json:"routed_experts"`
 }
 
 type chatAnswer struct {
@@ -43,27 +46,32 @@ type chatAnswer struct {
 	Usage          *usage                     `json:"usage"`
 	PromptLogprobs []map[string]promptLogprob `json:"prompt_logprobs"`
 	PromptTokenIDs []int32                    `json:"prompt_token_ids"`
+	PromptText     *string                    `json:"prompt_text"`
 	KVTransfer     any                        `json:"kv_transfer_params"`
+	ECTransfer     any                        `json:"ec_transfer_params"`
+	Metrics        any                        `json:"metrics"`
 }
 
-// chatChunk is one event of a stream; it has only what was set.
+// chatChunk is one event of a stream; it has only what was set, null too.
 type chatChunk struct {
 	ID             string            `json:"id"`
 	Object         string            `json:"object"`
 	Created        int64             `json:"created"`
 	Model          string            `json:"model"`
 	Choices        []chatChunkChoice `json:"choices"`
-	Usage          *usage            `json:"usage,omitempty"`
-	PromptTokenIDs []int32           `json:"prompt_token_ids,omitempty"`
+	Usage          any               `json:"usage,omitempty"`
+	Fingerprint    *string           `json:"system_fingerprint,omitempty"`
+	PromptTokenIDs json.RawMessage   `json:"prompt_token_ids,omitempty"` // with PromptText of the first event
+	PromptText     json.RawMessage   `json:"prompt_text,omitempty"`
 }
 
 type chatChunkChoice struct {
-	Index    int           `json:"index"`
-	Delta    chatDelta     `json:"delta"`
-	Logprobs *chatLogprobs `json:"logprobs"`
-	Finish   *string       `json:"finish_reason"`
-	Stop     *any          `json:"stop_reason,omitempty"` // nil until the end; null is a value there
-	TokenIDs []int32       `json:"token_ids,omitzero"`
+	Index    int             `json:"index"`
+	Delta    chatDelta       `json:"delta"`
+	Logprobs *chatLogprobs   `json:"logprobs"`
+	Finish   *string         `json:"finish_reason"`
+	Stop     *any            `json:"stop_reason,omitempty"` // nil until the end; null is a value there
+	TokenIDs json.RawMessage `json:"token_ids,omitempty"`   // of all but the first
 }
 
 // chatDelta is what one event adds to a message.

@@ -48,7 +48,7 @@ func (c *completion) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	c.s.orca(w, r)
 	writeJSON(w, http.StatusOK, completionAnswer{
-		ID: c.id, Object: "text_completion", Created: c.created, Model: c.model, Choices: choices, Usage: c.usage(),
+		ID: c.id, Object: "text_completion", Created: c.created, Model: c.model, Choices: choices, Fingerprint: c.s.fingerprint(), Usage: c.usage(),
 	})
 }
 
@@ -124,7 +124,7 @@ func (c *completion) stream(w http.ResponseWriter, r *http.Request) {
 		c.generated = 0
 	}
 	account := c.chunk()
-	account.Usage = c.usage()
+	account.Usage, account.Fingerprint = c.usage().atEnd(), c.s.fingerprint()
 	c.end(st.ev, account)
 }
 
@@ -150,9 +150,6 @@ func (st *completionStream) say(u *update) error {
 	if opening && st.f.Echo {
 		text = st.texts[p] + text
 	}
-	if text == "" && u.finish == "" && !st.f.ReturnTokenIDs && st.f.Logprobs == nil {
-		return nil
-	}
 	choice := completionChunkChoice{Index: u.index, Text: text, Stop: u.stopped}
 	if u.finish != "" {
 		why := string(u.finish)
@@ -170,7 +167,10 @@ func (st *completionStream) say(u *update) error {
 	}
 	chunk := st.chunk(choice)
 	if st.usageInAll() {
-		chunk.Usage = st.usage()
+		chunk.Usage = st.usage().soFar()
+	}
+	if u.finish != "" && !st.usageAtEnd() {
+		chunk.Fingerprint = st.s.fingerprint()
 	}
 	return st.ev.send(chunk)
 }

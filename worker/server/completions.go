@@ -32,6 +32,7 @@ type completionChoice struct {
 	TokenIDs       []int32                    `json:"token_ids"`
 	PromptLogprobs []map[string]promptLogprob `json:"prompt_logprobs"`
 	PromptTokenIDs []int32                    `json:"prompt_token_ids"`
+	Experts        any                        `json:"routed_experts"`
 }
 
 type completionAnswer struct {
@@ -44,6 +45,8 @@ type completionAnswer struct {
 	Fingerprint *string            `json:"system_fingerprint"`
 	Usage       *usage             `json:"usage"`
 	KVTransfer  any                `json:"kv_transfer_params"`
+	ECTransfer  any                `json:"ec_transfer_params"`
+	Metrics     any                `json:"metrics"`
 }
 
 // completionChunk is one event of a stream; it has only what was set.
@@ -53,7 +56,9 @@ type completionChunk struct {
 	Created int64                   `json:"created"`
 	Model   string                  `json:"model"`
 	Choices []completionChunkChoice `json:"choices"`
-	Usage   *usage                  `json:"usage,omitempty"`
+	Usage   *streamUsage            `json:"usage,omitempty"`
+
+	Fingerprint *string `json:"system_fingerprint,omitempty"`
 }
 
 type completionChunkChoice struct {
@@ -108,7 +113,7 @@ func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completi
 	}
 	c.text = text
 	for i, tokens := range c.prompts {
-		if err := c.take(r, p, tokens, c.wanted()); err != nil {
+		if err := c.take(r, p, tokens, c.wanted(), "max_tokens"); err != nil {
 			return nil, err
 		}
 		if f.Echo {
@@ -119,7 +124,8 @@ func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completi
 	if err != nil {
 		return nil, err
 	}
-	if err := c.restrict(form, false, false); err != nil {
+	inside, behind := begun(c.s.cfg.Tokenizer.Decode(c.reqs[0].Tokens, false))
+	if err := c.restrict(form, thinking{allowed: f.ThinkingBudget != nil && !behind, begun: inside, budget: f.ThinkingBudget}); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -139,7 +145,13 @@ func (c *completion) wanted() *int {
 // with those of the prompt.
 func (c *completion) logprobs(p *worker.Params) *apiError {
 	n := c.f.Logprobs
-	if err := c.s.checkLogprobs("logprobs", n); n == nil || err != nil {
+	switch {
+	case len(c.f.LogprobIDs) > 0 && n == nil:
+		return invalid("logprob_token_ids", "when using `logprob_token_ids`, `logprobs` must be set.")
+	case value(n, 0) < -1:
+		return invalid("logprobs", "`logprobs` must be a positive value or -1.")
+	}
+	if err := c.s.checkLogprobs("logprobs", "sample", n); n == nil || err != nil {
 		return err
 	}
 	p.Logprobs = *n

@@ -26,7 +26,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err != nil && f.Messages != nil && f.Input == nil:
-		err = notImplemented("`messages` are not supported by this engine on /v1/embeddings; send `input`.")
+		err = badValue("messages", "`messages` are not supported by this engine on /v1/embeddings; send `input`.")
 	case err == nil && f.Format != "" && f.Format != "float" && f.Format != "base64":
 		err = badValue("encoding_format", "encoding_format must be float or base64, got %.32q", f.Format)
 	}

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
+	"unicode"
 
 	"roundhouse/kernels"
 )
@@ -27,12 +30,44 @@ func badValue(param, format string, args ...any) *apiError {
 	return e
 }
 
-// badShape is a body that is not what the route takes, as pydantic says it.
-func badShape(kind, field, message string) *apiError {
+// badShape is a value of another shape than the field's, as pydantic says it;
+// at is where it stands, from body on.
+func badShape(kind, at, message string) *apiError {
 	return &apiError{
-		Message: fmt.Sprintf("1 validation error:\n  {'type': '%s', 'loc': ('body', '%s'), 'msg': '%s'}", kind, field, message),
-		Type:    "Bad Request", Param: field, Code: http.StatusBadRequest,
+		Message: fmt.Sprintf("1 validation error:\n  {'type': '%s', 'loc': '%s', 'msg': '%s'}", kind, at, message),
+		Type:    "Bad Request", Param: at, Code: http.StatusBadRequest,
 	}
+}
+
+// invalid is a value that is refused while the body is read; param is the field
+// that vLLM names.
+func invalid(param, format string, args ...any) *apiError {
+	e := badShape("value_error", "body", "Value error, "+fmt.Sprintf(format, args...))
+	e.Param = param
+	return e
+}
+
+// oneOf refuses a text that is not among those known; nil is none.
+func oneOf(v *string, at string, known ...string) *apiError {
+	if v == nil || slices.Contains(known, *v) {
+		return nil
+	}
+	return badShape("literal_error", at, "Input should be '"+strings.Join(known, "', '")+"'")
+}
+
+// printable is a client's text as an error may repeat it: cut, and without what
+// would not be one line.
+func printable(text string, most int) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, strings.ToValidUTF8(text, ""))
+	if len(clean) > most {
+		clean = strings.ToValidUTF8(clean[:most], "")
+	}
+	return clean
 }
 
 func notFound(param, format string, args ...any) *apiError {
@@ -41,10 +76,6 @@ func notFound(param, format string, args ...any) *apiError {
 		e.Param = param
 	}
 	return e
-}
-
-func notImplemented(format string, args ...any) *apiError {
-	return &apiError{Message: fmt.Sprintf(format, args...), Type: "NotImplementedError", Code: http.StatusNotImplemented}
 }
 
 func unavailable(message string) *apiError {

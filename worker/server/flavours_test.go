@@ -89,7 +89,7 @@ func TestResponses(t *testing.T) {
 	if last := events[len(events)-1]["response"].(object); text != want || textOf(last) != want {
 		t.Fatalf("streamed %q and %v; want %q", text, last, want)
 	}
-	for path, code := range map[string]int{`{"input":"x","previous_response_id":"resp_1"}`: 404, `{"input":"x","background":true}`: 501, `{}`: 400, `{"input":[]}`: 400, `{"input":[{"type":"item_reference"}]}`: 400} {
+	for path, code := range map[string]int{`{"input":"x","previous_response_id":"resp_1"}`: 404, `{"input":"x","background":true,"store":false}`: 400, `{}`: 400, `{"input":[]}`: 400, `{"input":[{"type":"item_reference"}]}`: 400} {
 		if got, data := r.post("/v1/responses", path); got != code {
 			t.Errorf("%s: %d %s; want %d", path, got, data, code)
 		}

@@ -56,7 +56,7 @@ func (f *samplingFields) form() (Form, *apiError) {
 		} `json:"json_schema"`
 	}
 	if f.ResponseFormat != nil && json.Unmarshal(f.ResponseFormat, &format) != nil {
-		return Form{}, badShape("dict_type", "response_format", "Input should be a valid dictionary")
+		return Form{}, badShape("dict_type", "body.response_format", "Input should be a valid dictionary")
 	}
 	out, err := f.structured()
 	if err != nil || out.Kind != FormNone {
@@ -71,12 +71,15 @@ func (f *samplingFields) form() (Form, *apiError) {
 	case "json_object":
 		return Form{Kind: FormObject}, nil
 	case "json_schema":
-		if format.Schema == nil || format.Schema.Schema == nil {
+		switch {
+		case format.Schema == nil:
+			return Form{}, invalid("response_format", "When response_format type is 'json_schema', the 'json_schema' field must be provided.")
+		case format.Schema.Schema == nil:
 			return Form{}, badValue("response_format", "response_format of type json_schema needs json_schema.schema")
 		}
 		return Form{Kind: FormSchema, Schema: format.Schema.Schema}, nil
 	}
-	return Form{}, badValue("response_format", "response_format of type %.32q is not supported; want text, json_object or json_schema", format.Type)
+	return Form{}, badShape("literal_error", "body.response_format.type", "Input should be 'text', 'json_object' or 'json_schema', not "+printable(format.Type, 32))
 }
 
 // structured reads structured_outputs, or the names that it had before.
@@ -85,10 +88,10 @@ func (f *samplingFields) structured() (Form, *apiError) {
 		JSON: f.GuidedJSON, Regex: f.GuidedRegex, Choice: f.GuidedChoice, Grammar: f.GuidedGrammar,
 	}
 	if f.StructuredOutputs != nil && json.Unmarshal(f.StructuredOutputs, &s) != nil {
-		return Form{}, badShape("dict_type", "structured_outputs", "Input should be a valid dictionary")
+		return Form{}, badShape("dict_type", "body.structured_outputs", "Input should be a valid dictionary")
 	}
 	if s.StructuralTag != nil {
-		return Form{}, notImplemented("`structural_tag` is not supported by this engine.")
+		return Form{}, badValue("structured_outputs", "Invalid structured_outputs structural_tag specification.")
 	}
 	var forms []Form
 	if s.JSON != nil {
@@ -148,14 +151,19 @@ func (f *Form) check() *apiError {
 }
 
 // restrict compiles a form for all choices of the job's requests. Where the
-// model reasons first, the form holds from the reasoning's end on; inside says
-// that the prompt has begun it.
-func (j *job) restrict(form Form, reasons, inside bool) *apiError {
+// model thinks first, the form holds from the end of the thoughts on.
+func (j *job) restrict(form Form, t thinking) *apiError {
+	if err := j.s.checkBudget(t.budget); err != nil {
+		return err
+	}
 	if form.Kind == FormNone {
+		if t.allowed && value(t.budget, -1) >= 0 {
+			j.eachChoice(func(r *worker.Request) { r.Guides = append(r.Guides, j.s.afterThought(nil, 0, t)) })
+		}
 		return nil
 	}
 	if j.s.cfg.Compile == nil {
-		return notImplemented("structured outputs are not supported by this engine.")
+		return badValue("structured_outputs", "structured outputs are not supported by this engine.")
 	}
 	if err := form.check(); err != nil {
 		return err
@@ -164,18 +172,26 @@ func (j *job) restrict(form Form, reasons, inside bool) *apiError {
 	if err != nil {
 		return badValue("structured_outputs", "Invalid structured output specification: %v", err)
 	}
-	for i := range j.reqs {
-		r := &j.reqs[i]
-		if least := compiled.MinTokens(); r.Params.MaxTokens < least {
-			return badValue("max_tokens", "the answer's form needs at least %d tokens, and max_tokens allows %d", least, r.Params.MaxTokens)
+	least := compiled.MinTokens()
+	j.eachChoice(func(r *worker.Request) {
+		g := compiled.Guide()
+		room := least
+		if r.Params.MaxTokens < least {
+			g, room = unhurried{g}, 0
 		}
-		for range r.Params.N {
-			g := compiled.Guide()
-			if reasons {
-				g = j.s.afterThought(g, compiled.MinTokens(), inside)
-			}
-			r.Guides = append(r.Guides, g)
+		if t.allowed {
+			g = j.s.afterThought(g, room, t)
+		}
+		r.Guides = append(r.Guides, g)
+	})
+	return nil
+}
+
+// eachChoice calls f for every choice of every prompt.
+func (j *job) eachChoice(f func(*worker.Request)) {
+	for i := range j.reqs {
+		for range j.reqs[i].Params.N {
+			f(&j.reqs[i])
 		}
 	}
-	return nil
 }

@@ -21,11 +21,11 @@ func (s *Server) version(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serverLoad(w http.ResponseWriter, r *http.Request) {
-	if !s.cfg.LoadTracking {
-		writeError(w, notImplemented("server load tracking is off; start the worker with --enable-server-load-tracking"))
-		return
+	load := int64(0)
+	if s.cfg.LoadTracking {
+		load = s.load.Load()
 	}
-	writeJSON(w, http.StatusOK, map[string]int64{"server_load": s.load.Load()})
+	writeJSON(w, http.StatusOK, map[string]int64{"server_load": load})
 }
 
 // status streams the engine's reports as lines of JSON.

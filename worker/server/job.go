@@ -72,15 +72,15 @@ func (s *Server) newJob(r *http.Request, prefix string, f *samplingFields, model
 }
 
 // take makes an engine's request of a prompt that may be answered by as many
-// tokens as wanted; nil: all that fit.
-func (j *job) take(r *http.Request, p worker.Params, tokens []int32, wanted *int) (err *apiError) {
+// tokens as are wanted by the field named; nil: all that fit.
+func (j *job) take(r *http.Request, p worker.Params, tokens []int32, wanted *int, field string) (err *apiError) {
 	f := j.fields
 	tokens = j.s.truncate(tokens, f)
-	if p.MaxTokens, err = j.s.room(len(tokens), wanted); err != nil {
+	if p.MaxTokens, err = j.s.room(len(tokens), wanted, field); err != nil {
 		return err
 	}
 	if p.MinTokens > p.MaxTokens {
-		return badValue("min_tokens", "min_tokens must be less than or equal to max_tokens=%d, got %d.", p.MaxTokens, p.MinTokens)
+		return badValue("", "min_tokens must be less than or equal to max_tokens=%d, got %d.", p.MaxTokens, p.MinTokens)
 	}
 	req := worker.Request{ID: j.id, Tokens: tokens, Params: p, Priority: f.Priority}
 	if v := r.Header.Get("X-Vllm-Priority"); v != "" {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -20,28 +19,48 @@ const maxDepth = 64
 // readBody reads a JSON body into v, a pointer to a struct whose fields carry
 // json tags. Names are matched exactly; unknown ones are ignored, as vLLM does.
 func readBody(r *http.Request, limit int64, v any) *apiError {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return &apiError{Message: "Unsupported Media Type: Only 'application/json' is allowed", Type: "Bad Request", Code: http.StatusBadRequest}
-	}
-	if r.ContentLength > limit {
-		return tooLarge(limit)
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
+	body, err := bodyOf(r, limit)
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			return tooLarge(limit)
-		}
-		return badShape("json_invalid", "body", "the body ended before its time")
-	}
-	if err := checkJSON(body); err != nil {
-		return badShape("json_invalid", "body", "JSON decode error: "+err.Error())
+		return err
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
 		return badShape("model_attributes_type", "body", "Input should be a valid dictionary or object to extract fields from")
 	}
-	return assign(fields, reflect.ValueOf(v).Elem())
+	return assign(fields, reflect.ValueOf(v).Elem(), "body")
+}
+
+// withBody is a request for another path with a body that was read already.
+func withBody(r *http.Request, path string, body []byte) *http.Request {
+	inner := r.Clone(r.Context())
+	inner.URL.Path, inner.Body, inner.ContentLength = path, io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return inner
+}
+
+// bodyOf reads a body of JSON.
+func bodyOf(r *http.Request, limit int64) ([]byte, *apiError) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, &apiError{Message: "Unsupported Media Type: Only 'application/json' is allowed", Type: "Bad Request", Code: http.StatusBadRequest}
+	}
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return nil, tooLarge(limit)
+		}
+		return nil, badShape("json_invalid", "body", "the body ended before its time")
+	}
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, badShape("missing", "body", "Field required")
+	}
+	if err := checkJSON(body); err != nil {
+		return nil, badShape("json_invalid", "body", "JSON decode error: "+err.Error())
+	}
+	return body, nil
 }
 
 func tooLarge(limit int64) *apiError {
@@ -50,77 +69,13 @@ func tooLarge(limit int64) *apiError {
 	}
 }
 
-// assign fills a struct from fields by exact name.
-func assign(fields map[string]json.RawMessage, v reflect.Value) *apiError {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous {
-			if err := assign(fields, v.Field(i)); err != nil {
-				return err
-			}
-			continue
-		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		raw, ok := fields[name]
-		if !ok || name == "" || string(raw) == "null" {
-			continue
-		}
-		if err := json.Unmarshal(raw, v.Field(i).Addr().Interface()); err != nil {
-			var own *apiError
-			if errors.As(err, &own) {
-				return own
-			}
-			return badShape(kindOf(v.Field(i).Type()), name, "Input should be a valid "+nameOf(v.Field(i).Type()))
-		}
-	}
-	return nil
-}
-
-func kindOf(t reflect.Type) string {
-	switch nameOf(t) {
-	case "integer":
-		return "int_parsing"
-	case "number":
-		return "float_parsing"
-	case "boolean":
-		return "bool_parsing"
-	case "string":
-		return "string_type"
-	case "list":
-		return "list_type"
-	}
-	return "dict_type"
-}
-
-// nameOf is what pydantic calls a type.
-func nameOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Pointer:
-		return nameOf(t.Elem())
-	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64:
-		return "integer"
-	case reflect.Float32, reflect.Float64:
-		return "number"
-	case reflect.Bool:
-		return "boolean"
-	case reflect.String:
-		return "string"
-	case reflect.Slice:
-		return "list"
-	default:
-		return "dictionary"
-	}
-}
-
 // checkJSON refuses what encoding/json would let pass or silently change:
-// nesting beyond maxDepth, a key twice in one object, text that is not UTF-8,
-// a surrogate without its other half, and a second document.
+// nesting beyond maxDepth, text that is not UTF-8, a surrogate without its
+// other half, and a second document. Of a key that stands twice the last value
+// holds, as everywhere.
 func checkJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		return errors.New("the body is not UTF-8")
-	}
-	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
-		return errors.New("the body begins with a byte order mark")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -148,21 +103,11 @@ func checkValue(d *json.Decoder, depth int) error {
 	if !ok {
 		return nil
 	}
-	var keys map[string]struct{}
-	if delim == '{' {
-		keys = map[string]struct{}{}
-	}
 	for d.More() {
-		if keys != nil {
-			key, err := d.Token()
-			if err != nil {
+		if delim == '{' {
+			if _, err := d.Token(); err != nil {
 				return errors.New("not valid JSON")
 			}
-			name := key.(string)
-			if _, twice := keys[name]; twice {
-				return fmt.Errorf("the key %.64q stands twice in one object", name)
-			}
-			keys[name] = struct{}{}
 		}
 		if err := checkValue(d, depth+1); err != nil {
 			return err

@@ -55,19 +55,31 @@ func (s *Server) chatLogprob(e *worker.Event, probes []int32, asID bool) chatLog
 	c := &e.Chosen
 	out := s.chatEntry(c.Token, c.Logit, c.LogSumExp, asID)
 	out.Top = []chatLogprob{}
-	for _, t := range withProbes(c, probes) {
+	for _, t := range candidates(c, probes) {
 		out.Top = append(out.Top, s.chatEntry(t.Token, t.Logit, c.LogSumExp, asID))
 	}
 	return out
 }
 
-// withProbes lists the candidates and the tokens asked for besides.
-func withProbes(c *kernels.Choice, probes []int32) []kernels.Candidate {
-	list := append([]kernels.Candidate{}, c.Top...)
+// candidates lists the tokens whose logprobs come with one: itself and those
+// asked for by id; or else as many as asked for, itself first if it was not
+// among the likeliest.
+func candidates(c *kernels.Choice, probes []int32) []kernels.Candidate {
+	list := []kernels.Candidate{{Token: c.Token, Logit: c.Logit}}
 	for i, id := range probes {
-		list = append(list, kernels.Candidate{Token: id, Logit: c.Probe[i]})
+		if id != c.Token {
+			list = append(list, kernels.Candidate{Token: id, Logit: c.Probe[i]})
+		}
 	}
-	return list
+	if len(probes) > 0 {
+		return list
+	}
+	for _, t := range c.Top {
+		if t.Token == c.Token {
+			return c.Top
+		}
+	}
+	return append(list, c.Top...)[:len(c.Top)]
 }
 
 // textLogprobs are those of a completion, as parallel lists.
@@ -92,10 +104,19 @@ func (l *textLogprobs) add(s *Server, id int32, c *kernels.Choice, probes []int3
 	}
 	v := logprob(c.Logit, c.LogSumExp)
 	top := map[string]float64{name: v}
-	for _, t := range withProbes(c, probes) {
+	for _, t := range likeliest(c, probes) {
 		top[s.tokenText(t.Token, asID)] = logprob(t.Logit, c.LogSumExp)
 	}
 	l.Values, l.Top = append(l.Values, &v), append(l.Top, top)
+}
+
+// likeliest are the candidates that a completion shows besides the token: those
+// asked for by id, or else the likeliest.
+func likeliest(c *kernels.Choice, probes []int32) []kernels.Candidate {
+	if len(probes) > 0 {
+		return candidates(c, probes)
+	}
+	return c.Top
 }
 
 // promptLogprob is one candidate of a prompt position.

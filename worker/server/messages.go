@@ -8,57 +8,86 @@ import (
 	"roundhouse/worker"
 )
 
-// messagesRequest is a request of Anthropic's Messages API: text and calls of
-// tools go in and out.
+// messagesRequest is a request of Anthropic's Messages API: text, thoughts and
+// calls of tools go in and out. Fields that only Anthropic's own servers can
+// honour (context_management, container, mcp_servers) change no answer here and
+// are not read, as in vLLM.
 type messagesRequest struct {
-	Model         string          `json:"model"`
-	Messages      json.RawMessage `json:"messages"`
-	System        json.RawMessage `json:"system"`
-	MaxTokens     *int            `json:"max_tokens"`
-	StopSequences []string        `json:"stop_sequences"`
-	Temperature   *float64        `json:"temperature"`
-	TopP          *float64        `json:"top_p"`
-	TopK          *int            `json:"top_k"`
-	Stream        bool            `json:"stream"`
-	Tools         json.RawMessage `json:"tools"`
-	ToolChoice    json.RawMessage `json:"tool_choice"`
-	Thinking      *struct {
-		Type   string `json:"type"`
-		Budget *int   `json:"budget_tokens"`
-	} `json:"thinking"`
-	messagesRefused
+	Model             string                     `json:"model"`
+	Messages          json.RawMessage            `json:"messages"`
+	System            json.RawMessage            `json:"system"`
+	MaxTokens         *int                       `json:"max_tokens"`
+	StopSequences     []string                   `json:"stop_sequences"`
+	Temperature       *float64                   `json:"temperature"`
+	TopP              *float64                   `json:"top_p"`
+	TopK              *int                       `json:"top_k"`
+	Stream            bool                       `json:"stream"`
+	Tools             json.RawMessage            `json:"tools"`
+	ToolChoice        json.RawMessage            `json:"tool_choice"`
+	Thinking          *thinkingConfig            `json:"thinking"`
+	OutputConfig      *outputConfig              `json:"output_config"`
+	OutputFormat      *outputFormat              `json:"output_format"` // its older name
+	CacheSalt         *string                    `json:"cache_salt"`
+	TemplateArguments map[string]json.RawMessage `json:"chat_template_kwargs"`
 	refused
 }
 
-// messagesRefused are fields of this API that this engine does not have.
-type messagesRefused struct {
-	Container  json.RawMessage `json:"container"`
-	Servers    json.RawMessage `json:"mcp_servers"`
-	Management json.RawMessage `json:"context_management"`
-	Format     json.RawMessage `json:"output_format"`
-	Config     json.RawMessage `json:"output_config"`
+type thinkingConfig struct {
+	Type   string `json:"type"`
+	Budget *int   `json:"budget_tokens"`
 }
 
-func (f *messagesRequest) check() *apiError {
-	for _, x := range []struct {
-		name string
-		set  bool
-	}{
-		{"container", f.Container != nil}, {"mcp_servers", f.Servers != nil}, {"context_management", f.Management != nil},
-		{"output_format", f.Format != nil}, {"output_config", f.Config != nil},
-		{"thinking.budget_tokens", f.Thinking != nil && f.Thinking.Budget != nil},
-	} {
-		if x.set {
-			return notImplemented("`%s` is not supported by this engine.", x.name)
-		}
-	}
+type outputConfig struct {
+	Effort *string       `json:"effort"`
+	Format *outputFormat `json:"format"`
+}
+
+type outputFormat struct {
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"schema"`
+}
+
+// minThinking is the least budget of tokens for thoughts.
+const minThinking = 1024
+
+func (f *messagesRequest) check(counting bool) *apiError {
 	switch {
 	case f.Messages == nil:
-		return badShape("missing", "messages", "Field required")
-	case f.MaxTokens == nil:
-		return badShape("missing", "max_tokens", "Field required")
+		return badShape("missing", "body.messages", "Field required")
+	case f.MaxTokens == nil && !counting:
+		return badShape("missing", "body.max_tokens", "Field required")
+	case f.MaxTokens != nil && *f.MaxTokens < 1:
+		return badShape("value_error", "body.max_tokens", "Value error, max_tokens must be positive")
+	}
+	if err := f.checkThinking(counting); err != nil {
+		return err
+	}
+	if c := f.OutputConfig; c != nil {
+		if err := oneOf(c.Effort, "body.output_config.effort", "low", "medium", "high", "xhigh", "max"); err != nil {
+			return err
+		}
 	}
 	return f.refused.check()
+}
+
+func (f *messagesRequest) checkThinking(counting bool) *apiError {
+	t := f.Thinking
+	if t == nil {
+		return nil
+	}
+	if err := oneOf(&t.Type, "body.thinking.type", "enabled", "disabled", "adaptive"); err != nil {
+		return err
+	}
+	switch {
+	case t.Type != "enabled":
+	case t.Budget == nil:
+		return badShape("missing", "body.thinking.enabled.budget_tokens", "Field required")
+	case *t.Budget < minThinking:
+		return badShape("greater_than_equal", "body.thinking.enabled.budget_tokens", "Input should be greater than or equal to 1024")
+	case !counting && *t.Budget >= *f.MaxTokens:
+		return badShape("value_error", "body", "Value error, thinking.budget_tokens must be less than max_tokens")
+	}
+	return nil
 }
 
 // messagesError is an error in Anthropic's shape.
@@ -83,49 +112,78 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 		refuseMessages(w, err)
 		return
 	}
-	f.MaxTokens = new(1)
-	m, err := s.newMessages(r, &f)
+	cr, err := s.messagesChat(&f, true)
+	var model string
+	if err == nil {
+		model, err = s.model(cr.Model)
+	}
+	var p *prompt
+	if err == nil && model != "" {
+		p, err = s.renderChat(cr)
+	}
 	if err != nil {
 		refuseMessages(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]int{"input_tokens": m.prompt})
+	n := len(p.tokens)
+	writeJSON(w, http.StatusOK, map[string]any{"input_tokens": n, "context_management": map[string]int{"original_input_tokens": n}})
 }
 
-// messagesChat is one request of this route on its way.
-type messagesChat struct{ *chat }
+// messagesJob is one request of this route on its way.
+type messagesJob struct{ *chat }
 
 // newMessages makes a chat of the request.
-func (s *Server) newMessages(r *http.Request, f *messagesRequest) (*messagesChat, *apiError) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	messages, err := messagesInput(f)
+func (s *Server) newMessages(r *http.Request, f *messagesRequest) (*messagesJob, *apiError) {
+	cr, err := s.messagesChat(f, false)
 	if err != nil {
 		return nil, err
 	}
-	cr := &chatRequest{Model: f.Model, Messages: messages, MaxCompletionTokens: f.MaxTokens}
-	if err := messagesTools(f, cr); err != nil {
-		return nil, err
-	}
-	if f.Thinking != nil {
-		on := "true"
-		if f.Thinking.Type == "disabled" {
-			on = "false"
-		}
-		cr.TemplateArguments = map[string]json.RawMessage{"enable_thinking": json.RawMessage(on)}
-	}
-	cr.Temperature, cr.TopP, cr.TopK, cr.Stop, cr.Stream = f.Temperature, f.TopP, f.TopK, f.StopSequences, f.Stream
 	c, err := s.newChat(r, cr)
 	if err != nil {
 		return nil, err
 	}
 	c.id = "msg_" + strings.TrimPrefix(c.id, "chatcmpl-")
-	return &messagesChat{c}, nil
+	return &messagesJob{c}, nil
+}
+
+// messagesChat turns a request into that of a chat; counting: nothing is to be
+// answered.
+func (s *Server) messagesChat(f *messagesRequest, counting bool) (*chatRequest, *apiError) {
+	if err := f.check(counting); err != nil {
+		return nil, err
+	}
+	messages, err := messagesInput(f, s.systemFirst())
+	if err != nil {
+		return nil, err
+	}
+	cr := &chatRequest{Model: f.Model, Messages: messages, MaxCompletionTokens: f.MaxTokens, TemplateArguments: f.TemplateArguments}
+	if err := messagesTools(f, cr); err != nil {
+		return nil, err
+	}
+	cr.Temperature, cr.TopP, cr.TopK, cr.Stop, cr.Stream, cr.CacheSalt = f.Temperature, f.TopP, f.TopK, f.StopSequences, f.Stream, f.CacheSalt
+	format := f.OutputFormat
+	if c := f.OutputConfig; c != nil {
+		cr.ReasoningEffort = c.Effort
+		if c.Format != nil {
+			format = c.Format
+		}
+	}
+	if format != nil && format.Schema != nil {
+		cr.ResponseFormat = marshalled(map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "output", "schema": format.Schema}})
+	}
+	if t := f.Thinking; t != nil {
+		switch t.Type {
+		case "disabled":
+			cr.ReasoningEffort = new("none")
+		case "enabled":
+			cr.ThinkingBudget = t.Budget
+		}
+	}
+	return cr, nil
 }
 
 // ended counts an answer and tells why it ended, as this API says it.
-func (c *messagesChat) ended(u update) (reason string, sequence *string) {
+func (c *messagesJob) ended(u update) (reason string, sequence *string) {
 	c.parsed("other", c.readers[0])
 	if s, ok := u.stopped.(string); ok {
 		return "stop_sequence", &s
@@ -139,17 +197,18 @@ func (c *messagesChat) ended(u update) (reason string, sequence *string) {
 	return "end_turn", nil
 }
 
-func (c *messagesChat) account() messagesUsage {
+func (c *messagesJob) account() messagesUsage {
 	u := messagesUsage{Input: c.prompt, Output: c.generated}
-	if c.s.cfg.PromptTokensDetails || c.fromUs {
-		u.Cached = &c.cached
+	if c.s.cfg.PromptTokensDetails {
+		cached, written := c.cached, c.writtenToCache()
+		u.Input, u.Cached, u.Written = max(0, c.prompt-cached-written), &cached, &written
 	}
 	return u
 }
 
 // answer gathers all and answers once.
-func (c *messagesChat) answer(w http.ResponseWriter, r *http.Request) {
-	b := &blocks{tell: func(string, map[string]any) error { return nil }}
+func (c *messagesJob) answer(w http.ResponseWriter, r *http.Request) {
+	b := &blocks{seed: c.id, tell: func(string, map[string]any) error { return nil }}
 	var end update
 	err := c.run(r.Context(), func(u update) error {
 		end = u
@@ -172,14 +231,14 @@ func (c *messagesChat) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // stream writes the events of one answer.
-func (c *messagesChat) stream(w http.ResponseWriter, r *http.Request) {
+func (c *messagesJob) stream(w http.ResponseWriter, r *http.Request) {
 	ev := newEvents(w)
 	defer ev.rest()
 	tell := func(kind string, fields map[string]any) error {
 		fields["type"] = kind
 		return ev.named(kind, fields)
 	}
-	b := &blocks{tell: tell}
+	b := &blocks{seed: c.id, tell: tell}
 	var end update
 	err := c.run(r.Context(), func(u update) error {
 		end = u

@@ -2,7 +2,10 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // textBlock, thinkingBlock and toolBlock are the blocks of an answer.
@@ -25,9 +28,10 @@ type toolBlock struct {
 }
 
 type messagesUsage struct {
-	Input  int  `json:"input_tokens"`
-	Output int  `json:"output_tokens"`
-	Cached *int `json:"cache_read_input_tokens,omitempty"`
+	Input   int  `json:"input_tokens"`
+	Output  int  `json:"output_tokens"`
+	Written *int `json:"cache_creation_input_tokens,omitempty"`
+	Cached  *int `json:"cache_read_input_tokens,omitempty"`
 }
 
 type messagesAnswer struct {
@@ -45,6 +49,7 @@ type messagesAnswer struct {
 // a time, and tells of them in the API's order.
 type blocks struct {
 	tell func(kind string, fields map[string]any) error
+	seed string // what the thoughts' signatures are made of
 	done []any
 
 	open string // kind of the open block; "": none
@@ -120,6 +125,12 @@ func (b *blocks) calls(d *toolDelta) error {
 	return b.delta("input_json_delta", "partial_json", value(d.Function.Arguments, ""))
 }
 
+// signature is what clients want to stand at the end of thoughts, and send back
+// with them. Nobody reads it here.
+func (b *blocks) signature() string {
+	return fmt.Sprintf("%016x%016x", xxhash.Sum64String(b.seed), xxhash.Sum64String(fmt.Sprintf("%s/%d", b.seed, len(b.done))))
+}
+
 // shut closes the open block.
 func (b *blocks) shut() error {
 	switch b.open {
@@ -131,7 +142,12 @@ func (b *blocks) shut() error {
 		}
 		b.done = append(b.done, b.call)
 	case "thinking":
-		b.done = append(b.done, thinkingBlock{Type: b.open, Thinking: b.text})
+		signature := b.signature()
+		b.done = append(b.done, thinkingBlock{Type: b.open, Thinking: b.text, Signature: signature})
+		delta := map[string]string{"type": "signature_delta", "signature": signature}
+		if err := b.tell("content_block_delta", map[string]any{"index": len(b.done) - 1, "delta": delta}); err != nil {
+			return err
+		}
 	default:
 		b.done = append(b.done, textBlock{Type: b.open, Text: b.text})
 	}

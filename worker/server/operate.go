@@ -16,32 +16,32 @@ import (
 // vLLM most of them exist only in development mode; the front door never
 // passes any of them on.
 func (s *Server) operating() {
-	s.mux.HandleFunc("POST /abort_requests", s.abortRequests)
+	s.handle("POST /abort_requests", s.abortRequests)
 	if !s.cfg.DevMode {
 		return
 	}
 	ok := func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) }
-	s.mux.HandleFunc("POST /reset_prefix_cache", func(w http.ResponseWriter, r *http.Request) {
+	s.handle("POST /reset_prefix_cache", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]bool{"success": s.cfg.Engine.ResetPrefixCache(r.Context())})
 	})
-	s.mux.HandleFunc("POST /reset_mm_cache", func(w http.ResponseWriter, r *http.Request) { ok(w) })
-	s.mux.HandleFunc("POST /sleep", s.sleep)
-	s.mux.HandleFunc("POST /wake_up", s.wakeUp)
-	s.mux.HandleFunc("GET /is_sleeping", func(w http.ResponseWriter, r *http.Request) {
+	s.handle("POST /reset_mm_cache", func(w http.ResponseWriter, r *http.Request) { ok(w) })
+	s.handle("POST /sleep", s.sleep)
+	s.handle("POST /wake_up", s.wakeUp)
+	s.handle("GET /is_sleeping", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]bool{"is_sleeping": s.cfg.Engine.Paused(r.Context())})
 	})
-	s.mux.HandleFunc("POST /pause", func(w http.ResponseWriter, r *http.Request) {
+	s.handle("POST /pause", func(w http.ResponseWriter, r *http.Request) {
 		s.cfg.Engine.Pause(r.Context(), r.URL.Query().Get("mode") != "keep")
 		writeJSON(w, http.StatusOK, map[string]string{"status": "paused"})
 	})
-	s.mux.HandleFunc("POST /resume", func(w http.ResponseWriter, r *http.Request) {
+	s.handle("POST /resume", func(w http.ResponseWriter, r *http.Request) {
 		s.cfg.Engine.Resume(r.Context())
 		writeJSON(w, http.StatusOK, map[string]string{"status": "resumed"})
 	})
-	s.mux.HandleFunc("GET /is_paused", func(w http.ResponseWriter, r *http.Request) {
+	s.handle("GET /is_paused", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]bool{"is_paused": s.cfg.Engine.Paused(r.Context())})
 	})
-	s.mux.HandleFunc("GET /server_info", func(w http.ResponseWriter, r *http.Request) {
+	s.handle("GET /server_info", func(w http.ResponseWriter, r *http.Request) {
 		c := s.cfg.Engine.Config()
 		writeJSON(w, http.StatusOK, map[string]any{
 			"version": s.cfg.Version, "models": s.cfg.Models, "max_model_len": s.cfg.MaxModelLen,
@@ -89,7 +89,7 @@ func (s *Server) sleep(w http.ResponseWriter, r *http.Request) {
 func (s *Server) wakeUp(w http.ResponseWriter, r *http.Request) {
 	tags := r.URL.Query()["tags"]
 	if len(tags) > 0 && !(slices.Contains(tags, "weights") && slices.Contains(tags, "kv_cache")) {
-		writeError(w, notImplemented("`tags` other than weights and kv_cache together are not supported by this engine; leave them out"))
+		writeError(w, badValue("tags", "`tags` other than weights and kv_cache together are not supported by this engine; leave them out"))
 		return
 	}
 	if err := s.cfg.Engine.WakeUp(r.Context()); err != nil {
@@ -103,7 +103,7 @@ func (s *Server) wakeUp(w http.ResponseWriter, r *http.Request) {
 // log has the reason.
 func (s *Server) operationFailed(w http.ResponseWriter, what string, err error) {
 	if errors.Is(err, worker.ErrCannotSleep) {
-		writeError(w, notImplemented("%v", err))
+		writeError(w, badValue("", "%v", err))
 		return
 	}
 	s.cfg.Log.Error("an operation failed", "operation", what, "error", err)
@@ -122,42 +122,4 @@ func (s *Server) abortRequests(w http.ResponseWriter, r *http.Request) {
 	}
 	s.cfg.Engine.AbortRequests(r.Context(), f.IDs)
 	w.WriteHeader(http.StatusOK)
-}
-
-// absent answers for the routes of models of other kinds than the one that is
-// served.
-func (s *Server) absent() {
-	for path, api := range map[string]string{
-		"/v1/embeddings": "Embeddings", "/v2/embed": "Embeddings", "/pooling": "Pooling", "/classify": "Classification",
-		"/score": "Score", "/v1/score": "Score", "/rerank": "Rerank (Score)", "/v1/rerank": "Rerank (Score)", "/v2/rerank": "Rerank (Score)",
-		"/v1/audio/transcriptions": "Transcriptions", "/v1/audio/translations": "Translations",
-		"/v1/chat/completions": "Chat Completions", "/v1/completions": "Completions", "/v1/responses": "Responses", "/v1/messages": "Messages",
-	} {
-		if s.has(path) {
-			continue
-		}
-		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-			writeError(w, notImplemented("The model does not support %s API", api))
-		})
-	}
-	for _, path := range []string{
-		"/invocations", "/generative_scoring", "/v1/chat/completions/batch", "/v1/chat/completions/render", "/v1/completions/render",
-		"/inference/v1/generate", "/cohere/v2/chat", "/scale_elastic_ep", "/is_scaling_elastic_ep", "/start_profile", "/stop_profile",
-		"/collective_rpc", "/reset_encoder_cache", "/init_weight_transfer_engine", "/update_weights", "/fault_tolerance/apply",
-	} {
-		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-			writeError(w, notImplemented("%s is not supported by this engine", path))
-		})
-	}
-	s.adapterRoutes()
-}
-
-// has says whether the model's kind has a route.
-func (s *Server) has(path string) bool {
-	r, err := http.NewRequest(http.MethodPost, path, nil)
-	if err != nil {
-		panic("BUG: a route is not a path")
-	}
-	_, pattern := s.mux.Handler(r)
-	return pattern != ""
 }

@@ -43,18 +43,18 @@ func (f *poolFields) activates() bool { return value(f.UseActivation, value(f.Ac
 
 // pooledRoutes are the routes of the kind of model that is served.
 func (s *Server) pooledRoutes() {
-	s.mux.HandleFunc("POST /score", s.generating(s.score))
-	s.mux.HandleFunc("POST /v1/score", s.generating(s.score))
+	s.handle("POST /score", s.generating(s.score))
+	s.handle("POST /v1/score", s.generating(s.score))
 	for _, path := range []string{"/rerank", "/v1/rerank", "/v2/rerank"} {
-		s.mux.HandleFunc("POST "+path, s.generating(s.rerank))
+		s.handle("POST "+path, s.generating(s.rerank))
 	}
 	if s.cfg.Kind == Embeds {
-		s.mux.HandleFunc("POST /v1/embeddings", s.generating(s.embeddings))
-		s.mux.HandleFunc("POST /pooling", s.generating(s.poolRows))
+		s.handle("POST /v1/embeddings", s.generating(s.embeddings))
+		s.handle("POST /pooling", s.generating(s.poolRows))
 		return
 	}
-	s.mux.HandleFunc("POST /classify", s.generating(s.classify))
-	s.mux.HandleFunc("POST /pooling", s.generating(s.poolRows))
+	s.handle("POST /classify", s.generating(s.classify))
+	s.handle("POST /pooling", s.generating(s.poolRows))
 }
 
 // pool runs texts through the model and tells how many tokens they had.

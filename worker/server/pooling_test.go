@@ -67,8 +67,8 @@ func TestEmbeddings(t *testing.T) {
 	f("/v1/embeddings", `{"input":"x","dimensions":4}`, 400)
 	f("/v1/embeddings", `{"input":"x","encoding_format":"int3"}`, 400)
 	f("/v1/embeddings", `{"input":"x","model":"none"}`, 404)
-	f("/v1/chat/completions", `{"messages":[]}`, 501)
-	f("/classify", `{"input":"x"}`, 501)
+	f("/v1/chat/completions", `{"messages":[]}`, 404)
+	f("/classify", `{"input":"x"}`, 404)
 	f("/pooling", `{"input":"x"}`, 200)
 	long := object{"input": fmt.Sprint(make([]int, 600))}
 	if code, data := r.post("/v1/embeddings", long); code != 400 {

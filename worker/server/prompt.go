@@ -35,7 +35,7 @@ func (s *Server) checkLength(text string) *apiError {
 		return nil
 	}
 	if n := utf8.RuneCountInString(text); n > most {
-		return badValue("input_text", "This model's maximum context length is %d tokens. However, your prompt contains %d characters (more than %d characters, which is the upper bound for %d input tokens). Please reduce the length of the input prompt or the number of requested output tokens.", s.cfg.MaxModelLen, n, most, s.cfg.MaxModelLen)
+		return badValue("input_text", "This model's maximum context length is %d tokens. However, your prompt contains %d characters (more than %d characters, which is the upper bound for %d input tokens). Please reduce the length of the input prompt.", s.cfg.MaxModelLen, n, most, s.cfg.MaxModelLen)
 	}
 	return nil
 }
@@ -59,21 +59,22 @@ func (s *Server) truncate(tokens []int32, f *samplingFields) []int32 {
 }
 
 // room settles how many tokens a request with this prompt may generate: what
-// it asked for, or all that the context has left.
-func (s *Server) room(prompt int, wanted *int) (int, *apiError) {
+// it asked for in the field named, as far as the context has them left, or all
+// that it has.
+func (s *Server) room(prompt int, wanted *int, field string) (int, *apiError) {
 	if prompt == 0 {
 		return 0, badValue("prompt", "The decoder prompt cannot be empty")
 	}
-	asked := value(wanted, 0)
-	if wanted != nil && asked < 1 {
-		return 0, badValue("max_tokens", "max_tokens must be at least 1, got %d.", asked)
+	most := s.cfg.MaxModelLen
+	if wanted != nil && *wanted > most {
+		return 0, badValue(field, "%s=%d cannot be greater than max_model_len=%d. Please request fewer output tokens.", field, *wanted, most)
 	}
-	left := s.cfg.MaxModelLen - prompt
-	if left < 1 || asked > left {
-		return 0, badValue("input_tokens", "This model's maximum context length is %d tokens. However, you requested %d output tokens and your prompt contains %d input tokens, for a total of %d tokens. Please reduce the length of the input prompt or the number of requested output tokens.", s.cfg.MaxModelLen, asked, prompt, prompt+asked)
+	if prompt > most {
+		return 0, badValue("input_tokens", "This model's maximum context length is %d tokens. However, your prompt contains %d input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.", most, prompt)
 	}
-	if wanted == nil {
-		return left, nil
+	n := min(value(wanted, most), most-prompt)
+	if n < 1 {
+		return 0, badValue("max_tokens", "max_tokens must be at least 1, got %d.", n)
 	}
-	return asked, nil
+	return n, nil
 }

@@ -15,6 +15,7 @@ type reader struct {
 	id      string // of the request and the choice: what the calls' ids are made of
 	parser  *parser.Parser
 	named   bool // the answer is the arguments of one function
+	silent  bool // thoughts are read, and not told
 	thought int  // tokens of reasoning
 }
 
@@ -35,7 +36,7 @@ func (r *reader) read(u *update) chatDelta {
 
 // add turns what the parser says into an event's delta.
 func (r *reader) add(d *chatDelta, p parser.Delta) {
-	if p.Reasoning != "" {
+	if p.Reasoning != "" && !r.silent {
 		d.Reasoning = joined(d.Reasoning, p.Reasoning)
 	}
 	if p.Content != "" {
@@ -80,15 +81,13 @@ func (r *reader) finish(why worker.Finish) string {
 const (
 	thinkOpen = "<think>"
 	thinkShut = "</think>"
-	lookBack  = 256 // tokens of a prompt's end in which they are looked for
 )
 
-// begun says whether a prompt ends inside the reasoning, and whether it ends
-// behind it.
-func (s *Server) begun(prompt []int32) (inside, behind bool) {
-	text := s.cfg.Tokenizer.Decode(prompt[max(0, len(prompt)-lookBack):], false)
-	open, shut := strings.LastIndex(text, thinkOpen), strings.LastIndex(text, thinkShut)
-	return open > shut, shut > open && strings.TrimSpace(text[shut+len(thinkShut):]) == ""
+// begun reports whether what a prompt ends with has begun the reasoning, and
+// whether it has ended it.
+func begun(ending string) (inside, behind bool) {
+	open, shut := strings.LastIndex(ending, thinkOpen), strings.LastIndex(ending, thinkShut)
+	return open > shut, shut > open && strings.TrimSpace(ending[shut+len(thinkShut):]) == ""
 }
 
 // gathered collects deltas into a message.
@@ -123,9 +122,6 @@ func (g *gathered) add(d chatDelta) {
 // message is what was gathered; a message that only calls tools has no content.
 func (g *gathered) message(role, echo string) message {
 	m := message{Role: role, ToolCalls: g.calls}
-	if m.ToolCalls == nil {
-		m.ToolCalls = []toolCall{}
-	}
 	if text := echo + g.content; text != "" || len(g.calls) == 0 && !g.thought {
 		m.Content = &text
 	}

@@ -9,175 +9,203 @@ import (
 )
 
 // responsesRequest is a request of OpenAI's Responses API: text and calls of
-// functions go in and out; answers are not stored.
+// tools go in and out; answers are kept for a while.
 type responsesRequest struct {
-	Model           string          `json:"model"`
-	Input           json.RawMessage `json:"input"`
-	Instructions    *string         `json:"instructions"`
-	MaxOutputTokens *int            `json:"max_output_tokens"`
-	Temperature     *float64        `json:"temperature"`
-	TopP            *float64        `json:"top_p"`
-	TopK            *int            `json:"top_k"`
-	Repetition      *float64        `json:"repetition_penalty"`
-	Seed            *int64          `json:"seed"`
-	Stop            stringList      `json:"stop"`
-	Stream          bool            `json:"stream"`
-	Tools           json.RawMessage `json:"tools"`
-	ToolChoice      json.RawMessage `json:"tool_choice"`
-	Parallel        *bool           `json:"parallel_tool_calls"`
-	Metadata        json.RawMessage `json:"metadata"`
-	Text            *struct {
-		Format    json.RawMessage `json:"format"`
-		Verbosity *string         `json:"verbosity"`
-	} `json:"text"`
-	Reasoning *struct {
-		Effort  *string `json:"effort"`
-		Summary *string `json:"summary"`
-	} `json:"reasoning"`
-	CacheSalt *string `json:"cache_salt"`
-	Priority  int     `json:"priority"`
-	responsesRefused
-	refused
+	Model             string                     `json:"model"`
+	Input             json.RawMessage            `json:"input"`
+	Instructions      *string                    `json:"instructions"`
+	MaxOutputTokens   *int                       `json:"max_output_tokens"`
+	MaxToolCalls      *int                       `json:"max_tool_calls"`
+	Tools             json.RawMessage            `json:"tools"`
+	ToolChoice        json.RawMessage            `json:"tool_choice"`
+	Parallel          *bool                      `json:"parallel_tool_calls"`
+	Text              *responsesText             `json:"text"`
+	Reasoning         *responsesReasoning        `json:"reasoning"`
+	IncludeReasoning  *bool                      `json:"include_reasoning"`
+	Include           []string                   `json:"include"`
+	TopLogprobs       *int                       `json:"top_logprobs"`
+	Truncation        *string                    `json:"truncation"`
+	ServiceTier       *string                    `json:"service_tier"`
+	Store             *bool                      `json:"store"`
+	Background        bool                       `json:"background"`
+	Previous          *string                    `json:"previous_response_id"`
+	Prompt            json.RawMessage            `json:"prompt"`
+	ShowMessages      bool                       `json:"enable_response_messages"`
+	TemplateArguments map[string]json.RawMessage `json:"chat_template_kwargs"`
+	samplingFields
+
+	history []json.RawMessage // messages of the answer that this one goes on from
 }
 
-// responsesRefused are fields of this API that this engine does not have.
-type responsesRefused struct {
-	Previous     *string         `json:"previous_response_id"`
-	Background   bool            `json:"background"`
-	Store        bool            `json:"store"`
-	Conversation json.RawMessage `json:"conversation"`
-	Prompt       json.RawMessage `json:"prompt"`
-	Include      []string        `json:"include"`
-	Truncation   *string         `json:"truncation"`
-	TopLogprobs  *int            `json:"top_logprobs"`
+type responsesText struct {
+	Format    json.RawMessage `json:"format"`
+	Verbosity *string         `json:"verbosity"`
+}
+
+type responsesReasoning struct {
+	Effort          *string `json:"effort"`
+	Summary         *string `json:"summary"`
+	GenerateSummary *string `json:"generate_summary"`
+}
+
+// What may be asked to come with an answer. Those that are about tools of
+// OpenAI's bring nothing, because there are no such tools.
+const (
+	includeLogprobs  = "message.output_text.logprobs"
+	includeEncrypted = "reasoning.encrypted_content"
+)
+
+var includes = []string{
+	"code_interpreter_call.outputs", "computer_call_output.output.image_url", "file_search_call.results",
+	"message.input_image.image_url", includeLogprobs, includeEncrypted, "web_search_call.results", "web_search_call.action.sources",
+}
+
+func (f *responsesRequest) includes(what string) bool {
+	for _, i := range f.Include {
+		if i == what {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *responsesRequest) check() *apiError {
-	if f.Previous != nil {
-		return notFound("previous_response_id", "Response with id '%.128s' not found: this engine stores no answers; send the whole conversation.", *f.Previous)
-	}
-	refuse := func(name, instead string) *apiError {
-		e := notImplemented("`%s` is not supported by this engine%s", name, instead)
-		e.Param = name
-		return e
+	for i, name := range f.Include {
+		if err := oneOf(&name, at("body.include", i), includes...); err != nil {
+			return err
+		}
 	}
 	switch {
-	case f.Background:
-		return refuse("background", ".")
-	case f.Store:
-		return refuse("store", ", which stores no answers; leave it out or send false.")
-	case f.Conversation != nil:
-		return refuse("conversation", ", which stores none; send the whole conversation as input.")
+	case f.Background && !value(f.Store, true):
+		return invalid("background", "background can only be used when `store` is true")
 	case f.Prompt != nil:
-		return refuse("prompt", "; send input and instructions.")
-	case len(f.Include) > 0:
-		return refuse("include", ".")
-	case value(f.Truncation, "disabled") != "disabled":
-		return refuse("truncation", ", except as disabled.")
-	case value(f.TopLogprobs, 0) != 0:
-		return refuse("top_logprobs", " on /v1/responses; use /v1/chat/completions.")
-	case f.Text != nil && value(f.Text.Verbosity, "medium") != "medium":
-		return refuse("text.verbosity", ", except as medium.")
-	case f.Reasoning != nil && value(f.Reasoning.Summary, "auto") != "auto":
-		return refuse("reasoning.summary", ", except as auto.")
+		return invalid("prompt", "prompt template is not supported")
 	case f.Input == nil:
-		return badShape("missing", "input", "Field required")
+		return badShape("missing", "body.input", "Field required")
 	}
-	return f.refused.check()
+	return oneOf(f.Truncation, "body.truncation", "auto", "disabled")
 }
 
 // response is one request of this route on its way.
 type response struct {
 	*chat
-	f   *responsesRequest
-	out responsesAnswer
+	f      *responsesRequest
+	tools  map[string]responseTool // by the name that the model calls
+	out    responsesAnswer
+	said   gathered
+	tokens []int32
 }
 
 func (s *Server) newResponse(r *http.Request, f *responsesRequest) (*response, *apiError) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	messages, err := responseMessages(f)
+	if f.Previous != nil {
+		kept, err := s.stored.get(*f.Previous, s.owner(r))
+		if err != nil {
+			return nil, err
+		}
+		f.history = kept.history()
+	}
+	messages, unfinished, err := f.messages()
 	if err != nil {
 		return nil, err
 	}
-	cr := &chatRequest{Model: f.Model, Messages: messages, MaxCompletionTokens: f.MaxOutputTokens, ParallelToolCalls: f.Parallel}
-	if cr.Tools, cr.ToolChoice, err = responseTools(f.Tools, f.ToolChoice); err != nil {
+	cr := &chatRequest{Model: f.Model, Messages: marshalled(messages), MaxCompletionTokens: f.MaxOutputTokens, ParallelToolCalls: f.Parallel, answerField: "max_output_tokens"}
+	tools, err := f.chatTools(cr)
+	if err != nil {
 		return nil, err
 	}
-	cr.Temperature, cr.TopP, cr.TopK, cr.Seed, cr.Stop = f.Temperature, f.TopP, f.TopK, f.Seed, f.Stop
-	cr.CacheSalt, cr.Priority, cr.Stream, cr.Repetition = f.CacheSalt, f.Priority, f.Stream, f.Repetition
-	if f.Reasoning != nil {
-		cr.ReasoningEffort = f.Reasoning.Effort
+	f.sample(cr)
+	if unfinished {
+		cr.ContinueFinal, cr.AddGenerationPrompt = true, new(false)
 	}
-	if f.Text != nil {
-		cr.ResponseFormat = responseFormat(f.Text.Format)
+	if err := s.stored.mayRun(f.Background); err != nil {
+		return nil, err
 	}
 	c, err := s.newChat(r, cr)
 	if err != nil {
 		return nil, err
 	}
-	x := &response{chat: c, f: f}
-	c.id = "resp_" + strings.TrimPrefix(c.id, "chatcmpl-")
+	x := &response{chat: c, f: f, tools: tools}
+	if c.id = strings.TrimPrefix(c.id, "chatcmpl-"); !strings.HasPrefix(c.id, "resp_") {
+		c.id = "resp_" + c.id
+	}
 	x.begin()
 	return x, nil
 }
 
+// sample sets how the chat's tokens are chosen and shown.
+func (f *responsesRequest) sample(cr *chatRequest) {
+	cr.samplingFields = f.samplingFields
+	cr.MaxTokens, cr.PromptLogprobs, cr.StreamOptions, cr.ResponseFormat = nil, nil, nil, nil // not of this API
+	cr.N, cr.IncludeReasoning, cr.TemplateArguments = nil, f.IncludeReasoning, f.TemplateArguments
+	if f.includes(includeLogprobs) {
+		cr.Logprobs, cr.TopLogprobs = true, f.TopLogprobs
+	}
+	if f.Reasoning != nil {
+		cr.ReasoningEffort = f.Reasoning.Effort
+	}
+	if f.Text != nil && f.Text.Format != nil {
+		cr.ResponseFormat = responseFormat(f.Text.Format)
+	}
+	if value(f.Truncation, "disabled") == "auto" {
+		cr.TruncatePrompt = new(-1)
+	}
+}
+
 // answer gathers all and answers once.
 func (x *response) answer(w http.ResponseWriter, r *http.Request) {
+	if x.f.Background {
+		writeJSON(w, http.StatusOK, x.s.background(x, r))
+		return
+	}
 	items := &responseItems{x: x, tell: func(string, map[string]any) error { return nil }}
-	why, err := x.generate(r, items)
+	why, err := x.generate(r.Context(), items)
 	if err != nil {
 		x.refuse(w, r, err)
 		return
 	}
 	x.finished(items, why)
+	x.keep(r)
 	x.s.orca(w, r)
 	writeJSON(w, http.StatusOK, x.out)
 }
 
 // stream writes the events of one answer.
 func (x *response) stream(w http.ResponseWriter, r *http.Request) {
-	ev, number := newEvents(w), 0
+	ev := newEvents(w)
 	defer ev.rest()
-	tell := func(kind string, fields map[string]any) error {
-		fields["type"], fields["sequence_number"] = kind, number
-		number++
-		return ev.named(kind, fields)
-	}
-	items := &responseItems{x: x, tell: tell}
-	why, err := x.generate(r, items)
-	if err != nil {
-		e := x.failure(r.Context(), err)
-		if e == nil || !ev.started {
-			ev.fail(e)
-			return
-		}
-		x.out.Status, x.out.Error = "failed", map[string]string{"code": "server_error", "message": e.Message}
-		_ = tell("response.failed", map[string]any{"response": x.out})
+	if x.f.Background {
+		x.s.background(x, r)
+		x.s.stored.follow(r.Context(), x.id, x.s.owner(r), -1, ev)
 		return
 	}
-	x.finished(items, why)
-	_ = tell("response."+x.out.Status, map[string]any{"response": x.out})
+	if e := x.streamTo(r.Context(), ev.named); e != nil && !ev.started {
+		ev.fail(e)
+		return
+	}
+	x.keep(r)
 }
 
-// generate has every token's text put into items.
-func (x *response) generate(r *http.Request, items *responseItems) (why worker.Finish, err error) {
-	begun := false
-	err = x.run(r.Context(), func(u update) error {
-		if !begun {
-			begun = true
-			for _, kind := range []string{"response.created", "response.in_progress"} {
-				if err := items.tell(kind, map[string]any{"response": x.out}); err != nil {
-					return err
-				}
-			}
-		}
-		why = u.finish
-		return items.add(x.readers[0].read(&u))
-	})
-	if err == nil {
-		err = items.finish()
+// teller writes one event under its name.
+type teller func(kind string, fields any) error
+
+// finished fills in the answer's end.
+func (x *response) finished(items *responseItems, why worker.Finish) {
+	x.parsed("responses", x.readers[0])
+	x.out.Status, x.out.Output = "completed", items.done
+	if why == worker.FinishLength {
+		x.out.Status, x.out.Incomplete = "incomplete", map[string]string{"reason": "max_output_tokens"}
 	}
-	return why, err
+	u := x.chatUsage()
+	x.out.Usage = &responsesUsage{
+		Input: u.Prompt, Output: u.Completion, Total: u.Total,
+		InputDetail:  inputDetails{Cached: x.cached, Written: x.writtenToCache(), Turns: []int{}, CachedTurns: []int{}},
+		OutputDetail: responsesOutput{Turns: []int{}, ToolTurns: []int{}},
+	}
+	if u.Output != nil {
+		x.out.Usage.OutputDetail.Reasoning = u.Output.Reasoning
+	}
+	x.rawMessages()
 }

@@ -4,103 +4,37 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-
-	"roundhouse/worker"
 )
-
-type responsesAnswer struct {
-	ID                string          `json:"id"`
-	Object            string          `json:"object"`
-	CreatedAt         int64           `json:"created_at"`
-	Status            string          `json:"status"`
-	Background        bool            `json:"background"`
-	Error             any             `json:"error"`
-	Incomplete        any             `json:"incomplete_details"`
-	Instructions      *string         `json:"instructions"`
-	MaxOutputTokens   int             `json:"max_output_tokens"`
-	Metadata          json.RawMessage `json:"metadata"`
-	Model             string          `json:"model"`
-	Output            []any           `json:"output"`
-	ParallelToolCalls bool            `json:"parallel_tool_calls"`
-	Previous          *string         `json:"previous_response_id"`
-	ServiceTier       string          `json:"service_tier"`
-	Store             bool            `json:"store"`
-	Temperature       float32         `json:"temperature"`
-	Text              map[string]any  `json:"text"`
-	ToolChoice        any             `json:"tool_choice"`
-	Tools             any             `json:"tools"`
-	TopP              float32         `json:"top_p"`
-	Truncation        string          `json:"truncation"`
-	Usage             *responsesUsage `json:"usage"`
-}
 
 // textItem is a message or a piece of reasoning.
 type textItem struct {
-	Type    string       `json:"type"`
-	ID      string       `json:"id"`
-	Status  string       `json:"status"`
-	Role    string       `json:"role,omitempty"`
-	Content []outputPart `json:"content"`
-	Summary []any        `json:"summary,omitzero"`
+	Type      string       `json:"type"`
+	ID        string       `json:"id"`
+	Status    string       `json:"status"`
+	Role      string       `json:"role,omitempty"`
+	Content   []outputPart `json:"content"`
+	Summary   []any        `json:"summary,omitzero"`
+	Encrypted *string      `json:"encrypted_content,omitempty"`
 }
 
 type outputPart struct {
-	Type        string `json:"type"`
-	Text        string `json:"text"`
-	Annotations []any  `json:"annotations,omitzero"`
-	Logprobs    []any  `json:"logprobs,omitzero"`
+	Type        string        `json:"type"`
+	Text        string        `json:"text"`
+	Annotations []any         `json:"annotations,omitzero"`
+	Logprobs    []chatLogprob `json:"logprobs,omitzero"`
 }
 
-// callItem is a call of a function.
+// callItem is a call of a function; that of a custom tool has a text, input,
+// in place of arguments.
 type callItem struct {
-	Type      string `json:"type"`
-	ID        string `json:"id"`
-	CallID    string `json:"call_id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-	Status    string `json:"status"`
-}
-
-type responsesUsage struct {
-	Input        int           `json:"input_tokens"`
-	InputDetail  promptDetails `json:"input_tokens_details"`
-	Output       int           `json:"output_tokens"`
-	OutputDetail outputDetails `json:"output_tokens_details"`
-	Total        int           `json:"total_tokens"`
-}
-
-// begin fills in what is known before the first token.
-func (x *response) begin() {
-	p := x.reqs[0].Params
-	x.out = responsesAnswer{
-		ID: x.id, Object: "response", CreatedAt: x.created, Status: "in_progress", Instructions: x.f.Instructions,
-		MaxOutputTokens: p.MaxTokens, Metadata: x.f.Metadata, Model: x.model, Output: []any{}, ParallelToolCalls: value(x.f.Parallel, true),
-		ServiceTier: "auto", Temperature: p.Temperature, TopP: p.TopP, Text: map[string]any{"format": map[string]string{"type": "text"}},
-		ToolChoice: "auto", Tools: []any{}, Truncation: "disabled",
-	}
-	if x.f.Tools != nil {
-		x.out.Tools = x.f.Tools
-	}
-	if x.f.ToolChoice != nil {
-		x.out.ToolChoice = x.f.ToolChoice
-	}
-	if x.f.Text != nil && x.f.Text.Format != nil {
-		x.out.Text = map[string]any{"format": x.f.Text.Format}
-	}
-}
-
-// finished fills in the answer's end.
-func (x *response) finished(items *responseItems, why worker.Finish) {
-	x.parsed("responses", x.readers[0])
-	x.out.Status, x.out.Output = "completed", items.done
-	if why == worker.FinishLength {
-		x.out.Status, x.out.Incomplete = "incomplete", map[string]string{"reason": "max_output_tokens"}
-	}
-	u := x.chatUsage()
-	x.out.Usage = &responsesUsage{Input: u.Prompt, InputDetail: promptDetails{x.cached}, Output: u.Completion, Total: u.Total}
-	if u.Output != nil {
-		x.out.Usage.OutputDetail = *u.Output
-	}
+	Type      string  `json:"type"`
+	ID        string  `json:"id"`
+	CallID    string  `json:"call_id"`
+	Name      string  `json:"name"`
+	Namespace *string `json:"namespace,omitempty"`
+	Arguments *string `json:"arguments,omitempty"`
+	Input     *string `json:"input,omitempty"`
+	Status    string  `json:"status"`
 }
 
 // responseItems makes an answer's items of what the model says, and tells of
@@ -111,13 +45,20 @@ type responseItems struct {
 	tell func(kind string, fields map[string]any) error
 	done []any
 
-	open string // kind of the item that is open: message, reasoning or a call; "": none
-	text string // of the open item
-	call callItem
-	nth  int // of the calls, the open one
+	open     string        // kind of the item that is open: message, reasoning or a call; "": none
+	text     string        // of the open item, or the arguments of the open call
+	probs    []chatLogprob // of the open message
+	logprobs []chatLogprob // of the token whose text is being put in
+	call     callItem
+	custom   *customText // of the open call; nil: it has arguments
+	nth      int         // of the calls, the open one
 }
 
-const functionCallItem = "function_call"
+// The kinds of items that are calls.
+const (
+	functionCallItem = "function_call"
+	customCallItem   = "custom_tool_call"
+)
 
 // textKinds are the parts and events of an item by its kind.
 var textKinds = map[string]struct{ prefix, part, event string }{
@@ -153,6 +94,9 @@ func (it *responseItems) id(prefix string) string {
 // at adds where in the answer an event belongs.
 func (it *responseItems) at(prefix string, fields map[string]any) map[string]any {
 	fields["item_id"], fields["output_index"] = it.id(prefix), len(it.done)
+	if it.inCall() {
+		fields["item_id"] = it.call.ID
+	}
 	return fields
 }
 
@@ -178,7 +122,7 @@ func (it *responseItems) item(status string) textItem {
 func (it *responseItems) content() outputPart {
 	p := outputPart{Type: textKinds[it.open].part, Text: it.text}
 	if it.open == "message" {
-		p.Annotations, p.Logprobs = []any{}, []any{}
+		p.Annotations, p.Logprobs = []any{}, append([]chatLogprob{}, it.probs...)
 	}
 	return p
 }
@@ -189,7 +133,7 @@ func (it *responseItems) say(kind, text string) error {
 		if err := it.shut(); err != nil {
 			return err
 		}
-		it.open, it.text = kind, ""
+		it.open, it.text, it.probs = kind, "", nil
 		if err := it.tell("response.output_item.added", map[string]any{"output_index": len(it.done), "item": it.item("in_progress")}); err != nil {
 			return err
 		}
@@ -203,65 +147,119 @@ func (it *responseItems) say(kind, text string) error {
 	it.text += text
 	fields := it.part(map[string]any{"delta": text})
 	if kind == "message" {
-		fields["logprobs"] = []any{}
+		fields["logprobs"] = append([]chatLogprob{}, it.logprobs...)
+		it.probs = append(it.probs, it.logprobs...)
 	}
+	it.logprobs = nil
 	return it.tell(textKinds[kind].event+".delta", fields)
 }
 
 // calls adds a piece of a call.
 func (it *responseItems) calls(d *toolDelta) error {
-	if it.open != functionCallItem || it.nth != d.Index {
+	if !it.inCall() || it.nth != d.Index {
 		if err := it.shut(); err != nil {
 			return err
 		}
-		it.open, it.nth = functionCallItem, d.Index
-		it.call = callItem{
-			Type: functionCallItem, ID: it.id("fc_"), CallID: "call_" + strings.TrimPrefix(d.ID, callPrefix), Name: d.Function.Name, Status: "in_progress",
-		}
+		it.begin(d)
 		if err := it.tell("response.output_item.added", map[string]any{"output_index": len(it.done), "item": it.call}); err != nil {
 			return err
 		}
 	}
 	more := value(d.Function.Arguments, "")
+	it.text += more
+	event := "response.function_call_arguments.delta"
+	if it.custom != nil {
+		event, more = "response.custom_tool_call_input.delta", it.custom.add(more)
+		it.call.Input = joined(it.call.Input, more)
+	} else {
+		it.call.Arguments = &it.text
+	}
 	if more == "" {
 		return nil
 	}
-	it.call.Arguments += more
-	return it.tell("response.function_call_arguments.delta", it.at("fc_", map[string]any{"delta": more}))
+	return it.tell(event, it.at("", map[string]any{"delta": more}))
+}
+
+func (it *responseItems) inCall() bool {
+	return it.open == functionCallItem || it.open == customCallItem
+}
+
+// begin opens a call.
+func (it *responseItems) begin(d *toolDelta) {
+	tool, known := it.x.tools[d.Function.Name]
+	it.open, it.nth, it.text, it.custom = functionCallItem, d.Index, "", nil
+	it.call = callItem{CallID: "call_" + strings.TrimPrefix(d.ID, callPrefix), Name: d.Function.Name, Status: "in_progress"}
+	if known {
+		it.call.Name = tool.name
+		if tool.namespace != "" {
+			it.call.Namespace = &tool.namespace
+		}
+	}
+	prefix, none := "fc_", ""
+	it.call.Arguments = &none
+	if known && tool.custom {
+		prefix, it.open, it.custom = "ctc_", customCallItem, &customText{}
+		it.call.Arguments, it.call.Input = nil, &none
+	}
+	it.call.Type, it.call.ID = it.open, it.id(prefix)
 }
 
 // shut closes the open item.
 func (it *responseItems) shut() error {
 	var item any
-	switch it.open {
-	case "":
+	var err error
+	switch {
+	case it.open == "":
 		return nil
-	case functionCallItem:
-		it.call.Status = "completed"
-		if err := it.tell("response.function_call_arguments.done", it.at("fc_", map[string]any{"name": it.call.Name, "arguments": it.call.Arguments})); err != nil {
-			return err
-		}
-		item = it.call
+	case it.inCall():
+		item, err = it.shutCall()
 	default:
-		k, whole := textKinds[it.open], it.item("completed")
-		fields := it.part(map[string]any{"text": it.text})
-		if it.open == "message" {
-			fields["logprobs"] = []any{}
-		}
-		if err := it.tell(k.event+".done", fields); err != nil {
-			return err
-		}
-		if err := it.tell("response.content_part.done", it.part(map[string]any{"part": it.content()})); err != nil {
-			return err
-		}
-		whole.Content = append(whole.Content, it.content())
-		item = whole
+		item, err = it.shutText()
+	}
+	if err != nil {
+		return err
 	}
 	if err := it.tell("response.output_item.done", map[string]any{"output_index": len(it.done), "item": item}); err != nil {
 		return err
 	}
 	it.done, it.open = append(it.done, item), ""
 	return nil
+}
+
+func (it *responseItems) shutCall() (any, error) {
+	it.call.Status = "completed"
+	if it.custom != nil {
+		var whole map[string]string
+		if json.Unmarshal([]byte(it.text), &whole) == nil {
+			text := whole[customInput]
+			it.call.Input = &text
+		}
+		return it.call, it.tell("response.custom_tool_call_input.done", it.at("", map[string]any{"input": it.call.Input}))
+	}
+	text := it.text
+	it.call.Arguments = &text
+	return it.call, it.tell("response.function_call_arguments.done", it.at("", map[string]any{"name": it.call.Name, "arguments": text}))
+}
+
+func (it *responseItems) shutText() (any, error) {
+	k, whole := textKinds[it.open], it.item("completed")
+	fields := it.part(map[string]any{"text": it.text})
+	if it.open == "message" {
+		it.probs, it.logprobs = append(it.probs, it.logprobs...), nil
+		fields["logprobs"] = append([]chatLogprob{}, it.probs...)
+	}
+	if err := it.tell(k.event+".done", fields); err != nil {
+		return nil, err
+	}
+	if err := it.tell("response.content_part.done", it.part(map[string]any{"part": it.content()})); err != nil {
+		return nil, err
+	}
+	whole.Content = append(whole.Content, it.content())
+	if it.open == "reasoning" && it.x.f.includes(includeEncrypted) {
+		text := sealed(it.text)
+		whole.Encrypted = &text
+	}
+	return whole, nil
 }
 
 // finish closes what is open. An answer that says nothing is an empty message.

@@ -31,5 +31,5 @@ func route[F any, A asked](s *Server, take func(*http.Request, *F) (A, *apiError
 	})
 }
 
-// streams says that the answer is wanted piece by piece.
+// streams reports whether the answer is wanted piece by piece.
 func (j *job) streams() bool { return j.fields.Stream }

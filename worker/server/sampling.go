@@ -2,9 +2,10 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
-	"slices"
 	"strconv"
+	"strings"
 
 	"roundhouse/worker"
 )
@@ -18,7 +19,7 @@ const (
 	maxBias      = 1 << 10
 	maxBadWords  = 1 << 10
 	maxProbes    = 128
-	maxSalt      = 512
+	maxSalt      = 128
 	maxUser      = 512
 	maxMetadata  = 16 << 10 // 16 entries of a key and 512 characters, and then some
 )
@@ -42,7 +43,6 @@ func (l *stringList) UnmarshalJSON(data []byte) error {
 // samplingFields are the fields that chat and completion requests share.
 type samplingFields struct {
 	N                 *int            `json:"n"`
-	BestOf            *int            `json:"best_of"`
 	Temperature       *float64        `json:"temperature"`
 	TopP              *float64        `json:"top_p"`
 	TopK              *int            `json:"top_k"`
@@ -72,6 +72,10 @@ type samplingFields struct {
 	Priority          int             `json:"priority"`
 	RequestID         string          `json:"request_id"`
 	UseBeamSearch     bool            `json:"use_beam_search"`
+	StreamInterval    *int            `json:"stream_interval"`
+	PromptText        bool            `json:"return_prompt_text"`
+	ThinkingBudget    *int            `json:"thinking_token_budget"`
+	RepetitionStop    *repetition     `json:"repetition_detection"`
 	Stream            bool            `json:"stream"`
 	StreamOptions     *streamOptions  `json:"stream_options"`
 	Resume            *resumeField    `json:"roundhouse_resume"`
@@ -92,59 +96,32 @@ type streamOptions struct {
 	ContinuousUsage bool `json:"continuous_usage_stats"`
 }
 
-// refused are fields of vLLM's and OpenAI's that this engine does not have;
-// asking for one of them is answered, never ignored.
+// refused are fields that change what the model sees and that this engine, as
+// a vLLM without the flags for them, cannot honour. What vLLM ignores, or what
+// changes no answer here (transfers of caches, routed experts), is not read.
 type refused struct {
 	PromptEmbeds    json.RawMessage `json:"prompt_embeds"`
-	KVTransfer      json.RawMessage `json:"kv_transfer_params"`
-	ECTransfer      json.RawMessage `json:"ec_transfer_params"`
-	RepetitionStop  json.RawMessage `json:"repetition_detection"`
-	StreamInterval  *int            `json:"stream_interval"`
-	RoutedExperts   *int            `json:"routed_experts_prompt_start"`
-	TokenOffsets    bool            `json:"return_token_offsets"`
-	PromptText      bool            `json:"return_prompt_text"`
-	AssistantMask   bool            `json:"return_assistant_tokens_mask"`
-	ThinkingBudget  *int            `json:"thinking_token_budget"`
-	MMProcessor     json.RawMessage `json:"mm_processor_kwargs"`
-	MediaIO         json.RawMessage `json:"media_io_kwargs"`
+	MMProcessor     map[string]any  `json:"mm_processor_kwargs"`
+	MediaIO         map[string]any  `json:"media_io_kwargs"`
 	RequestTemplate *string         `json:"chat_template"`
-	Functions       json.RawMessage `json:"functions"`
-	FunctionCall    json.RawMessage `json:"function_call"`
-	Audio           json.RawMessage `json:"audio"`
-	WebSearch       json.RawMessage `json:"web_search_options"`
-	Modalities      []string        `json:"modalities"`
-	Arguments       map[string]any  `json:"vllm_xargs"`
 }
 
 func (f *refused) check() *apiError {
-	for _, x := range []struct {
-		name string
-		set  bool
-	}{
-		{"prompt_embeds", f.PromptEmbeds != nil}, {"kv_transfer_params", f.KVTransfer != nil},
-		{"ec_transfer_params", f.ECTransfer != nil}, {"repetition_detection", f.RepetitionStop != nil},
-		{"stream_interval", f.StreamInterval != nil && *f.StreamInterval != 1},
-		{"routed_experts_prompt_start", f.RoutedExperts != nil},
-		{"return_token_offsets", f.TokenOffsets}, {"return_prompt_text", f.PromptText},
-		{"return_assistant_tokens_mask", f.AssistantMask}, {"thinking_token_budget", f.ThinkingBudget != nil},
-		{"mm_processor_kwargs", f.MMProcessor != nil}, {"media_io_kwargs", f.MediaIO != nil},
-		{"functions", f.Functions != nil}, {"function_call", f.FunctionCall != nil}, {"audio", f.Audio != nil},
-		{"web_search_options", f.WebSearch != nil}, {"vllm_xargs", len(f.Arguments) > 0},
-		{"modalities", slices.ContainsFunc(f.Modalities, func(m string) bool { return m != "text" })},
-	} {
-		if x.set {
-			e := notImplemented("`%s` is not supported by this engine.", x.name)
-			e.Param = x.name
-			return e
-		}
-	}
-	if f.RequestTemplate != nil {
-		return badValue("chat_template", "Chat template is passed with request, but --trust-request-chat-template is not set. Refused request with untrusted chat template.")
+	switch {
+	case f.PromptEmbeds != nil:
+		return badValue("prompt_embeds", "You must set `--enable-prompt-embeds` to input `prompt_embeds`, and this engine has no such input; send text or token ids.")
+	case len(f.MMProcessor) > 0:
+		return badValue("mm_processor_kwargs", "Per-request mm_processor_kwargs are not taken; leave them out.")
+	case len(f.MediaIO) > 0:
+		return badValue("media_io_kwargs", "Per-request media_io_kwargs are not taken; leave them out.")
+	case f.RequestTemplate != nil:
+		return badValue("", "Chat template is passed with request, but --trust-request-chat-template is not set. Refused request with untrusted chat template.")
 	}
 	return nil
 }
 
-// check refuses values that no request may have, in vLLM's words.
+// check refuses values that no request may have, in vLLM's words and with the
+// parameter that vLLM names, which for most is none.
 func (f *samplingFields) check() *apiError {
 	if err := f.refused.check(); err != nil {
 		return err
@@ -152,17 +129,22 @@ func (f *samplingFields) check() *apiError {
 	if err := f.checkNumbers(); err != nil {
 		return err
 	}
+	if err := f.RepetitionStop.check(); err != nil {
+		return err
+	}
 	switch {
 	case f.UseBeamSearch:
-		return notImplemented("`use_beam_search` is not supported by this engine.")
-	case f.BestOf != nil && *f.BestOf != value(f.N, 1):
-		return badValue("best_of", "best_of is not supported, except as n")
+		return badValue("use_beam_search", "`use_beam_search` is not supported by this engine.")
 	case f.StreamOptions != nil && !f.Stream:
-		return badValue("stream_options", "Stream options can only be defined when `stream=True`.")
+		return invalid("stream_options", "Stream options can only be defined when `stream=True`.")
+	case value(f.PromptLogprobs, 0) < -1:
+		return invalid("prompt_logprobs", "`prompt_logprobs` must be a positive value or -1.")
 	case f.PromptLogprobs != nil && f.Stream && *f.PromptLogprobs != 0:
-		return badValue("prompt_logprobs", "`prompt_logprobs` are not available when `stream=True`.")
-	case f.CacheSalt != nil && (*f.CacheSalt == "" || len(*f.CacheSalt) > maxSalt):
-		return badValue("cache_salt", "Parameter 'cache_salt' must be a non-empty string of at most %d bytes if provided.", maxSalt)
+		return invalid("prompt_logprobs", "`prompt_logprobs` are not available when `stream=True`.")
+	case f.CacheSalt != nil && *f.CacheSalt == "":
+		return invalid("cache_salt", "Parameter 'cache_salt' must be a non-empty string if provided.")
+	case f.CacheSalt != nil && (len(*f.CacheSalt) > maxSalt || strings.ContainsAny(*f.CacheSalt, "@/\\\x00")):
+		return invalid("cache_salt", "Parameter 'cache_salt' must be at most %d characters and must not contain '@', '/', '\\\\', or NUL.", maxSalt)
 	case len(value(f.User, "")) > maxUser:
 		return badValue("user", "user may have at most %d bytes, got %d", maxUser, len(*f.User))
 	case len(f.Metadata) > maxMetadata:
@@ -171,11 +153,14 @@ func (f *samplingFields) check() *apiError {
 		return badValue("roundhouse_resume", "only a stream with one choice and an id can be resumed")
 	}
 	if len(f.Stop) > maxStops {
-		return badValue("stop", "at most %d stop strings are allowed, got %d", maxStops, len(f.Stop))
+		return badShape("too_long", "body.stop", fmt.Sprintf("List should have at most %d items after validation, not %d", maxStops, len(f.Stop)))
 	}
 	for _, s := range f.Stop {
-		if s == "" || len(s) > maxStopBytes {
-			return badValue("stop", "stop cannot contain an empty string or one of more than %d bytes", maxStopBytes)
+		switch {
+		case s == "":
+			return badValue("", "stop cannot contain an empty string.")
+		case len(s) > maxStopBytes:
+			return badValue("stop", "a stop string may have at most %d bytes, got %d", maxStopBytes, len(s))
 		}
 	}
 	return nil
@@ -185,33 +170,35 @@ func (f *samplingFields) checkNumbers() *apiError {
 	bad := func(v *float64, least, most float64) bool { return v != nil && !(*v >= least && *v <= most) }
 	switch {
 	case f.N != nil && *f.N < 1:
-		return badValue("n", "n must be at least 1, got %d.", *f.N)
+		return badValue("", "n must be at least 1, got %d.", *f.N)
 	case f.N != nil && *f.N > maxChoices:
-		return badValue("n", "n must be at most %d, got %d.", maxChoices, *f.N)
+		return badValue("", "n must be at most %d, got %d.", maxChoices, *f.N)
+	case f.Temperature != nil && *f.Temperature < 0:
+		return badValue("temperature", "temperature must be non-negative, got %v.", *f.Temperature)
 	case bad(f.Temperature, 0, 2):
 		return badValue("temperature", "temperature must be in [0, 2], got %v.", *f.Temperature)
 	case f.TopP != nil && !(*f.TopP > 0 && *f.TopP <= 1):
 		return badValue("top_p", "top_p must be in (0, 1], got %v.", *f.TopP)
 	case f.TopK != nil && (*f.TopK < -1 || *f.TopK > math.MaxInt32):
-		return badValue("top_k", "top_k must be 0 (disable), or at least 1, got %d.", *f.TopK)
+		return badValue("", "top_k must be 0 (disable), or at least 1, got %d.", *f.TopK)
 	case bad(f.MinP, 0, 1):
-		return badValue("min_p", "min_p must be in [0, 1], got %v.", *f.MinP)
+		return badValue("", "min_p must be in [0, 1], got %v.", *f.MinP)
 	case bad(f.Presence, -2, 2):
-		return badValue("presence_penalty", "presence_penalty must be in [-2, 2], got %v.", *f.Presence)
+		return badValue("", "presence_penalty must be in [-2, 2], got %v.", *f.Presence)
 	case bad(f.Frequency, -2, 2):
-		return badValue("frequency_penalty", "frequency_penalty must be in [-2, 2], got %v.", *f.Frequency)
-	case f.Repetition != nil && !(*f.Repetition > 0 && *f.Repetition <= math.MaxFloat32):
-		return badValue("repetition_penalty", "repetition_penalty must be greater than zero, got %v.", *f.Repetition)
+		return badValue("", "frequency_penalty must be in [-2, 2], got %v.", *f.Frequency)
+	case f.Repetition != nil && !(*f.Repetition > 0):
+		return badValue("", "repetition_penalty must be greater than zero, got %v.", *f.Repetition)
+	case f.Repetition != nil && *f.Repetition > math.MaxFloat32:
+		return badValue("", "repetition_penalty must be a finite number, got %v.", *f.Repetition)
 	case f.MinTokens < 0:
-		return badValue("min_tokens", "min_tokens must be greater than or equal to 0, got %d.", f.MinTokens)
-	case f.MaxTokens != nil && *f.MaxTokens < 0:
-		return badValue("max_tokens", "max_tokens must be at least 1, got %d.", *f.MaxTokens)
+		return badValue("", "min_tokens must be greater than or equal to 0, got %d.", f.MinTokens)
+	case f.StreamInterval != nil && *f.StreamInterval < 1:
+		return badShape("greater_than_equal", "body.stream_interval", "Input should be greater than or equal to 1")
 	case f.TruncatePrompt != nil && *f.TruncatePrompt < -1:
-		return badValue("truncate_prompt_tokens", "truncate_prompt_tokens must be at least -1, got %d.", *f.TruncatePrompt)
+		return badShape("greater_than_equal", "body.truncate_prompt_tokens", "Input should be greater than or equal to -1")
 	case f.TruncationSide != "" && f.TruncationSide != "left" && f.TruncationSide != "right":
-		return badValue("truncation_side", "truncation_side must be left or right, got %.32q.", f.TruncationSide)
-	case value(f.N, 1) > 1 && f.Temperature != nil && *f.Temperature < 1e-5:
-		return badValue("n", "n must be 1 when using greedy sampling, got %d.", *f.N)
+		return badShape("literal_error", "body.truncation_side", "Input should be 'left' or 'right'")
 	}
 	return nil
 }
@@ -243,7 +230,7 @@ func (s *Server) params(f *samplingFields) (worker.Params, textOptions, *apiErro
 		p.Temperature = 0
 	}
 	if p.N > 1 && p.Temperature == 0 {
-		return p, textOptions{}, badValue("n", "n must be 1 when using greedy sampling, got %d.", p.N)
+		return p, textOptions{}, badValue("", "n must be 1 when using greedy sampling, got %d.", p.N)
 	}
 	if f.Seed != nil {
 		p.Seed = uint64(*f.Seed)
@@ -252,32 +239,29 @@ func (s *Server) params(f *samplingFields) (worker.Params, textOptions, *apiErro
 	}
 	f.TokensAsIDs = f.TokensAsIDs || s.cfg.TokensAsIDs
 	text := textOptions{
-		stops: f.Stop, includeStop: f.IncludeStop, skipSpecial: value(f.SkipSpecial, true), minTokens: f.MinTokens,
+		stops: f.Stop, includeStop: f.IncludeStop, skipSpecial: value(f.SkipSpecial, true), minTokens: f.MinTokens, repeats: f.RepetitionStop,
 	}
 	if err := s.tokenParams(f, &p); err != nil {
 		return p, text, err
 	}
 	if f.PromptLogprobs != nil {
-		n := *f.PromptLogprobs
-		if n == -1 {
-			return p, text, badValue("prompt_logprobs", "prompt_logprobs of the whole vocabulary are not supported")
+		if err := s.checkLogprobs("prompt_logprobs", "prompt", f.PromptLogprobs); err != nil {
+			return p, text, err
 		}
-		if n < 0 || n > s.cfg.MaxLogprobs {
-			return p, text, badValue("prompt_logprobs", "Requested prompt logprobs of %d, which is greater than max allowed: %d", n, s.cfg.MaxLogprobs)
-		}
-		p.PromptLogprobs = n
+		p.PromptLogprobs = *f.PromptLogprobs
 	}
 	return p, text, nil
 }
 
-// checkLogprobs checks how many candidates a field asks for.
-func (s *Server) checkLogprobs(field string, n *int) *apiError {
-	switch {
-	case n == nil:
-	case *n < 0:
-		return badValue(field, "`%s` must be a positive value.", field)
-	case *n > s.cfg.MaxLogprobs:
-		return badValue(field, "Requested sample logprobs of %d, which is greater than max allowed: %d", *n, s.cfg.MaxLogprobs)
+// checkLogprobs checks how many candidates a field asks for of each token that
+// is sampled, or of the prompt; -1: the whole vocabulary.
+func (s *Server) checkLogprobs(field, of string, n *int) *apiError {
+	asked := value(n, 0)
+	if asked == -1 {
+		asked = s.cfg.Vocab
+	}
+	if asked > s.cfg.MaxLogprobs {
+		return badValue(field, "Requested %s logprobs of %d, which is greater than max allowed: %d", of, asked, s.cfg.MaxLogprobs)
 	}
 	return nil
 }

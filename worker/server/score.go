@@ -53,7 +53,7 @@ func (f *scoreRequest) sides() (a, b []string, err *apiError) {
 // vectors of a model that embeds are.
 func (s *Server) scores(ctx context.Context, a, b []string, instruction string, f *poolFields) ([]float64, int, *apiError) {
 	if instruction != "" && s.cfg.Pair == nil {
-		return nil, 0, notImplemented("`instruction` is not supported by this model.")
+		return nil, 0, badValue("instruction", "`instruction` is not supported by this model.")
 	}
 	var texts []worker.Text
 	for i := range a {

@@ -91,11 +91,14 @@ type Server struct {
 	parsed  parsedCounts
 	created int64
 	seeds   seeds
+	traits  traits
+	stored  *stored
+	listed  []string // the routes, as "METHOD /path"
 }
 
 // New makes a server.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), http: newHTTPStats(), created: time.Now().Unix(), longest: 1}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), http: newHTTPStats(), stored: newStored(), created: time.Now().Unix(), longest: 1}
 	for id := range cfg.Tokenizer.Size() {
 		s.longest = max(s.longest, len(cfg.Tokenizer.TokenBytes(int32(id))))
 	}
@@ -108,37 +111,6 @@ func New(cfg Config) *Server {
 	}
 	s.routes()
 	return s
-}
-
-func (s *Server) routes() {
-	s.mux.HandleFunc("GET /health", s.health)
-	s.mux.HandleFunc("GET /ping", s.health)
-	s.mux.HandleFunc("POST /ping", s.health)
-	s.mux.HandleFunc("GET /version", s.version)
-	s.mux.HandleFunc("GET /load", s.serverLoad)
-	s.mux.HandleFunc("GET /metrics", s.metrics)
-	s.mux.HandleFunc("GET /v1/models", s.models)
-	s.mux.HandleFunc("GET /v1/models/{id...}", s.oneModel)
-	s.mux.HandleFunc("GET "+api.StatusPath, s.status)
-	s.mux.HandleFunc("POST /tokenize", s.tokenize)
-	s.mux.HandleFunc("POST /detokenize", s.detokenize)
-	s.operating()
-	if s.cfg.Kind != Generates {
-		s.pooledRoutes()
-		s.absent()
-		return
-	}
-	s.mux.HandleFunc("POST /v1/chat/completions", route(s, s.newChat, writeError))
-	s.mux.HandleFunc("POST /v1/completions", route(s, s.newCompletion, writeError))
-	s.mux.HandleFunc("POST /v1/responses", route(s, s.newResponse, writeError))
-	for _, route := range []string{"GET /v1/responses/{id}", "DELETE /v1/responses/{id}", "POST /v1/responses/{id}/cancel"} {
-		s.mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
-			writeError(w, notFound("response_id", "Response with id '%.128s' not found: this engine stores no answers.", r.PathValue("id")))
-		})
-	}
-	s.mux.HandleFunc("POST /v1/messages", route(s, s.newMessages, refuseMessages))
-	s.mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
-	s.absent()
 }
 
 // generating counts a request that generates and notes that it has arrived.
@@ -187,7 +159,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !s.allowed(r) {
-		writeJSON(rec, http.StatusUnauthorized, map[string]string{"error": "Unauthorized"})
+		s.unauthorized(rec, r)
 		return
 	}
 	if _, pattern := s.mux.Handler(r); pattern == "" {
@@ -195,20 +167,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mux.ServeHTTP(rec, r)
-}
-
-// unknown answers for a route that is not there, as FastAPI does.
-func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
-	probe := r.Clone(r.Context())
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		probe.Method = method
-		if _, pattern := s.mux.Handler(probe); pattern != "" {
-			w.Header().Set("Allow", method)
-			writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"detail": "Method Not Allowed"})
-			return
-		}
-	}
-	writeJSON(w, http.StatusNotFound, map[string]string{"detail": "Not Found"})
 }
 
 // allowed checks the key on the paths that vLLM guards. Keys are compared by
@@ -240,6 +198,17 @@ func (s *Server) allowed(r *http.Request) bool {
 	}
 	return ok == 1
 }
+
+func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/v1/messages") {
+		refuseMessages(w, &apiError{Message: "Unauthorized", Code: http.StatusUnauthorized})
+		return
+	}
+	writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "Unauthorized"})
+}
+
+// fingerprint names the software that answers, as clients may log it.
+func (s *Server) fingerprint() *string { return new("roundhouse-" + s.cfg.Version) }
 
 // logRequest writes a line for an answer: nothing of what was said.
 func (s *Server) logRequest(rec *recorder, r *http.Request) {

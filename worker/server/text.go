@@ -13,6 +13,7 @@ type textOptions struct {
 	includeStop bool
 	skipSpecial bool
 	minTokens   int
+	repeats     *repetition
 }
 
 // assembler turns one choice's tokens into text and looks for its stop
@@ -23,6 +24,7 @@ type assembler struct {
 	dec     *tokenizer.Decoder
 	held    string // decoded, not said: it may be the beginning of a stop string
 	tokens  int
+	recent  []int32         // the last tokens, as far as a repetition is looked for
 	pending int32           // the last token that was sent before; -1: none
 	text    strings.Builder // all that was said
 	finish  worker.Finish
@@ -53,8 +55,28 @@ func (a *assembler) add(token int32, end *worker.Event) string {
 		if end.StopID >= 0 {
 			a.stopped = end.StopID
 		}
+	} else if token >= 0 && a.circles(token) {
+		a.finish, a.stopped = FinishRepetition, "repetition_detected"
+		fresh += a.dec.Flush()
 	}
 	return a.release(fresh)
+}
+
+// FinishRepetition is the end of an answer that goes in circles.
+const FinishRepetition worker.Finish = "repetition"
+
+// circles takes note of a token and reports whether the text has come to repeat
+// itself.
+func (a *assembler) circles(token int32) bool {
+	keep := a.o.repeats.keep()
+	if keep == 0 {
+		return false
+	}
+	if len(a.recent) >= 2*keep {
+		a.recent = append(a.recent[:0], a.recent[len(a.recent)-keep:]...)
+	}
+	a.recent = append(a.recent, token)
+	return a.tokens >= a.o.minTokens && a.o.repeats.in(a.recent)
 }
 
 // release says what can be said now that fresh text has come.

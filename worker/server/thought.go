@@ -7,40 +7,66 @@ import (
 	"roundhouse/worker/tokenizer"
 )
 
+// thinking is what a request allows in the way of thoughts before the answer.
+type thinking struct {
+	allowed bool // the worker has a parser for them, and the prompt has not ended them
+	begun   bool // the prompt has begun them
+	budget  *int // tokens that they may take; nil, -1: as many as there are
+}
+
+// check refuses a budget that cannot be kept.
+func (s *Server) checkBudget(budget *int) *apiError {
+	switch {
+	case budget == nil || *budget == -1:
+		return nil
+	case *budget < 0:
+		return badShape("value_error", "body.thinking_token_budget", "Value error, `thinking_token_budget` must be a non-negative integer or -1 for unlimited.")
+	case s.cfg.ReasoningParser == "":
+		return badValue("", "thinking_token_budget is set but reasoning_config is not configured. Please set --reasoning-parser to use thinking_token_budget.")
+	}
+	return nil
+}
+
 // thought is a guide that holds from the end of the reasoning on. When the
 // budget runs out before that end, it is brought about.
 type thought struct {
-	worker.Guide
-	tok    *tokenizer.Tokenizer
-	vocab  int    // of the model, which may have more tokens than the tokenizer
-	least  int    // tokens that the form takes
-	state  int8   // thinking, maybe or behind
-	tail   []byte // text since the reasoning began, as far as a marker may stand in it
-	masked []uint32
+	worker.Guide                      // of the answer; nil: it is free
+	tok          *tokenizer.Tokenizer // whose markers are looked for
+	vocab        int                  // of the model, which may be more than the tokenizer's
+	ends         []int32              // tokens with which the model ends its answer
+	least        int                  // tokens that the form takes
+	left         int                  // tokens that the reasoning may still take; -1: all
+	state        int8                 // maybe, inside or behind
+	tail         []byte               // text since the reasoning began, as far as a marker may stand in it
+	masked       []uint32
 }
 
 const (
-	maybe    = iota // nothing was said: the reasoning may begin, or the form
-	thinking        // inside
-	behind          // the form holds
+	maybe  = iota // nothing was said: the reasoning may begin, or the answer
+	inside        // the reasoning has begun
+	behind        // the answer's guide holds
 )
 
-// afterThought makes a guide wait for the reasoning's end.
-func (s *Server) afterThought(g worker.Guide, least int, inside bool) worker.Guide {
-	t := &thought{Guide: g, tok: s.cfg.Tokenizer, vocab: s.cfg.Vocab, least: least}
-	if inside || s.cfg.ReasoningParser == "deepseek_r1" {
-		t.state = thinking
+// afterThought makes a guide wait for the reasoning's end; g is nil where only
+// the reasoning has a budget.
+func (s *Server) afterThought(g worker.Guide, least int, t thinking) worker.Guide {
+	out := &thought{
+		Guide: g, tok: s.cfg.Tokenizer, vocab: s.cfg.Vocab, ends: s.cfg.Engine.Config().EOS, least: least, left: value(t.budget, -1),
 	}
-	return t
+	if t.begun || s.cfg.ReasoningParser == "deepseek_r1" {
+		out.state = inside
+	}
+	return out
 }
 
 // Mask implements worker.Guide.
 func (t *thought) Mask(remaining int) []uint32 {
+	shut, ok := t.tok.TokenID(thinkShut)
 	switch t.state {
 	case behind:
-		return t.Guide.Mask(remaining)
+		return t.answerMask(remaining)
 	case maybe:
-		mask := t.Guide.Mask(remaining)
+		mask := t.answerMask(remaining)
 		open, ok := t.tok.TokenID(thinkOpen)
 		if !ok || mask == nil || remaining <= t.least+2 {
 			return mask
@@ -49,29 +75,54 @@ func (t *thought) Mask(remaining int) []uint32 {
 		t.masked[open/32] |= 1 << (open % 32)
 		return t.masked
 	}
-	shut, ok := t.tok.TokenID(thinkShut)
-	if !ok || remaining > t.least+1 {
+	tight := t.Guide != nil && remaining <= t.least+1
+	if ok && (tight || t.left == 0) {
+		t.fill(0)
+		t.masked[shut/32] |= 1 << (shut % 32)
+		return t.masked
+	}
+	if t.Guide == nil {
 		return nil
 	}
-	t.masked = append(t.masked[:0], make([]uint32, (t.vocab+31)/32)...)
-	clear(t.masked)
-	t.masked[shut/32] |= 1 << (shut % 32)
+	// A form is owed: the answer must not end among the thoughts.
+	t.fill(^uint32(0))
+	for _, id := range t.ends {
+		t.masked[id/32] &^= 1 << (id % 32)
+	}
 	return t.masked
+}
+
+func (t *thought) answerMask(remaining int) []uint32 {
+	if t.Guide == nil {
+		return nil
+	}
+	return t.Guide.Mask(remaining)
+}
+
+// fill makes the mask of the model's vocabulary.
+func (t *thought) fill(word uint32) {
+	if t.masked = t.masked[:0]; cap(t.masked) < (t.vocab+31)/32 {
+		t.masked = make([]uint32, 0, (t.vocab+31)/32)
+	}
+	for range (t.vocab + 31) / 32 {
+		t.masked = append(t.masked, word)
+	}
 }
 
 // Accept implements worker.Guide.
 func (t *thought) Accept(token int32) bool {
 	switch t.state {
 	case behind:
-		return t.Guide.Accept(token)
+		return t.Guide == nil || t.Guide.Accept(token)
 	case maybe:
 		if open, ok := t.tok.TokenID(thinkOpen); ok && token == open {
-			t.state = thinking
+			t.state = inside
 			return true
 		}
 		t.state = behind
-		return t.Guide.Accept(token)
+		return t.Guide == nil || t.Guide.Accept(token)
 	}
+	t.left = max(-1, t.left-1)
 	t.tail = append(t.tail, t.tok.TokenBytes(token)...)
 	if bytes.Contains(t.tail, []byte(thinkShut)) {
 		t.state, t.tail = behind, nil
@@ -84,4 +135,11 @@ func (t *thought) Accept(token int32) bool {
 }
 
 // Done implements worker.Guide.
-func (t *thought) Done() bool { return t.state == behind && t.Guide.Done() }
+func (t *thought) Done() bool { return t.Guide != nil && t.state == behind && t.Guide.Done() }
+
+// unhurried is a guide of a form that max_tokens leaves no room for: the answer
+// is cut, as one without a form would be.
+type unhurried struct{ worker.Guide }
+
+// Mask implements worker.Guide.
+func (u unhurried) Mask(int) []uint32 { return u.Guide.Mask(1 << 30) }

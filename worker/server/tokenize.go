@@ -66,11 +66,14 @@ func (s *Server) tokensOf(model string, f *tokenizeRequest) ([]int32, *apiError)
 	case f.RequestTemplate != nil:
 		return nil, (&refused{RequestTemplate: f.RequestTemplate}).check()
 	}
-	tokens, _, err := s.renderChat(&chatRequest{
+	p, err := s.renderChat(&chatRequest{
 		Messages: f.Messages, AddGenerationPrompt: f.AddGenerationPrompt, ContinueFinal: f.ContinueFinal,
 		Tools: f.Tools, TemplateArguments: f.TemplateArguments, AddSpecial: value(f.AddSpecial, false),
 	})
-	return tokens, err
+	if err != nil {
+		return nil, err
+	}
+	return p.tokens, nil
 }
 
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
@@ -90,11 +93,15 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 		writeError(w, badShape("missing", "tokens", "Field required"))
 		return
 	}
+	var known []int32
 	for _, id := range f.Tokens {
-		if id < 0 || int(id) >= s.cfg.Vocab {
+		if id < 0 {
 			writeError(w, badValue("tokens", "Token id %d is out of vocabulary", id))
 			return
 		}
+		if int(id) < s.cfg.Vocab { // what is beyond has no text
+			known = append(known, id)
+		}
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"prompt": s.cfg.Tokenizer.Decode(f.Tokens, false)})
+	writeJSON(w, http.StatusOK, map[string]string{"prompt": s.cfg.Tokenizer.Decode(known, false)})
 }

@@ -2,13 +2,15 @@ package server
 
 import (
 	"encoding/json"
-	"regexp"
 
 	"roundhouse/worker/parser"
 )
 
 // Bounds of what a request may say of tools.
-const maxTools = 128
+const (
+	maxTools    = 1024
+	maxToolName = 1024
+)
 
 // toolUse is what a chat allows in the way of tool calls.
 type toolUse struct {
@@ -22,8 +24,6 @@ type tool struct {
 	Name       string          `json:"name"`
 	Parameters json.RawMessage `json:"parameters"`
 }
-
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // tools reads tools and tool_choice.
 func (s *Server) tools(f *chatRequest) (toolUse, *apiError) {
@@ -48,11 +48,11 @@ func (s *Server) tools(f *chatRequest) (toolUse, *apiError) {
 	case "none":
 	case "auto":
 		if s.cfg.ToolParser == "" {
-			return use, badValue("tool_choice", "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set")
+			return use, badValue("", "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set")
 		}
 	default:
 		if s.cfg.Compile == nil {
-			return use, notImplemented("`tool_choice` other than none is not supported by this engine.")
+			return use, badValue("tool_choice", "`tool_choice` other than none is not supported by this engine.")
 		}
 	}
 	return use, nil
@@ -67,10 +67,10 @@ func readTools(raw json.RawMessage) ([]tool, *apiError) {
 		Function tool   `json:"function"`
 	}
 	if json.Unmarshal(raw, &list) != nil {
-		return nil, badShape("list_type", "tools", "Input should be a valid list")
+		return nil, badShape("list_type", "body.tools", "Input should be a valid list")
 	}
 	if len(list) == 0 {
-		return nil, badValue("tools", "tools must not be an empty array. Either provide at least one tool or omit the field entirely.")
+		return nil, invalid("tools", "`tools` must not be an empty array. Either provide at least one tool or omit the field entirely.")
 	}
 	if len(list) > maxTools {
 		return nil, badValue("tools", "at most %d tools are allowed, got %d", maxTools, len(list))
@@ -78,10 +78,13 @@ func readTools(raw json.RawMessage) ([]tool, *apiError) {
 	var out []tool
 	for i, t := range list {
 		if t.Type != "" && t.Type != "function" {
-			return nil, badValue("tools", "tool %d has type %.32q; want function", i, t.Type)
+			return nil, badShape("literal_error", at("body.tools", i)+".type", "Input should be 'function'")
 		}
-		if !toolName.MatchString(t.Function.Name) {
-			return nil, badValue("tools", "tool %d needs a function.name of 1 to 64 letters, digits, _, . or -", i)
+		if t.Function.Name == "" {
+			return nil, badShape("missing", at("body.tools", i)+".function.name", "Field required")
+		}
+		if len(t.Function.Name) > maxToolName {
+			return nil, badValue("tools", "the name of tool %d may have at most %d bytes, got %d", i, maxToolName, len(t.Function.Name))
 		}
 		out = append(out, t.Function)
 	}
@@ -94,9 +97,9 @@ func (u *toolUse) choose(raw json.RawMessage) *apiError {
 		switch {
 		case word == "none":
 		case word != "auto" && word != "required":
-			return badValue("tool_choice", "Invalid value for `tool_choice`: %.32q. Only named tools, \"none\", \"auto\" or \"required\" are supported.", word)
+			return invalid("tool_choice", "Invalid value for `tool_choice`: %.32q. Only named tools, \"none\", \"auto\" or \"required\" are supported.", word)
 		case u.tools == nil:
-			return badValue("tool_choice", "When using `tool_choice`, `tools` must be set.")
+			return invalid("tool_choice", "When using `tool_choice`, `tools` must be set.")
 		}
 		u.choice = word
 		return nil
@@ -107,10 +110,10 @@ func (u *toolUse) choose(raw json.RawMessage) *apiError {
 		} `json:"function"`
 	}
 	if json.Unmarshal(raw, &named) != nil || named.Function.Name == "" {
-		return badValue("tool_choice", "`tool_choice` must be \"none\", \"auto\", \"required\" or name a function.")
+		return invalid("tool_choice.function", "Invalid value for `function` in `tool_choice`! Correct usage: `{\"type\": \"function\", \"function\": {\"name\": \"my_function\"}}`")
 	}
 	if u.tools == nil {
-		return badValue("tool_choice", "When using `tool_choice`, `tools` must be set.")
+		return invalid("tool_choice", "When using `tool_choice`, `tools` must be set.")
 	}
 	for _, t := range u.tools {
 		if t.Name == named.Function.Name {
@@ -118,7 +121,7 @@ func (u *toolUse) choose(raw json.RawMessage) *apiError {
 			return nil
 		}
 	}
-	return badValue("tool_choice", "The tool specified in `tool_choice` (%.64q) does not match any of the specified `tools`.", named.Function.Name)
+	return invalid("tool_choice", "The tool specified in `tool_choice` (%.64q) does not match any of the specified `tools`.", named.Function.Name)
 }
 
 // offered are the tools as parsers know them.

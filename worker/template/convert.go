@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -39,6 +40,14 @@ func (d *Dict) Set(key string, v any) *Dict {
 func (d *Dict) Get(key string) (any, bool) {
 	v, ok := d.values[key]
 	return v, ok
+}
+
+// Delete takes a key out.
+func (d *Dict) Delete(key string) {
+	if i := slices.Index(d.keys, key); i >= 0 {
+		d.keys = slices.Delete(d.keys, i, i+1)
+		delete(d.values, key)
+	}
 }
 
 // Keys returns the keys in order. The caller must not change them.
