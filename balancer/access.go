@@ -15,8 +15,8 @@ func (d *Door) logAccess(a *asked, r *record) {
 	if r.first > 0 {
 		attrs = append(attrs, slog.Float64("ttft_seconds", float64(r.first-a.start)/1e9))
 	}
-	if r.usage.known {
-		attrs = append(attrs, slog.Int64("prompt_tokens", r.usage.prompt), slog.Int64("cached_tokens", max(0, r.usage.cached)), slog.Int64("generated_tokens", r.usage.generated))
+	if r.usage.Known {
+		attrs = append(attrs, slog.Int64("prompt_tokens", r.usage.Prompt), slog.Int64("cached_tokens", max(0, r.usage.Cached)), slog.Int64("generated_tokens", r.usage.Generated))
 	}
 	if a.key != nil {
 		attrs = append(attrs, slog.String("key", a.key.name))

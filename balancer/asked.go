@@ -32,6 +32,12 @@ type asked struct {
 	session  string
 }
 
+// keepsName reports whether the answer is to carry the name that the client
+// asked for in place of the target's.
+func (a *asked) keepsName() bool {
+	return a.route != nil && a.route.cfg.KeepName && a.peek.Model != "" && a.peek.Model != a.model
+}
+
 // streams reports whether the answer is to stream.
 func (a *asked) streams() bool {
 	return a.peek.Stream && (a.kind == kindChat || a.kind == kindText || a.kind == kindGen)

@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/resume"
 )
 
 // mostDeaths is how many workers may die in a row while a request is there, without
@@ -23,9 +24,9 @@ func (x *exchange) broken(err error, word, what string) (why string, f *failure)
 	how, why := x.booking.blame(word)
 	x.d.log.Warn(what, "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error())
 	switch {
-	case errors.Is(err, errDiffers): // which is no fault, where tokens are drawn
+	case errors.Is(err, resume.ErrDiffers): // which is no fault, where tokens are drawn
 		how = ledger.Neutral
-	case errors.Is(err, errWorkerEvent):
+	case errors.Is(err, resume.ErrEvent):
 		how = ledger.Neutral
 		x.booking.erred = append(x.booking.erred, x.booking.charge.Try())
 	}

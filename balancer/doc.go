@@ -13,7 +13,13 @@
 // asks the ledger for a worker, or waits in the pool's queue, sends a request
 // built anew from parsed parts, and relays the answer: one that does not stream
 // is held whole and leaves in one write, a stream is relayed by one goroutine
-// that waits in the poller and holds no buffer.
+// that waits in the poller and holds no buffer (relay.go). What its events say, and
+// how it goes on at another worker, is the pure package resume.
+//
+// An exchange is four values: what the client asked (asked.go, constant once it is
+// read), the body (payload.go), what is held at a worker (booking.go), and what
+// became of it (record.go). Access log, trace and metrics take the first and the
+// last.
 //
 // What the door holds. Bodies are booked in one bound. Once a stream has begun
 // its body is a spare (payload.go), kept for resuming alone, and goes first when

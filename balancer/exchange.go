@@ -25,7 +25,7 @@ type exchange struct {
 	record  record
 
 	close bool         // the connection ends with the answer
-	s     *stream      // nil: the answer does not stream
+	s     *relay       // nil: the answer does not stream
 	pass  *extend.Pass // its way through the filters; nil: there are none
 	trace *trace       // nil: traces are not sent
 	out   direct       // where the door has read the request itself
@@ -108,7 +108,7 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 	if x.record.overhead == 0 {
 		x.record.overhead = now - x.asked.start - x.record.queued
 	}
-	c.writeIn(now, writeWithin)
+	c.writeIn(now, x.d.writeWithin)
 	if err := x.write(w, c); err != nil {
 		c.close()
 		x.booking.hold(nil)
@@ -186,7 +186,7 @@ func (x *exchange) finish() {
 	r := &x.record
 	if x.asked.key != nil {
 		x.asked.key.leave()
-		x.asked.key.charge(r.usage.prompt + r.output() - x.booking.advance)
+		x.asked.key.charge(r.usage.Prompt + r.output() - x.booking.advance)
 	}
 	x.d.delist(x)
 	if r.outcome == "" {

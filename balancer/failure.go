@@ -3,6 +3,7 @@ package balancer
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // failure is what a client is told when a request cannot be served, in
@@ -20,8 +21,11 @@ type failure struct {
 // Error implements error.
 func (f *failure) Error() string { return fmt.Sprintf("%d %s: %s", f.status, f.code, f.message) }
 
-// body is the JSON of the failure.
-func (f *failure) body() []byte {
+// body is the JSON of the failure as clients of a path expect it.
+func (f *failure) body(path string) []byte {
+	if path == messagesPath || path == messagesPath+"/count_tokens" {
+		return f.anthropic()
+	}
 	type inner struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`
@@ -38,6 +42,51 @@ func (f *failure) body() []byte {
 	b, err := json.Marshal(struct {
 		Error inner `json:"error"`
 	}{in})
+	return mustEncode(b, err)
+}
+
+// anthropic is the failure in Anthropic's shape.
+func (f *failure) anthropic() []byte {
+	type inner struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	}
+	typ, ok := anthropicTypes[f.status]
+	if !ok {
+		typ = "api_error"
+	}
+	b, err := json.Marshal(struct {
+		Type  string `json:"type"`
+		Error inner  `json:"error"`
+	}{"error", inner{typ, f.message}})
+	return mustEncode(b, err)
+}
+
+// anthropicTypes are Anthropic's names for errors, by status.
+var anthropicTypes = map[int]string{
+	400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error", 405: "invalid_request_error",
+	413: "request_too_large", 415: "invalid_request_error", 429: "rate_limit_error", 503: "overloaded_error", 504: "timeout_error",
+}
+
+// event is the failure as the last event of a stream on a path.
+func (f *failure) event(path string) []byte {
+	switch {
+	case path == messagesPath:
+		return fmt.Appendf(nil, "event: error\ndata: %s\n\n", f.anthropic())
+	case strings.HasPrefix(path, responsesPath):
+		b, err := json.Marshal(struct {
+			Type    string  `json:"type"`
+			Code    string  `json:"code"`
+			Message string  `json:"message"`
+			Param   *string `json:"param"`
+		}{"error", f.code, f.message, nil})
+		return fmt.Appendf(nil, "event: error\ndata: %s\n\n", mustEncode(b, err))
+	}
+	return fmt.Appendf(nil, "data: %s\n\n", f.body(path))
+}
+
+// mustEncode is the JSON of an error, which always has one.
+func mustEncode(b []byte, err error) []byte {
 	if err != nil {
 		panic("BUG: an error's strings cannot be encoded: " + err.Error())
 	}

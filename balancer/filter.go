@@ -107,21 +107,21 @@ func (x *exchange) rewrite(body []byte) ([]byte, *failure) {
 }
 
 // rewrite lets the filters rewrite the whole events that o holds.
-func (s *stream) rewrite(o *outBuf) error {
-	if !s.x.pass.WantsChunks() || len(o.b) == chunkHead {
+func (s *relay) rewrite(o *outBuf) error {
+	if !s.x.pass.WantsChunks() || len(o.B) == chunkHead {
 		return nil
 	}
-	out, refusal := s.x.pass.Chunk(o.b[chunkHead:], s.done)
+	out, refusal := s.x.pass.Chunk(o.B[chunkHead:], s.answer.Done())
 	if refusal != nil {
 		return errFiltered
 	}
-	o.b = append(o.b[:chunkHead], out...)
+	o.B = append(o.B[:chunkHead], out...)
 	return nil
 }
 
 // told is the record as filters are told it.
 func (r *record) told(start int64) *extend.Outcome {
-	o := &extend.Outcome{Status: r.status, Outcome: r.outcome, Worker: r.worker, Prompt: r.usage.prompt, Cached: max(r.usage.cached, 0),
+	o := &extend.Outcome{Status: r.status, Outcome: r.outcome, Worker: r.worker, Prompt: r.usage.Prompt, Cached: max(r.usage.Cached, 0),
 		Generated: r.output(), Queue: float64(r.queued) / 1e9, Duration: float64(r.ended-start) / 1e9}
 	if r.first > start {
 		o.TTFT = float64(r.first-start) / 1e9

@@ -179,7 +179,7 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 	if f := x.find(x.v, string(seen.Session)); f != nil {
 		return f
 	}
-	if x.asked.peek.Session != "" && x.asked.path == "/v1/responses" {
+	if x.asked.peek.Session != "" && x.asked.path == responsesPath {
 		if f := x.goTo(x.asked.peek.Session); f != nil {
 			return f
 		}
@@ -257,7 +257,7 @@ func (d *Door) fail(ctx *fasthttp.RequestCtx, f *failure) {
 	}
 	ctx.SetStatusCode(f.status)
 	ctx.SetContentType("application/json")
-	ctx.SetBody(f.body())
+	ctx.SetBody(f.body(string(ctx.Path())))
 }
 
 // refuseHead answers what fasthttp would not read though the guard let it
@@ -281,16 +281,16 @@ func headFailure(he *wire.HeadError) *failure {
 
 // refusal is the whole answer to a request that the guard refuses.
 func (d *Door) refusal(he *wire.HeadError) []byte {
-	return d.alone(headFailure(he), requestID(nil), true)
+	return d.alone(headFailure(he), "", requestID(nil), true)
 }
 
 // alone is the whole answer to a request that is refused before there is an
 // exchange for it.
-func (d *Door) alone(f *failure, id string, close bool) []byte {
+func (d *Door) alone(f *failure, path, id string, close bool) []byte {
 	if f.reason != "" {
 		d.metrics.refused("", f.reason)
 	}
-	body := f.body()
+	body := f.body(path)
 	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\n",
 		f.status, fasthttp.StatusMessage(f.status), len(body), id)
 	if f.retryAfter > 0 {

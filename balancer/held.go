@@ -42,7 +42,7 @@ func (h *held) find(id string) (ledger.Try, bool) {
 
 // keepHeld notes the id of a response that the worker may have stored.
 func (x *exchange) keepHeld(data []byte) {
-	if x.asked.path != "/v1/responses" {
+	if x.asked.path != responsesPath {
 		return
 	}
 	if v, ok := wire.Field(data, `"id"`); ok && len(v) > 2 && strings.HasPrefix(string(v), `"resp_`) {

@@ -121,10 +121,10 @@ func (m *metrics) ended(a *asked, r *record) {
 	s.duration.Observe(float64(r.ended-a.start) / 1e9)
 	s.overhead.Observe(float64(r.overhead) / 1e9)
 	s.queue[a.priority].Observe(float64(r.queued) / 1e9)
-	if u := &r.usage; u.known {
-		s.prompt.Add(float64(u.prompt))
-		s.cached.Add(float64(max(0, u.cached)))
-		s.generated.Add(float64(u.generated))
+	if u := &r.usage; u.Known {
+		s.prompt.Add(float64(u.Prompt))
+		s.cached.Add(float64(max(0, u.Cached)))
+		s.generated.Add(float64(u.Generated))
 	} else if n := r.generated.Load(); n > 0 {
 		s.generated.Add(float64(n))
 	}

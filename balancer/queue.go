@@ -77,7 +77,7 @@ func (q *queue) add(x *exchange, limit int) *waiter {
 		return nil
 	}
 	w := &waiter{x: x, granted: make(chan grant, 1), turn: x.d.ledger.Turn(&x.asked.pool.group, x.booking.ask.Prompt, x.d.now())}
-	if x.s != nil && x.s.resumed {
+	if x.resuming() {
 		w.turn = math.Inf(-1) // someone is in the middle of its answer
 	}
 	c := &q.classes[x.asked.priority]
@@ -224,14 +224,17 @@ func (f *flow) serve(c *class, q *queue, p *pool, d *Door, kept *[]ledger.Try) (
 	return false, false
 }
 
+// resuming reports whether the client is in the middle of its answer.
+func (x *exchange) resuming() bool { return x.s != nil && x.s.answer.Resumed() }
+
 // place finds a worker with room for the exchange and books it there; it waits
 // for one where there is none.
 func (x *exchange) place() *failure {
 	p, d := x.asked.pool, x.d
 	x.prepare()
-	x.booking.ask.Eager = x.s != nil && x.s.resumed // someone is in the middle of its answer
+	x.booking.ask.Eager = x.resuming() // someone is in the middle of its answer
 	x.askPolicy()
-	if p.queue.n.Load() == 0 || x.s != nil && x.s.resumed {
+	if p.queue.n.Load() == 0 || x.resuming() {
 		verdict, reason := x.pick()
 		if verdict == ledger.Picked {
 			x.placed(reason)
@@ -278,7 +281,7 @@ func (x *exchange) wait() *failure {
 	p, d := x.asked.pool, x.d
 	cfg := &x.v.set.Door.Queue
 	limit, patience := cfg.MaxRequests, time.Duration(cfg.MaxWait)
-	resuming := x.s != nil && x.s.resumed
+	resuming := x.resuming()
 	if resuming {
 		// A stream that has begun is not refused for want of room in the queue.
 		limit, patience = math.MaxInt32, time.Duration(x.v.set.Door.Limits.FirstByte)
@@ -331,7 +334,7 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 			if n > 1 && x.hopeless() {
 				return x.leave(w, workerFailed(x.asked.pool.name))
 			}
-			if n%int(step/time.Second) == 0 && x.s != nil && !x.s.heartbeat() {
+			if n%max(1, int(x.d.step/time.Second)) == 0 && x.s != nil && !x.s.heartbeat() {
 				x.booking.cancel(causeClient)
 			}
 		}

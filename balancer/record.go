@@ -1,10 +1,9 @@
 package balancer
 
 import (
-	"strconv"
 	"sync/atomic"
 
-	"roundhouse/balancer/wire"
+	"roundhouse/balancer/resume"
 )
 
 // record is what became of a request: what the access log, the trace and the
@@ -16,7 +15,7 @@ type record struct {
 
 	status    int
 	outcome   string
-	usage     usage
+	usage     resume.Usage
 	queued    int64 // nanoseconds spent waiting for room
 	overhead  int64 // the door's own time before the request was sent
 	whole     int64 // when an answer that does not stream had come
@@ -40,8 +39,8 @@ var phaseNames = [...]string{"queued", "sent", "streaming", "parked"}
 // output is the tokens of the answer: as the worker counts them, else as they
 // were relayed.
 func (r *record) output() int64 {
-	if r.usage.known {
-		return r.usage.generated
+	if r.usage.Known {
+		return r.usage.Generated
 	}
 	return r.generated.Load()
 }
@@ -55,38 +54,4 @@ func outcomeOf(status int) string {
 		return "client_error"
 	}
 	return "failed"
-}
-
-// usage is what an answer says it took.
-type usage struct {
-	prompt, cached, generated int64
-	known                     bool
-}
-
-// read takes the token counts out of a usage object.
-func (u *usage) read(b []byte) {
-	number := func(name string) (n int64, ok bool) {
-		v, ok := wire.Field(b, name)
-		if !ok {
-			return 0, false
-		}
-		n, err := strconv.ParseInt(string(v), 10, 53)
-		return n, err == nil && n >= 0
-	}
-	prompt, ok := number(`"prompt_tokens"`)
-	if !ok {
-		if prompt, ok = number(`"input_tokens"`); !ok {
-			return
-		}
-	}
-	u.known, u.prompt = true, prompt
-	if g, ok := number(`"completion_tokens"`); ok {
-		u.generated = g
-	} else if g, ok := number(`"output_tokens"`); ok {
-		u.generated = g
-	}
-	u.cached = -1
-	if c, ok := number(`"cached_tokens"`); ok {
-		u.cached = c
-	}
 }

@@ -112,7 +112,7 @@ func (x *exchange) marks(b []byte) []byte {
 }
 
 // whole writes an answer that is no stream.
-func (s *stream) whole(status int, ctype, after string, body []byte) bool {
+func (s *relay) whole(status int, ctype, after string, body []byte) bool {
 	x := s.x
 	x.record.status = status
 	b := x.head(make([]byte, 0, 512+len(body)), reply{ctype: ctype, after: after}, len(body), s.cors)
@@ -122,7 +122,7 @@ func (s *stream) whole(status int, ctype, after string, body []byte) bool {
 
 // refuse tells the client that it will get no answer: as an answer while none
 // has begun, else as an event.
-func (s *stream) refuse(f *failure) bool {
+func (s *relay) refuse(f *failure) bool {
 	x := s.x
 	was := x.record.status
 	x.refused(f)
@@ -134,23 +134,18 @@ func (s *stream) refuse(f *failure) bool {
 	if f.retryAfter > 0 {
 		after = strconv.Itoa(f.retryAfter)
 	}
-	return s.whole(f.status, "application/json", after, f.body())
+	return s.whole(f.status, "application/json", after, f.body(x.asked.path))
 }
 
 // fail ends a stream that has begun with one error event, and neither [DONE]
 // nor the last chunk: clients take those for success. The connection ends.
-func (s *stream) fail(f *failure) bool {
+func (s *relay) fail(f *failure) bool {
 	x := s.x
 	x.record.outcome = "failed"
 	if x.booking.charge.Worker() != nil {
 		x.booking.drop()
 		x.release(ledger.Neutral)
 	}
-	var event []byte
-	if !s.between {
-		event = append(event, "\n\n"...)
-	}
-	event = append(append(append(event, "data: "...), f.body()...), "\n\n"...)
-	s.write(event)
+	s.write(f.event(x.asked.path))
 	return false
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"roundhouse/balancer/resume"
 	"roundhouse/balancer/wire"
 	"roundhouse/worker/api"
 )
@@ -26,9 +27,12 @@ func (x *exchange) write(w *worker, c *upConn) error {
 	x.booking.own = w.own.Load()
 	var few [4]splice
 	body, path, cuts := x.payload.body, x.asked.path, few[:0]
-	if s := x.s; s != nil && s.alt != nil && s.resumed && !x.booking.own {
-		body, path = s.alt.body, s.alt.path
+	if s := x.s; s != nil && s.answer.Way() == resume.ByIDs {
+		body, path = s.answer.Next().Body, s.answer.Next().Path
 	} else {
+		if s != nil && w.strict.Load() {
+			s.answer.WithoutIDs()
+		}
 		cuts = x.splices(cuts)
 	}
 	length := len(body)
@@ -122,15 +126,15 @@ func (x *exchange) splices(cuts []splice) []splice {
 		return cuts
 	}
 	var insert []byte
-	if s := x.s; s != nil && s.ids {
+	if s := x.s; s != nil && s.answer.IDs() {
 		if !p.ReturnTokenIDs.Set() {
 			insert = append(insert, `"return_token_ids":true,`...)
 		}
 		if !p.StreamOptions.Set() {
 			insert = append(insert, `"stream_options":{"include_usage":true},`...)
 		}
-		if s.resumed && x.booking.own {
-			r, err := json.Marshal(api.Resume{ID: s.id, Created: s.created, TokenIDs: s.tokens})
+		if s.answer.Way() == resume.ByField {
+			r, err := json.Marshal(s.answer.Field())
 			if err != nil {
 				panic("BUG: a resume cannot be encoded: " + err.Error())
 			}
@@ -146,7 +150,7 @@ func (x *exchange) splices(cuts []splice) []splice {
 		tail[n] = splice{p.ModelSpan, quote(x.asked.model)}
 		n++
 	}
-	if s := x.s; s != nil && s.ids {
+	if s := x.s; s != nil && s.answer.IDs() {
 		if p.ReturnTokenIDs.Set() && !p.WantsTokenIDs {
 			tail[n] = splice{p.ReturnTokenIDs, []byte("true")}
 			n++

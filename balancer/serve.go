@@ -33,7 +33,7 @@ func (d *Door) serve(g *guard) {
 		case streams:
 			x := g.streamed
 			g.streamed = nil
-			go x.run() // on a stack of its own, which is small while it waits
+			go x.s.run() // on a stack of its own, which is small while it waits
 			return
 		case isForeign:
 			d.server.ServeConn(g)
@@ -171,16 +171,16 @@ func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 // leaves one whose body has not come whole. A panic ends its request and its
 // connection alone.
 func (g *guard) servePlain(whole bool) (then after) {
+	var h wire.Head
 	defer func() {
 		if e := recover(); e != nil {
 			g.d.log.Error("a request panicked", "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
-			g.send(g.d.alone(&failure{status: 500, typ: "api_error", code: "internal", message: "the door failed on this request"}, requestID(nil), true))
+			g.send(g.d.alone(&failure{status: 500, typ: "api_error", code: "internal", message: "the door failed on this request"}, pathOf(h.Path), requestID(nil), true))
 			then = leaves
 		}
 	}()
 	d := g.d
 	v := d.current()
-	var h wire.Head
 	k, end := g.plain(v, &h)
 	if k == kindNone {
 		return isForeign
@@ -190,7 +190,7 @@ func (g *guard) servePlain(whole bool) (then after) {
 	}
 	if int64(g.to-g.from-end) < h.Length {
 		if _, f := v.admit(h.Seen.Authorization, h.Seen.Key); f != nil {
-			g.tell(d.alone(f, requestID(h.Seen.RequestID), true))
+			g.tell(d.alone(f, pathOf(h.Path), requestID(h.Seen.RequestID), true))
 			return leaves
 		}
 	}
@@ -221,7 +221,7 @@ func (g *guard) answer(v *view, h *wire.Head, kd kind, body []byte, lent *[]byte
 	if f != nil {
 		x.turnAway(f)
 		giveBody(lent)
-		return carryOn(g.send(d.alone(f, x.asked.id, x.close)) == nil && !x.close)
+		return carryOn(g.send(d.alone(f, x.asked.path, x.asked.id, x.close)) == nil && !x.close)
 	}
 	if x.asked.streams() {
 		if lent == nil {
@@ -271,7 +271,7 @@ func (o *direct) room() []byte {
 	if o.o == nil {
 		o.o = outs.Get().(*outBuf)
 	}
-	return o.o.b[:headRoom]
+	return o.o.B[:headRoom]
 }
 
 func (o *direct) reply(x *exchange, r reply, whole []byte) {
@@ -290,7 +290,7 @@ func (o *direct) refuse(x *exchange, f *failure) {
 	if f.retryAfter > 0 {
 		r.after = strconv.Itoa(f.retryAfter)
 	}
-	o.reply(x, r, append(o.room(), f.body()...))
+	o.reply(x, r, append(o.room(), f.body(x.asked.path)...))
 }
 
 func (o *direct) end(x *exchange, f *failure) {

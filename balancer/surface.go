@@ -45,6 +45,8 @@ var surface = map[string]kind{
 }
 
 const (
+	messagesPath   = "/v1/messages"
+	responsesPath  = "/v1/responses"
 	modelPrefix    = "/v1/models/"
 	responsePrefix = "/v1/responses/"
 )

@@ -95,8 +95,8 @@ func (t *trace) finish(a *asked, r *record) {
 	if n := a.peek.MaxTokens; n > 0 {
 		list = append(list, otlp.Int("gen_ai.request.max_tokens", n))
 	}
-	if r.usage.known {
-		list = append(list, otlp.Int("gen_ai.usage.input_tokens", r.usage.prompt), otlp.Int("gen_ai.usage.output_tokens", r.usage.generated))
+	if r.usage.Known {
+		list = append(list, otlp.Int("gen_ai.usage.input_tokens", r.usage.Prompt), otlp.Int("gen_ai.usage.output_tokens", r.usage.Generated))
 	} else if n := r.generated.Load(); n > 0 {
 		list = append(list, otlp.Int("gen_ai.usage.output_tokens", n))
 	}

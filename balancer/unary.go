@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/resume"
 	"roundhouse/balancer/wire"
 )
 
@@ -46,8 +47,8 @@ func (x *exchange) unary(out replier) {
 				}
 				whole = append(whole[:len(room)], body...)
 			}
-			if x.keepsName() {
-				whole = append(whole[:len(room):len(room)], x.named(whole[len(room):])...)
+			if x.asked.keepsName() {
+				whole = append(whole[:len(room):len(room)], resume.Rename(whole[len(room):], x.asked.model, x.asked.peek.Model)...)
 			}
 			x.record.status = a.Status
 			out.reply(x, reply{ctype, after, disposition}, whole)
@@ -99,13 +100,13 @@ func (x *exchange) settle(status int, body []byte) {
 	if how == ledger.Served {
 		tail := body[max(0, len(body)-2048):]
 		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
-			x.record.usage.read(tail[at:])
+			x.record.usage.Read(tail[at:])
 		}
-		if x.record.usage.known {
-			x.d.ledger.Settle(&x.booking.charge, x.record.usage.prompt, x.record.usage.cached)
-			x.booking.worker.Load().hits.tells(x.record.usage.cached)
-			x.d.ledger.Grow(&x.booking.charge, x.record.usage.generated)
-			x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.prompt, x.record.usage.generated)
+		if x.record.usage.Known {
+			x.d.ledger.Settle(&x.booking.charge, x.record.usage.Prompt, x.record.usage.Cached)
+			x.booking.worker.Load().hits.tells(x.record.usage.Cached)
+			x.d.ledger.Grow(&x.booking.charge, x.record.usage.Generated)
+			x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
 		}
 		x.computed()
 		if !x.booking.own {

@@ -15,11 +15,12 @@ import (
 // worker is one worker as the door treats it. It lives as long as the worker
 // set names it, through all its generations.
 type worker struct {
-	id   string // pool/name
-	pool *pool
-	slot int // its bit in the pool's prefix table
-	acct *ledger.Worker
-	own  atomic.Bool // ours: it has a status stream and takes roundhouse_resume; as it was found, whatever the set says
+	id     string // pool/name
+	pool   *pool
+	slot   int // its bit in the pool's prefix table
+	acct   *ledger.Worker
+	strict atomic.Bool // it forbids return_token_ids
+	own    atomic.Bool // ours: it has a status stream and takes roundhouse_resume; as it was found, whatever the set says
 
 	up     atomic.Pointer[upstream]
 	apiKey atomic.Pointer[string]

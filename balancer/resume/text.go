@@ -1,4 +1,4 @@
-package balancer
+package resume
 
 import (
 	"bytes"
@@ -37,15 +37,15 @@ type heldBack struct {
 const aroundMarkers = 32
 
 // watchStops finds out how much a worker holds back for this request.
-func (s *stream) watchStops() {
-	if !s.plain || !bytes.Contains(s.x.payload.body, []byte(`"stop"`)) {
+func (s *Stream) watchStops(body []byte) {
+	if !bytes.Contains(body, []byte(`"stop"`)) {
 		return
 	}
 	var asked struct {
 		Stop    json.RawMessage `json:"stop"`
 		Include bool            `json:"include_stop_str_in_output"`
 	}
-	if json.Unmarshal(s.x.payload.body, &asked) != nil {
+	if json.Unmarshal(body, &asked) != nil {
 		return
 	}
 	var one string
@@ -55,15 +55,17 @@ func (s *stream) watchStops() {
 	} else if json.Unmarshal(asked.Stop, &list) != nil {
 		return
 	}
+	hold := 0
 	for _, stop := range list {
-		s.back.hold = max(s.back.hold, utf8.RuneCountInString(stop)-1)
+		hold = max(hold, utf8.RuneCountInString(stop)-1)
 	}
-	if asked.Include {
-		s.back.hold = 0
+	if hold <= 0 || asked.Include {
+		return
 	}
-	s.back.on = s.back.hold > 0
-	s.back.parts = s.back.on && s.splits && s.x.asked.kind == kindChat
-	s.back.turn, s.back.margin = -1, s.back.hold+utf8.RuneCountInString(*s.x.asked.pool.end.Load())+aroundMarkers
+	for i := range s.choices {
+		s.choices[i].back = heldBack{on: true, hold: hold, parts: s.a.End != "" && s.a.API == Chat, turn: -1,
+			margin: hold + utf8.RuneCountInString(s.a.End) + aroundMarkers}
+	}
 }
 
 // hasText reports whether an event carries a piece of the answer.
@@ -77,17 +79,17 @@ func hasText(data []byte) bool {
 }
 
 // follow enters an event of the worker that the client's stream began with.
-func (s *stream) follow(data []byte, ids int) {
+func (s *Stream) follow(c *choice, data []byte, ids int) {
 	if !s.plain || ids == 0 {
 		return
 	}
-	b := &s.back
+	b := &c.back
 	if hasText(data) {
 		b.silent = 0
 	} else {
 		b.silent += ids
 	}
-	if !b.on || s.alt != nil {
+	if !b.on || s.way != Anew {
 		return
 	}
 	var e struct {
@@ -108,7 +110,7 @@ func (s *stream) follow(data []byte, ids int) {
 	if d.Content != "" && b.turn < 0 {
 		b.turn = len(b.text) + utf8.RuneCountInString(thought)
 	}
-	b.say(e.Choices[0].Text+thought+d.Content, len(s.tokens))
+	b.say(e.Choices[0].Text+thought+d.Content, len(c.tokens))
 }
 
 // say enters text that a worker has said by so many tokens, and returns what of

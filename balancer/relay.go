@@ -10,44 +10,22 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"roundhouse/balancer/resume"
 	"roundhouse/balancer/wire"
 )
 
-// stream is the state of an answer that streams. It outlives the workers that
-// feed it.
-type stream struct {
+// relay is the way of an answer that streams, from the sockets of its workers to
+// the client's. The answer itself, and how it goes on, is a resume.Stream.
+type relay struct {
 	x       *exchange
-	ids     bool // token ids and usage are asked for, and cut out of what the client sees
-	plain   bool // on a foreign worker, token ids are enough to go on
+	answer  resume.Stream
 	started bool // the head of the answer was written
-	between bool // the client stands between two events
-	resumed bool
 	cors    []byte
 
 	front   []byte // the head, until the first write
 	closing bool   // the worker's body is over
 	closed  bool   // the last chunk was written
-
-	partial []byte // an event that is not whole yet
 	last    int64  // when the last event was relayed
-
-	id      string
-	created int64
-	prompt  []int32 // the prompt's token ids, from a worker that says them
-	tokens  []int32 // the answer's token ids so far
-	text    []byte  // what was relayed of a stream that can only be replayed
-	events  int64   // with content
-	before  int64   // events when the last worker began
-	ended   bool    // a finish_reason was relayed
-	done    bool    // [DONE] was relayed
-	skip    *replay // of what the client has already, at a new worker
-	broken  error   // why the worker's part cannot go on
-	renamed bool    // the events are another answer's, under the id that the client knows
-	alt     *alternative
-
-	back      heldBack
-	splits    bool // the pool parts reasoning from the answer
-	answering bool // text of the answer, not of its reasoning, was relayed
 }
 
 // The errors that end one worker's part of a stream.
@@ -77,21 +55,42 @@ func (x *exchange) hijack(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	ctx.HijackSetNoResponse(true)
-	ctx.Hijack(func(net.Conn) { go x.run() })
+	ctx.Hijack(func(net.Conn) { go x.s.run() })
 }
 
 // openStream makes the state of an answer that streams.
 func (x *exchange) openStream() {
-	x.s = &stream{x: x, between: true}
-	x.s.ids = x.resumable()
-	x.s.plain = x.s.ids && x.plainAsked() && x.bounded()
-	x.s.splits = *x.asked.pool.end.Load() != ""
-	x.s.watchStops()
+	x.s = &relay{x: x}
+	a := &x.asked
+	name := ""
+	if a.keepsName() {
+		name = a.peek.Model
+	}
+	x.s.answer.Open(resume.Asked{
+		API: apiOf(a), Peek: &a.peek, Body: x.payload.body, Model: a.model, Name: name, End: *a.pool.end.Load(),
+		Enabled: x.v.set.Door.Resume.Enabled && a.kind != kindHeld, Context: x.s.context(),
+	})
+}
+
+// apiOf is how the events of an answer are shaped.
+func apiOf(a *asked) resume.API {
+	switch {
+	case a.kind == kindChat:
+		return resume.Chat
+	case a.kind == kindText:
+		return resume.Text
+	case a.path == messagesPath:
+		return resume.Messages
+	case a.kind == kindGen || a.kind == kindHeld:
+		return resume.Responses
+	}
+	return resume.Other
 }
 
 // run carries a stream to its end and then serves the connection on.
-func (x *exchange) run() {
-	if x.contained() {
+func (s *relay) run() {
+	x := s.x
+	if s.contained() {
 		x.d.serve(x.g)
 		return
 	}
@@ -99,19 +98,21 @@ func (x *exchange) run() {
 }
 
 // contained is stream, and holds a panic of what comes after its end as well.
-func (x *exchange) contained() (keep bool) {
+func (s *relay) contained() (keep bool) {
+	x := s.x
 	defer func() {
 		if e := recover(); e != nil {
 			x.d.log.Error("the end of a stream panicked", "request", x.asked.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
 			keep = false
 		}
 	}()
-	return x.stream()
+	return s.stream()
 }
 
 // stream relays one stream, from as many workers as it takes. It reports
 // whether the connection can carry another request.
-func (x *exchange) stream() (keep bool) {
+func (s *relay) stream() (keep bool) {
+	x := s.x
 	defer x.finish()
 	defer func() {
 		if e := recover(); e != nil {
@@ -125,38 +126,39 @@ func (x *exchange) stream() (keep bool) {
 	for {
 		f := x.open(&a)
 		if x.booking.over() {
-			return x.stopped()
+			return s.stopped()
 		}
 		if f != nil {
-			return x.s.refuse(f)
+			return s.refuse(f)
 		}
 		if a.Status != 200 || !a.EventStream {
-			if again, done := x.plain(&a); !again {
+			if again, done := s.plain(&a); !again {
 				return done
 			}
 			continue
 		}
-		err := x.s.relay(&a)
+		err := s.relay(&a)
 		if err == nil {
-			return x.s.complete()
+			return s.complete()
 		}
-		if again, keep := x.broke(err); !again {
+		if again, keep := s.broke(err); !again {
 			return keep
 		}
 	}
 }
 
 // stopped ends a stream that nobody waits for, or that was told to end.
-func (x *exchange) stopped() bool {
+func (s *relay) stopped() bool {
+	x := s.x
 	x.abandon()
 	x.record.status = 499
 	phase := "waiting"
-	if x.s.events > 0 {
+	if s.answer.Events() > 0 {
 		phase = "streaming"
 	}
 	f, outcome := x.parted(phase)
 	if f != nil {
-		x.s.refuse(f)
+		s.refuse(f)
 	}
 	x.record.outcome = outcome
 	return false
@@ -164,81 +166,38 @@ func (x *exchange) stopped() bool {
 
 // plain passes on an answer that is no event stream: an error, mostly. While a
 // stream is being resumed there is no place for one: another worker is tried.
-func (x *exchange) plain(a *wire.Answer) (again, keep bool) {
+func (s *relay) plain(a *wire.Answer) (again, keep bool) {
+	x := s.x
 	ctype, after := headerText(a.ContentType), headerText(a.RetryAfter)
 	status := a.Status
 	body, err := x.readAnswer(a, nil)
-	if err != nil || x.s.started {
+	if err == nil && s.forbidsFields(status, body) {
+		return true, false
+	}
+	if err != nil || s.started {
 		if x.booking.over() {
-			return false, x.stopped()
+			return false, s.stopped()
 		}
 		if err != nil {
 			if _, f := x.broken(err, "broken_answer", "worker broke off an answer"); f != nil {
-				return false, x.s.refuse(f)
+				return false, s.refuse(f)
 			}
 			return true, false
 		}
-		x.d.log.Warn("a worker would not go on with a stream", "request", x.asked.id, "worker", x.booking.worker.Load().id, "status", status)
+		x.d.log.Warn("a worker would not go on with a stream", "request", x.asked.id, "worker", x.record.worker, "status", status)
 		x.lost(x.judged(max(status, 400)), "broken_answer")
-		if x.s.events > 0 {
-			return false, x.s.fail(workerFailed(x.asked.pool.name))
+		if s.answer.Events() > 0 {
+			return false, s.fail(workerFailed(x.asked.pool.name))
 		}
 		return true, false
 	}
 	x.settle(status, body)
 	x.record.status = status
-	return false, x.s.whole(status, ctype, after, body)
-}
-
-// broke decides what follows when a worker's part of a stream has ended
-// badly. It reports whether the stream goes on elsewhere, and where it does not,
-// whether the connection can carry another request.
-func (x *exchange) broke(err error) (again, keep bool) {
-	s := x.s
-	if err == errFiltered {
-		return false, s.fail(filterFailed)
-	}
-	if err == errWriting && !x.booking.over() {
-		x.booking.cancel(causeClient)
-	}
-	if x.booking.over() {
-		return false, x.stopped()
-	}
-	word := "died"
-	if errors.Is(err, errIdle) {
-		word = "hung"
-	}
-	if s.events > s.before {
-		// This worker did carry the stream on: the others may be asked again.
-		x.booking.tried, x.booking.deaths = x.booking.tried[:0], 0
-		s.before = s.events
-	}
-	why, ended := x.broken(err, word, "a worker's stream broke")
-	s.partial, s.broken = nil, nil
-	if errors.Is(err, errDiffers) {
-		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, x.record.resumeFor, "failed").Inc()
-		return false, s.fail(workerFailed(x.asked.pool.name))
-	}
-	if ended != nil && !s.ended {
-		return false, s.refuse(ended)
-	}
-	if s.events == 0 && !s.ended {
-		return true, false // nothing was relayed: it begins anew
-	}
-	if s.ended {
-		return false, s.closeEnded()
-	}
-	if ok := s.prepareResume(); !ok {
-		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, why, "impossible").Inc()
-		return false, s.fail(workerFailed(x.asked.pool.name))
-	}
-	x.record.resumes++
-	x.record.resumeFor = why
-	return true, false
+	return false, s.whole(status, ctype, after, body)
 }
 
 // relay passes on a worker's events until the stream ends or breaks.
-func (s *stream) relay(a *wire.Answer) error {
+func (s *relay) relay(a *wire.Answer) error {
 	x := s.x
 	c := x.booking.connection()
 	if c == nil {
@@ -253,6 +212,7 @@ func (s *stream) relay(a *wire.Answer) error {
 			return err
 		}
 	}
+	s.answer.Feed(x.booking.own)
 	r := reader{a: *a, left: a.Length}
 	for {
 		var b []byte
@@ -268,11 +228,8 @@ func (s *stream) relay(a *wire.Answer) error {
 				return werr
 			}
 		}
-		if s.broken != nil {
-			return s.broken
-		}
 		if err == io.EOF {
-			if s.done || s.ended && (r.whole || r.openEnded()) {
+			if s.answer.Done() || s.answer.Ended() && (r.whole || r.openEnded()) {
 				return s.finishUpstream(&r)
 			}
 			return errCut
@@ -283,44 +240,60 @@ func (s *stream) relay(a *wire.Answer) error {
 	}
 }
 
-// reader takes the payload out of an answer's body.
-type reader struct {
-	a     wire.Answer
-	ch    wire.Chunks
-	left  int64
-	whole bool
+// pass relays the whole events among the bytes that a worker has sent, many in
+// one write.
+func (s *relay) pass(b []byte) error {
+	o := newOut()
+	defer o.free()
+	got, broken := s.answer.Take(&o.Out, b)
+	x := s.x
+	if got.Usage.Known {
+		x.record.usage = got.Usage
+	}
+	if got.Stored != nil {
+		x.keepHeld(got.Stored)
+	}
+	if got.Refused {
+		x.record.outcome = "client_error"
+	}
+	if got.Tokens > 0 {
+		x.d.ledger.Grow(&x.booking.charge, got.Tokens)
+		x.record.generated.Add(got.Tokens)
+	}
+	if got.Events > 0 {
+		if s.answer.Events() > 0 && x.payload.body != nil {
+			s.keepSpare()
+		}
+		s.batch(got.Events)
+	}
+	if err := s.rewrite(o); err != nil {
+		return err
+	}
+	s.closing = s.closing && broken == nil
+	if err := s.flush(o); err != nil {
+		return err
+	}
+	return broken
 }
 
-// openEnded reports whether the end of the connection is how the body ends.
-func (r *reader) openEnded() bool { return !r.a.Chunked && r.a.Length < 0 }
-
-// decode consumes what the connection has read; io.EOF says that the body is
-// over.
-func (r *reader) decode(c *upConn) ([]byte, error) {
-	b := c.rest[c.from:c.to]
-	if r.a.Chunked {
-		n, used, err := r.ch.Decode(b)
-		c.from += used
-		if err == nil && r.ch.Done() {
-			r.whole, err = true, io.EOF
-		}
-		return b[:n], err
+// batch books the time of a write with n events.
+func (s *relay) batch(n int) {
+	x := s.x
+	now := x.d.now()
+	if s.last == 0 {
+		x.record.first = now
+		x.d.ledger.First(&x.booking.charge, now)
+		x.computed() // the next prompt like it may come
+		x.asked.pool.pump(x.d)
+		x.d.metrics.firstEvent(&x.asked, &x.record)
+	} else {
+		x.record.series.between(float64(now-s.last)/1e9/float64(n), n)
 	}
-	if r.a.Length >= 0 {
-		n := int(min(int64(len(b)), r.left))
-		c.from += n
-		if r.left -= int64(n); r.left == 0 {
-			r.whole = true
-			return b[:n], io.EOF
-		}
-		return b[:n], nil
-	}
-	c.from = c.to
-	return b, nil
+	s.last = now
 }
 
 // finishUpstream keeps or closes the connection of a stream that came whole.
-func (s *stream) finishUpstream(r *reader) error {
+func (s *relay) finishUpstream(r *reader) error {
 	if r.whole && !r.a.Close {
 		s.x.booking.keep(s.x.d.now())
 	} else {
@@ -331,7 +304,7 @@ func (s *stream) finishUpstream(r *reader) error {
 
 // await waits for the worker's next bytes, and keeps the client's connection
 // alive meanwhile.
-func (s *stream) await(c *upConn) error {
+func (s *relay) await(c *upConn) error {
 	x := s.x
 	now := x.d.now()
 	from := now
@@ -355,7 +328,7 @@ func (s *stream) await(c *upConn) error {
 		}
 		now = x.d.now()
 		limit := int64(time.Duration(x.v.set.Door.Limits.Idle))
-		if s.events == 0 {
+		if s.answer.Events() == 0 {
 			// A long prefill is no hang while the worker makes progress.
 			limit = int64(time.Duration(x.v.set.Door.Limits.FirstByte))
 			from = max(from, x.d.ledger.View(x.booking.worker.Load().acct, now).ProgressAt)
@@ -368,15 +341,15 @@ func (s *stream) await(c *upConn) error {
 
 // heartbeat writes a comment line between two events. It has no empty line
 // behind it: some clients take that for an event.
-func (s *stream) heartbeat() bool {
-	if !s.started || !s.between {
+func (s *relay) heartbeat() bool {
+	if !s.started {
 		return true
 	}
 	return s.write([]byte(": heartbeat\n")) == nil
 }
 
 // head prepares the head of the answer; it leaves with the first bytes.
-func (s *stream) head() {
+func (s *relay) head() {
 	s.started = true
 	x := s.x
 	x.record.status = 200
@@ -400,17 +373,17 @@ func (s *stream) head() {
 }
 
 // write sends payload as one chunk.
-func (s *stream) write(payload []byte) error {
+func (s *relay) write(payload []byte) error {
 	o := newOut()
 	defer o.free()
-	o.b = append(o.b, payload...)
+	o.B = append(o.B, payload...)
 	return s.flush(o)
 }
 
 // flush sends what an out buffer holds as one chunk.
-func (s *stream) flush(o *outBuf) error {
+func (s *relay) flush(o *outBuf) error {
 	b := o.framed(!s.x.asked.http10)
-	if s.closing && (s.done || s.ended) && s.broken == nil && !s.x.asked.http10 && b != nil {
+	if s.closing && (s.answer.Done() || s.answer.Ended()) && !s.x.asked.http10 && b != nil {
 		b = append(b, lastChunk...)
 		s.closed = true
 	}
@@ -429,12 +402,12 @@ func (s *stream) flush(o *outBuf) error {
 
 // complete ends a stream that came whole, and reports whether the connection
 // can go on.
-func (s *stream) complete() bool {
+func (s *relay) complete() bool {
 	x := s.x
-	if x.record.usage.known {
-		x.d.ledger.Settle(&x.booking.charge, x.record.usage.prompt, x.record.usage.cached)
-		x.booking.worker.Load().hits.tells(x.record.usage.cached)
-		x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.prompt, x.record.usage.generated)
+	if x.record.usage.Known {
+		x.d.ledger.Settle(&x.booking.charge, x.record.usage.Prompt, x.record.usage.Cached)
+		x.booking.worker.Load().hits.tells(x.record.usage.Cached)
+		x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
 	}
 	x.remember()
 	how := x.judged(200)
@@ -449,7 +422,7 @@ func (s *stream) complete() bool {
 const lastChunk = "0\r\n\r\n"
 
 // terminate writes the end of the chunked body.
-func (s *stream) terminate() bool {
+func (s *relay) terminate() bool {
 	x := s.x
 	if !x.asked.http10 && !s.closed {
 		if x.g.send([]byte(lastChunk)) != nil {

@@ -1,4 +1,4 @@
-package balancer
+package resume
 
 import (
 	"fmt"
@@ -19,11 +19,11 @@ func TestReplayedText(t *testing.T) {
 		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":%q}}]}`, s)
 	}
 	all := func(events ...string) (out string) {
-		var b []byte
+		var s script
 		for _, e := range events {
-			b = appendText(b, []byte(e))
+			s.add([]byte(e))
 		}
-		return string(b)
+		return string(s.text)
 	}
 	f := func(name, a, b string, want bool) {
 		t.Helper()
