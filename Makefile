@@ -153,6 +153,13 @@ images: ## container images from our own binaries, with no registry (TARGETS="ro
 deb: ## a Debian package
 	@compose/deb
 
+# Where vLLM is installed, and which of the tests run (all of them).
+VLLM ?= build/vllm
+
+test-vllm: ## two real vLLM servers behind the door, one of them struck under streams of every kind (6 GB of Python packages, once; half an hour)
+	test/vllm/install $(VLLM)
+	$(GO) test -tags vllm -timeout 2h -v ./test/vllm -vllm $(abspath $(VLLM))
+
 kernels: ## every XPU kernel compiled ahead of time for Intel's GPUs (ocloc); SPIR-V that the next build embeds
 	$(GO) run ./kernels/xpu/ahead
 

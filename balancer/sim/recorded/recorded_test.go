@@ -10,7 +10,13 @@ import (
 // Every file is read whole, and holds a stream that came to its end or one JSON
 // object; what it was asked is JSON too.
 func TestAll(t *testing.T) {
-	all, err := All(New)
+	for _, release := range []string{New, Old} {
+		t.Run(release, func(t *testing.T) { testAll(t, release) })
+	}
+}
+
+func testAll(t *testing.T, release string) {
+	all, err := All(release)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,14 +43,18 @@ func TestAll(t *testing.T) {
 }
 
 // What clients and doors stumbled over is among what is recorded: token ids that are
-// null in every event but the first, and the field of a thought.
+// null in every event but the first, and the field of a thought, which was renamed.
 func TestShapes(t *testing.T) {
-	all, err := All(New)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := func(name, want string, count int) {
 		t.Helper()
+		release := New
+		if strings.HasPrefix(name, "old ") {
+			name, release = name[4:], Old
+		}
+		all, err := All(release)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := bytes.Count(all[name].Answer, []byte(want)); got < count {
 			t.Errorf("%s: %q stands there %d times; want %d", name, want, got, count)
 		}
@@ -53,6 +63,8 @@ func TestShapes(t *testing.T) {
 	f("text-ids.stream", `"prompt_token_ids":null`, 10)
 	f("text-n2.stream", `"index":1`, 10)
 	f("reasoning.stream", `"delta":{"reasoning":"`, 10)
+	f("old reasoning.stream", `"delta":{"reasoning_content":"`, 10)
+	f("old text-ids.stream", `"prompt_token_ids":null`, 10)
 	f("reasoning.stream", `"delta":{"content":"`, 10)
 	f("chat-usage-continuous.stream", `"usage":{"prompt_tokens":`, 20)
 }

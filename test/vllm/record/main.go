@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"roundhouse/balancer/sim/recorded"
@@ -22,7 +23,13 @@ func main() {
 	tokens := flag.Int("tokens", 24, "of each answer, at most")
 	thinks := flag.Bool("thinks", false, "the server serves the thinker, and parts thoughts from answers")
 	thinker := flag.String("thinker", "", "only write the thinker, that is a model with marks of thoughts, to this folder")
+	only := flag.String("only", "", "the kinds to ask for, as a regular expression")
 	flag.Parse()
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "record: -only: %v\n", err)
+		os.Exit(2)
+	}
 	if *thinker != "" {
 		if err := kinds.Thinker("worker/demo/model", *thinker); err != nil {
 			fmt.Fprintf(os.Stderr, "record: %v\n", err)
@@ -35,6 +42,9 @@ func main() {
 		list = kinds.Reasoning(96)
 	}
 	for _, k := range list {
+		if !wanted.MatchString(k.Name) {
+			continue
+		}
 		for _, stream := range []bool{true, false} {
 			if err := one(*url, *out, k, stream); err != nil {
 				fmt.Fprintf(os.Stderr, "record: %s: %v\n", k.Name, err)
