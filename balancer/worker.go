@@ -229,6 +229,8 @@ func (w *worker) view(d *Door) control.WorkerState {
 	if s.Models == nil {
 		s.Models = []string{}
 	}
+	_, hung := d.patience(&v, w.own.Load(), d.firstByte())
+	s.PatienceSeconds = hung.Seconds()
 	s.KV = control.KV{ChargedTokens: v.KV, ForeignTokens: v.Foreign, ElsewhereTokens: v.Elsewhere.KV}
 	if v.Capacity > 0 {
 		s.KV.CapacityTokens = &v.Capacity

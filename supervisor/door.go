@@ -39,12 +39,13 @@ type door struct {
 	cancel context.CancelFunc
 
 	state    *control.State // nil: never heard of
-	heard    time.Time
 	ack      control.Ack
 	lease    time.Time
 	refused  time.Time // since when it obeys another epoch; zero: it does not
 	lastErr  string
-	leaving  bool // told to drain and end
+	silent   time.Time // since when every question failed; zero: the last one did not
+	absent   bool      // for so long that nothing waits for it
+	leaving  bool      // told to drain and end
 	attempts int
 }
 

@@ -11,12 +11,14 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 // serveFake is a worker's `serve`: it answers with numbers, one a line, as
-// many as max_tokens says, every FAKE_PACE. FAKE_FAIL ends it before it is
+// many as max_tokens says, every FAKE_PACE; with FAKE_HANGS nothing after the first
+// stream is answered. FAKE_FAIL ends it before it is
 // ready; a file named by FAKE_FAIL_IF does so while it exists.
 func serveFake(args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
@@ -40,6 +42,7 @@ func serveFake(args []string) error {
 	if name := os.Getenv("FAKE_MODEL"); name != "" {
 		*model = name
 	}
+	var streamed atomic.Bool
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
@@ -52,6 +55,12 @@ func serveFake(args []string) error {
 		}
 		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
 			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if ask.Line {
+			streamed.Store(true)
+		} else if streamed.Load() && os.Getenv("FAKE_HANGS") != "" {
+			<-r.Context().Done()
 			return
 		}
 		if !ask.Line {

@@ -241,7 +241,7 @@ func TestStoppedWorker(t *testing.T) {
 // is restarted; what is said of it has the reason.
 func TestHungWorkerIsRestarted(t *testing.T) {
 	t.Parallel() // most of it is waiting for time limits
-	b := newBench(t, 2, map[string]string{"FAKE_PACE": "1h"})
+	b := newBench(t, 2, map[string]string{"FAKE_PACE": "1h", "FAKE_HANGS": "yes"})
 	b.runWith(func(o *Options) { o.DownAfter, o.HungAfter = time.Minute, time.Second })
 	before := b.workers()
 	done := make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,8 +45,8 @@ func given(t *testing.T, lease time.Duration) (d *fakeDoor, socket string) {
 	return d, socket
 }
 
-// over starts a supervisor over a given door.
-func (b *bench) over(ctx context.Context, socket string, wait time.Duration) chan error {
+// over starts a supervisor over given doors.
+func (b *bench) over(ctx context.Context, wait time.Duration, sockets ...string) chan error {
 	b.t.Helper()
 	b.write()
 	cfg, err := readConfig(b.path)
@@ -53,7 +54,7 @@ func (b *bench) over(ctx context.Context, socket string, wait time.Duration) cha
 		b.t.Fatal(err)
 	}
 	options := optionsFor(cfg, b.path, slog.New(slog.NewTextHandler(b.t.Output(), nil)))
-	options.Doors, options.LeaseWait = []string{socket}, wait
+	options.Doors, options.LeaseWait, options.DoorAfter = sockets, wait, time.Second
 	if b.s, err = New(options); err != nil {
 		b.t.Fatal(err)
 	}
@@ -68,13 +69,13 @@ func TestSecondSupervisorStartsNothing(t *testing.T) {
 	_, socket := given(t, time.Minute) // longer than any pause between two renewals
 	first := newBench(t, 1, nil)
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := first.over(ctx, socket, time.Minute)
+	ended := first.over(ctx, time.Minute, socket)
 	first.until("the first one's worker is ready", func() bool {
 		w := first.workers()
 		return len(w) == 1 && w[0].State == "ready"
 	})
 	second := newBench(t, 1, nil)
-	if err := <-second.over(t.Context(), socket, 3*time.Second); !errors.Is(err, errTurnedAway) {
+	if err := <-second.over(t.Context(), 3*time.Second, socket); !errors.Is(err, errTurnedAway) {
 		t.Errorf("the second one ended with %v", err)
 	}
 	if pids := second.pids(); len(pids) > 0 {
@@ -100,7 +101,7 @@ func TestCutOffSupervisorIsFenced(t *testing.T) {
 	first := newBench(t, 2, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ended := first.over(ctx, socket, time.Minute)
+	ended := first.over(ctx, time.Minute, socket)
 	first.until("the first one's workers are ready", func() bool {
 		w := first.workers()
 		return len(w) == 2 && w[0].State == "ready" && w[1].State == "ready"
@@ -133,4 +134,74 @@ func TestCutOffSupervisorIsFenced(t *testing.T) {
 		t.Errorf("fenced, it stopped something: %v became %v", before, after)
 	}
 	first.clear()
+}
+
+// A door that is not there holds nobody up: workers become ready by the other one, and
+// turn. Once it is there it is obeyed again.
+func TestAbsentDoorHoldsNobody(t *testing.T) {
+	d, socket := given(t, time.Minute)
+	b := newBench(t, 2, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := b.over(ctx, time.Minute, socket, filepath.Join(t.TempDir(), "none.sock"))
+	b.until("the workers are ready", func() bool {
+		w := b.workers()
+		return len(w) == 2 && w[0].State == "ready" && w[1].State == "ready"
+	})
+	if status, text := b.post("/api/pools/chat/rotate", ""); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	b.until("both have turned", func() bool {
+		w := b.workers()
+		state, _ := b.rotationWaits()
+		return state == "done" && w[0].Generation == 2 && w[1].Generation == 2
+	})
+	if text := b.events("door"); !strings.Contains(text, "given-2") || !strings.Contains(text, "nothing waits for it") {
+		t.Errorf("events: %s", text)
+	}
+	d.mu.Lock()
+	told := len(d.set.Pools)
+	d.mu.Unlock()
+	if told != 1 {
+		t.Errorf("the door that is there was told %d pools", told)
+	}
+	if err := b.s.Shutdown(ctx, false); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A door is absent once its questions have failed for long, however long ago it was
+// heard; as long as no door answers, every one is waited for.
+func TestDoorsThatAreAbsent(t *testing.T) {
+	began := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
+	a, c, ours := &door{id: "a"}, &door{id: "c"}, &door{id: "ours", child: true}
+	notes := events{log: slog.New(slog.DiscardHandler)}
+	f := func(g gate, after time.Duration, want string) {
+		t.Helper()
+		g.tend(began.Add(after), 45*time.Second, &notes)
+		var ids []string
+		for _, d := range g.living() {
+			ids = append(ids, d.id)
+		}
+		slices.Sort(ids)
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("after %v: %s; want %s", after, got, want)
+		}
+	}
+	two := gate{doors: map[string]*door{"a": a, "c": c}}
+	f(two, 0, "a c")
+	c.silent = began
+	f(two, 45*time.Second, "a c")
+	f(two, 46*time.Second, "a")
+	a.silent = began.Add(time.Minute)
+	f(two, 106*time.Second, "a c") // nobody answers
+	a.silent = time.Time{}
+	f(two, 106*time.Second, "a")
+	c.silent = time.Time{}
+	f(two, 107*time.Second, "a c")
+	ours.silent = began
+	f(gate{doors: map[string]*door{"a": a, "ours": ours}}, time.Hour, "a ours") // its process is there
 }

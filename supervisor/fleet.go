@@ -18,6 +18,7 @@ type member struct {
 	launched    uint64          // the latest generation whose start has returned
 	failure     failure
 	progress    progress
+	doubt       *doubt // nil: there is none
 	release     release
 	wall        wall
 	served      int64 // requests, as the doors told last; it falls when a generation begins
@@ -128,6 +129,9 @@ func (f *fleet) forget(wanted func(id string) bool) {
 		}
 		if m.probe != nil {
 			m.probe.cancel()
+		}
+		if m.doubt != nil {
+			m.doubt.cancel()
 		}
 		delete(f.members, id)
 	}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -21,13 +22,39 @@ type gate struct {
 	handedOver bool      // it was tried; an old door that stayed stays
 }
 
-// living are the doors that may send requests to workers.
+// living are the doors that may send requests to workers: our own, whose processes
+// are seen, and the given ones that answer, or have answered lately. As long as no door
+// answers, all of them may.
 func (g *gate) living() []*door {
-	out := make([]*door, 0, len(g.doors))
+	var out, silent []*door
 	for _, d := range g.doors {
-		out = append(out, d)
+		if d.absent {
+			silent = append(silent, d)
+		} else {
+			out = append(out, d)
+		}
+	}
+	if len(out) == 0 {
+		return silent
 	}
 	return out
+}
+
+// tend notes which given doors have not answered for so long that nothing waits for
+// them any more, and which are back.
+func (g *gate) tend(now time.Time, after time.Duration, events *events) {
+	for _, d := range g.doors {
+		absent := !d.child && !d.silent.IsZero() && now.Sub(d.silent) > after
+		if absent == d.absent {
+			continue
+		}
+		d.absent = absent
+		text := d.id + " answers again"
+		if absent {
+			text = fmt.Sprintf("%s (%s) does not answer since %v, and nothing waits for it: %s", d.id, d.socket, now.Sub(d.silent).Round(time.Second), d.lastErr)
+		}
+		events.note("", "", "door", text)
+	}
 }
 
 // heeded reports whether given doors take our word, or do not answer at all.

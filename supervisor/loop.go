@@ -54,6 +54,7 @@ func (s *Supervisor) step() {
 	if s.ending {
 		return
 	}
+	s.gate.tend(s.clock.Now(), s.options.DoorAfter, &s.events)
 	s.tendDoors()
 	s.tendHandover()
 	s.tendProbes()

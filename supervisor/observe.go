@@ -7,13 +7,9 @@ import (
 	"roundhouse/supervisor/core"
 )
 
-// When a worker counts as dead, or hung, though its process lives. A busy
-// engine may miss a health check for seconds, so either takes time, and tokens
-// that come are a better sign than any check.
-const (
-	downAfter = 30 * time.Second
-	hungAfter = 2 * time.Minute
-)
+// downAfter is when a worker counts as dead though its process lives. A busy engine may
+// miss a health check for seconds, and tokens that come are a better sign than any check.
+const downAfter = 30 * time.Second
 
 // progress is when a worker's counters last moved.
 type progress struct {
@@ -54,7 +50,7 @@ func (s *Supervisor) observe(now time.Time) core.Observed {
 
 // seen gathers what is known of one worker.
 func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
-	seen := core.Seen{Acked: acked, Reached: len(s.gate.doors) > 0, Free: -1}
+	seen := core.Seen{Acked: acked, Free: -1}
 	kind, configured := s.plan.kinds[id]
 	static := kind.driver == "static"
 	m := s.fleet.at(id)
@@ -98,20 +94,19 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 		}
 		seen.Down = !p.healthy && now.Sub(last) > s.options.DownAfter && now.Sub(moving.tokens) > s.options.DownAfter
 	}
-	seen.Hung = moving.busy && now.Sub(moving.since) > s.options.HungAfter
+	seen.Hung = !static && s.hung(m, moving, now)
 	return seen
 }
 
 // byDoors adds what the doors know of a worker.
 func (s *Supervisor) byDoors(id string, seen *core.Seen) {
-	generation := s.memory.intent.Workers[id].Generation
+	generation, set := s.memory.intent.Workers[id].Generation, s.set.Load()
 	for _, d := range s.gate.living() {
 		w := findWorker(d.state, id)
 		if w == nil || w.Generation != generation {
-			seen.Reached = false
 			continue
 		}
-		seen.Reached = seen.Reached && w.Reached
+		seen.Reached = seen.Reached || w.Reached && d.acked(set)
 		seen.InFlight += w.Requests.InFlight
 		if w.Requests.OldestSeconds != nil {
 			seen.Oldest = max(seen.Oldest, time.Duration(*w.Requests.OldestSeconds*float64(time.Second)))

@@ -52,6 +52,9 @@ type Options struct {
 	// DownAfter is how long a worker may leave its health unanswered, and HungAfter
 	// how long it may have requests and make no progress. Zero: 30 s and 2 min.
 	DownAfter, HungAfter time.Duration
+	// DoorAfter is how long a door that others run may leave every question
+	// unanswered before nothing waits for it. Zero: 45 s, longer than its lease.
+	DoorAfter time.Duration
 	// Proven is how long a new configuration must have been ready on one worker
 	// before the next gets it. Zero: 10 s.
 	Proven time.Duration
@@ -108,7 +111,7 @@ type Supervisor struct {
 // starts: the journal's lock, the admin address, and the door's.
 func New(o Options) (*Supervisor, error) {
 	dir := o.Config.StateDir
-	for into, usual := range map[*time.Duration]time.Duration{&o.LeaseWait: time.Minute, &o.DownAfter: downAfter, &o.HungAfter: hungAfter, &o.Proven: 10 * time.Second} {
+	for into, usual := range map[*time.Duration]time.Duration{&o.LeaseWait: time.Minute, &o.DownAfter: downAfter, &o.HungAfter: hungAfter, &o.Proven: 10 * time.Second, &o.DoorAfter: 45 * time.Second} {
 		if *into == 0 {
 			*into = usual
 		}

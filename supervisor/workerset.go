@@ -137,10 +137,13 @@ func (s *Supervisor) heard(n news) {
 		if d.lastErr == "" && d.state != nil {
 			s.log.Warn("door does not answer", "door", d.id, "error", n.err)
 		}
+		if d.silent.IsZero() {
+			d.silent = s.clock.Now()
+		}
 		d.lastErr = n.err.Error()
 		return
 	}
-	d.lastErr, d.heard = "", s.clock.Now()
+	d.lastErr, d.silent = "", time.Time{}
 	if n.state != nil {
 		d.state = n.state
 	}

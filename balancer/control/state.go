@@ -39,6 +39,9 @@ type WorkerState struct {
 	Tokens          int64   `json:"tokens"`
 	TTFTSeconds     float64 `json:"ttft_seconds"`      // moving average
 	TokensPerSecond float64 `json:"tokens_per_second"` // moving average of one stream
+	// PatienceSeconds is how long it may be silent with what is there now, by the
+	// lengths of prompts and its learned rate.
+	PatienceSeconds float64 `json:"patience_seconds,omitempty"`
 }
 
 // KV is the ledger's account of one worker.

@@ -51,7 +51,7 @@ type Seen struct {
 	WarmError string // the warm-up's failure that makes it useless
 
 	Acked    bool          // every living door has acknowledged the newest worker set
-	Reached  bool          // every living door has had an answer from this generation
+	Reached  bool          // some door that has that set has had an answer from this generation
 	InFlight int           // over all living doors
 	Oldest   time.Duration // of them
 	Released bool          // its device's memory is free again

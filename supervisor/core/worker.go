@@ -121,7 +121,7 @@ func (s *step) warming(id string, w *Worker, p *Pool, spec *Spec) {
 		s.departs(id, w, p, seen)
 	case seen.WarmError != "":
 		s.failed(id, w, p, spec, "warm-up: "+seen.WarmError)
-	case seen.Warmed && seen.Acked && seen.Reached:
+	case seen.Warmed && seen.Reached:
 		w.Failures, w.LastError, w.Started, w.Deadline, w.Interrupted = 0, "", s.now, time.Time{}, false
 		if !w.Launched.IsZero() {
 			w.Took = s.now.Sub(w.Launched)
