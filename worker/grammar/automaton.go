@@ -1,6 +1,9 @@
 package grammar
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // automaton is all rules as one graph of states. A state consumes a byte, or
 // calls a rule and goes on behind it, or forks, or ends its rule.
@@ -85,10 +88,39 @@ func (a *automaton) build(x expr, next int32) int32 {
 		return at
 	case repExpr:
 		return a.repeat(x, next)
+	case graphExpr:
+		return a.graph(x, next)
 	case ruleExpr:
 		return a.add(state{kind: kindCall, rule: int32(x), to: next})
 	}
 	panic(fmt.Sprintf("BUG: expression of type %T", x))
+}
+
+// graph builds a graph: a fork for each node, or a chain of them where more
+// than two ways go on.
+func (a *automaton) graph(g graphExpr, next int32) int32 {
+	entries := make([]int32, len(g))
+	for i := range g {
+		entries[i] = a.add(state{kind: kindFork})
+	}
+	for i, node := range g {
+		var ways []int32
+		if node.final {
+			ways = append(ways, next)
+		}
+		for _, e := range node.edges {
+			ways = append(ways, a.build(e.x, entries[e.to]))
+		}
+		if len(ways) == 0 {
+			ways = append(ways, a.build(altExpr{}, next))
+		}
+		at := ways[len(ways)-1]
+		for _, w := range slices.Backward(ways[1:max(len(ways)-1, 1)]) {
+			at = a.add(state{kind: kindFork, to: w, or: at})
+		}
+		a.states[entries[i]].to, a.states[entries[i]].or = ways[0], at
+	}
+	return entries[0]
 }
 
 // manyRounds is the count from which the rounds of a repetition get twins.

@@ -21,7 +21,20 @@ type (
 	}
 	// ruleExpr matches a rule, by its number.
 	ruleExpr int
+	// graphExpr matches a way from its first node to one that is final.
+	graphExpr []graphNode
 )
+
+type graphNode struct {
+	final bool
+	edges []graphEdge
+}
+
+// graphEdge takes x, which is never empty, and goes on at node to.
+type graphEdge struct {
+	x  expr
+	to int
+}
 
 // byteSet is a set of bytes.
 type byteSet [4]uint64

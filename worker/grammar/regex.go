@@ -3,6 +3,7 @@ package grammar
 import (
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"unicode"
 )
 
@@ -23,7 +24,7 @@ func (b *regexBuilder) build(pattern string, search bool) expr {
 	if len(pattern) > maxRegex {
 		failf("%s has %d bytes; at most %d are allowed", b.what, len(pattern), maxRegex)
 	}
-	tree, err := syntax.Parse(pattern, syntax.Perl)
+	tree, err := syntax.Parse(goPattern(pattern), syntax.Perl)
 	if err != nil {
 		failf("%s cannot be used: %w", b.what, err)
 	}
@@ -32,6 +33,28 @@ func (b *regexBuilder) build(pattern string, search bool) expr {
 		return b.node(tree, true, true)
 	}
 	return b.searching(tree)
+}
+
+// goPattern writes \uXXXX, as JavaScript has it, in Go's way.
+func goPattern(pattern string) string {
+	if !strings.Contains(pattern, `\u`) {
+		return pattern
+	}
+	var out strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '\\' || i+1 == len(pattern) {
+			out.WriteByte(pattern[i])
+			continue
+		}
+		if hex := pattern[i+2 : min(i+6, len(pattern))]; pattern[i+1] == 'u' && len(hex) == 4 {
+			out.WriteString(`\x{` + hex + `}`)
+			i += 5
+			continue
+		}
+		out.WriteString(pattern[i : i+2])
+		i++
+	}
+	return out.String()
 }
 
 // searching puts any text before and after, where the pattern is not

@@ -25,28 +25,31 @@ func buildSchema(p *program, data []byte, compact bool) expr {
 // ignored are the keywords that say nothing about which values are valid.
 var ignored = []string{
 	"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$schema", "$id", "$comment", "$anchor",
-	"$defs", "definitions", "contentEncoding", "contentMediaType", "strict", "x-order",
+	"$defs", "definitions", "contentEncoding", "contentMediaType", "contentSchema", "strict", "x-order",
+	"discriminator", "externalDocs", "xml", "$dynamicAnchor", "$vocabulary", "id",
 }
 
 // byType are the keywords that concern one type only.
 var byType = map[string][]string{
 	"string":  {"minLength", "maxLength", "pattern", "format"},
 	"integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
-	"array":   {"items", "prefixItems", "minItems", "maxItems", "additionalItems"},
-	"object":  {"properties", "required", "additionalProperties", "propertyOrdering"},
+	"array":   {"items", "prefixItems", "minItems", "maxItems", "additionalItems", "uniqueItems"},
+	"object": {"properties", "required", "additionalProperties", "propertyOrdering", "patternProperties", "propertyNames", "minProperties",
+		"maxProperties", "dependentRequired", "dependentSchemas"},
 }
 
 // combining are the keywords that are looked at before the type.
-var combining = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "nullable"}
+var combining = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "nullable", "not", "if", "then", "else", conditions}
+
+// refused are the keywords that say which values are valid and cannot be held
+// to in any of their forms. A keyword that is not known says nothing, as the
+// standard has it.
+var refused = []string{"contains", "minContains", "maxContains", "unevaluatedItems", "$dynamicRef", "$recursiveRef"}
 
 // checkKeywords refuses a keyword that would be silently broken.
 func checkKeywords(o *object, path string) {
 	for _, k := range o.keys {
-		known := slices.Contains(ignored, k) || slices.Contains(combining, k) || strings.HasPrefix(k, "x-")
-		for _, ks := range byType {
-			known = known || slices.Contains(ks, k)
-		}
-		if !known && !(k == "uniqueItems" && o.vals[k] == false) {
+		if slices.Contains(refused, k) {
 			failf("%s: the keyword %q is not supported", path, k)
 		}
 	}
@@ -70,6 +73,9 @@ func (b *schemaBuilder) schema(s any, path string) expr {
 		failf("%s is neither an object nor true or false", path)
 	}
 	checkKeywords(o, path)
+	if b.never(o) {
+		return altExpr{}
+	}
 	x := b.combined(o, path)
 	if o.vals["nullable"] == true {
 		return altExpr{x, bytesExpr("null")}
@@ -79,17 +85,21 @@ func (b *schemaBuilder) schema(s any, path string) expr {
 
 func (b *schemaBuilder) combined(o *object, path string) expr {
 	if ref, ok := o.vals["$ref"]; ok {
-		b.alone(o, "$ref", path)
-		return b.reference(ref, path)
+		beside := o.without("$ref", "nullable")
+		if len(beside.keys) == 0 {
+			return b.reference(ref, path)
+		}
+		return b.schema(b.merge(beside, b.resolved(o.only("$ref"), path, 0), path), path)
 	}
-	if c, ok := o.vals["const"]; ok {
-		return b.constants(o, []any{c}, path)
+	if x, ok := b.conditional(o, path); ok {
+		return x
 	}
-	if e, ok := o.vals["enum"]; ok {
-		list, ok := e.([]any)
-		if !ok || len(list) == 0 {
+	if _, ok := o.vals["enum"]; ok {
+		if list, ok := o.vals["enum"].([]any); !ok || len(list) == 0 {
 			failf("%s/enum is not a list with values", path)
 		}
+	}
+	if list, ok := listed(o); ok {
 		return b.constants(o, list, path)
 	}
 	if _, ok := o.vals["allOf"]; ok {
@@ -104,32 +114,38 @@ func (b *schemaBuilder) combined(o *object, path string) expr {
 		if !ok || len(alts) == 0 {
 			failf("%s/%s is not a list with schemas", path, k)
 		}
-		if k == "oneOf" {
-			b.checkDisjoint(alts, path)
-		}
 		return b.alternatives(o, k, alts, path)
 	}
 	return b.typed(o, path)
 }
 
-// alone refuses keywords beside one that stands for a whole schema.
-func (b *schemaBuilder) alone(o *object, key, path string) {
+// without is an object without some keys and those that say nothing.
+func (o *object) without(keys ...string) *object {
+	out := &object{vals: map[string]any{}}
 	for _, k := range o.keys {
-		if k != key && k != "nullable" && !slices.Contains(ignored, k) && !strings.HasPrefix(k, "x-") {
-			failf("%s: %q beside %q is not supported", path, k, key)
+		if !slices.Contains(keys, k) && !slices.Contains(ignored, k) {
+			out.set(k, o.vals[k])
 		}
 	}
+	return out
+}
+
+// only is an object with one key.
+func (o *object) only(key string) *object {
+	return &object{keys: []string{key}, vals: map[string]any{key: o.vals[key]}}
+}
+
+// set gives a key a value.
+func (o *object) set(key string, v any) {
+	if _, ok := o.vals[key]; !ok {
+		o.keys = append(o.keys, key)
+	}
+	o.vals[key] = v
 }
 
 // alternatives is anyOf and oneOf. What stands beside is merged into each.
 func (b *schemaBuilder) alternatives(o *object, key string, list []any, path string) expr {
-	beside := &object{vals: map[string]any{}}
-	for _, k := range o.keys {
-		if k != key && k != "nullable" && !slices.Contains(ignored, k) {
-			beside.keys = append(beside.keys, k)
-			beside.vals[k] = o.vals[k]
-		}
-	}
+	beside := o.without(key, "nullable")
 	var alts altExpr
 	for i, s := range list {
 		at := path + "/" + key + "/" + strconv.Itoa(i)
@@ -160,8 +176,11 @@ func (b *schemaBuilder) reference(ref any, path string) expr {
 
 // find follows a reference such as #/$defs/node.
 func (b *schemaBuilder) find(name, path string) any {
+	if !strings.HasPrefix(name, "#") {
+		return true // another document, which is not fetched
+	}
 	if name != "#" && !strings.HasPrefix(name, "#/") {
-		failf("%s/$ref is %q; only references within the schema, beginning with #, are supported", path, name)
+		failf("%s/$ref is %q; of references within the schema only paths, beginning with #/, are supported", path, name)
 	}
 	at := b.root
 	for _, part := range strings.Split(strings.TrimPrefix(name, "#"), "/")[1:] {
@@ -185,13 +204,19 @@ func (b *schemaBuilder) find(name, path string) any {
 
 // resolved follows references until there is a schema.
 func (b *schemaBuilder) resolved(s any, path string, depth int) *object {
+	if s == true {
+		return &object{vals: map[string]any{}}
+	}
 	o, ok := s.(*object)
 	if !ok || depth > maxSchemaDepth {
 		failf("%s is no schema that can be combined with others", path)
 	}
 	if ref, ok := o.vals["$ref"].(string); ok {
-		b.alone(o, "$ref", path)
-		return b.resolved(b.find(ref, path), path, depth+1)
+		target := b.resolved(b.find(ref, path), path, depth+1)
+		if beside := o.without("$ref"); len(beside.keys) > 0 {
+			return b.merge(target, beside, path)
+		}
+		return target
 	}
 	return o
 }
@@ -203,6 +228,9 @@ func (b *schemaBuilder) constants(o *object, list []any, path string) expr {
 	var alts altExpr
 	for _, v := range list {
 		if len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return hasType(v, t) }) {
+			continue
+		}
+		if b.excluded(o, v) {
 			continue
 		}
 		text := appendJSON(nil, v, ":", ",")
@@ -266,6 +294,7 @@ func (b *schemaBuilder) typed(o *object, path string) expr {
 	if types == nil {
 		types = impliedTypes(o)
 	}
+	types = b.allowedTypes(o, types, path)
 	if types == nil {
 		return b.value()
 	}
@@ -305,7 +334,7 @@ func (b *schemaBuilder) one(o *object, t, path string) expr {
 	case "array":
 		return b.arraySchema(o, path)
 	}
-	return b.objectSchema(o, path)
+	return b.dependent(o, path)
 }
 
 // count reads a keyword that is a number of things.

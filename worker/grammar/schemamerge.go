@@ -22,6 +22,9 @@ func (b *schemaBuilder) merged(o *object, path string) *object {
 	for i, s := range list {
 		at := path + "/allOf/" + strconv.Itoa(i)
 		other := b.resolved(s, at, 0)
+		if _, ok := other.vals["allOf"]; ok {
+			other = b.merged(other, at)
+		}
 		checkKeywords(other, at)
 		out = b.merge(out, other, at)
 	}
@@ -36,6 +39,7 @@ func (b *schemaBuilder) merge(a, c *object, path string) *object {
 	for _, k := range a.keys {
 		out.vals[k] = a.vals[k]
 	}
+	out, c = b.bundled(out), b.bundled(c)
 	for _, k := range c.keys {
 		v := c.vals[k]
 		have, both := out.vals[k]
@@ -55,15 +59,77 @@ func (b *schemaBuilder) merge(a, c *object, path string) *object {
 			x, _ := have.([]any)
 			y, _ := v.([]any)
 			out.vals[k] = append(slices.Clone(x), y...)
-		case k == "additionalProperties" && (have == true || v == true):
-			if have == true {
-				out.vals[k] = v
-			}
 		default:
-			failf("%s: %q is given twice with different values, which is not supported", path, k)
+			out.vals[k] = b.mergeKey(k, have, v, path)
 		}
 	}
 	return out
+}
+
+// mergeKey is what fits two values of one keyword.
+func (b *schemaBuilder) mergeKey(k string, x, y any, path string) any {
+	m, okX := x.(json.Number)
+	n, okY := y.(json.Number)
+	switch {
+	case slices.Contains([]string{"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"}, k) && okX && okY:
+		if less(m, n) {
+			return y
+		}
+		return x
+	case slices.Contains([]string{"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}, k) && okX && okY:
+		if less(n, m) {
+			return y
+		}
+		return x
+	case k == "type" || k == "enum":
+		return common(k, listOf(x), listOf(y), path)
+	case k == conditions:
+		return append(slices.Clone(listOf(x)), listOf(y)...)
+	case slices.Contains([]string{"items", "additionalProperties", "propertyNames"}, k):
+		if x == false || y == false {
+			return false
+		}
+		return b.merge(b.resolved(x, path+"/"+k, 0), b.resolved(y, path+"/"+k, 0), path+"/"+k)
+	case k == "not":
+		return &object{keys: []string{"anyOf"}, vals: map[string]any{"anyOf": []any{x, y}}}
+	case k == "uniqueItems":
+		return true
+	}
+	failf("%s: %q is given twice with different values, which is not supported", path, k)
+	return nil
+}
+
+// listOf is a value that may stand alone or in a list.
+func listOf(v any) []any {
+	if list, ok := v.([]any); ok {
+		return list
+	}
+	return []any{v}
+}
+
+// common is what two lists of types or values share.
+func common(k string, x, y []any, path string) any {
+	var out []any
+	for _, v := range x {
+		for _, w := range y {
+			switch {
+			case sameJSON(v, w), k == "type" && v == "integer" && w == "number":
+				out = append(out, v)
+			case k == "type" && v == "number" && w == "integer":
+				out = append(out, w)
+			}
+		}
+	}
+	if len(out) == 0 {
+		failf("%s: no %s fits both %s and %s", path, k, appendJSON(nil, x, ":", ","), appendJSON(nil, y, ":", ","))
+	}
+	return out
+}
+
+func less(x, y json.Number) bool {
+	a, errA := x.Float64()
+	c, errC := y.Float64()
+	return errA == nil && errC == nil && a < c
 }
 
 func (b *schemaBuilder) mergeProperties(x, y *object, path string) *object {
@@ -90,103 +156,29 @@ func sameJSON(a, b any) bool {
 	return string(appendJSON(nil, a, ":", ",")) == string(appendJSON(nil, b, ":", ","))
 }
 
-// checkDisjoint refuses a oneOf whose schemas a value could fit twice, as far
-// as types and constant properties tell.
-func (b *schemaBuilder) checkDisjoint(list []any, path string) {
-	for i := range list {
-		for j := range i {
-			at := path + "/oneOf/" + strconv.Itoa(i)
-			x, y := b.resolved(list[i], at, 0), b.resolved(list[j], at, 0)
-			if !b.disjoint(x, y, at) {
-				failf("%s/oneOf: a value may fit both schema %d and %d; give them different types or a constant property each, or use anyOf", path, j, i)
-			}
-		}
+// listed returns the values of const or enum, and whether there is either.
+func listed(o *object) ([]any, bool) {
+	list, ok := o.vals["enum"].([]any)
+	c, one := o.vals["const"]
+	switch {
+	case one && ok && !slices.ContainsFunc(list, func(v any) bool { return sameJSON(v, c) }):
+		return nil, true
+	case one:
+		return []any{c}, true
 	}
-}
-
-func (b *schemaBuilder) disjoint(x, y *object, path string) bool {
-	if vx, vy := values(x), values(y); vx != nil && vy != nil {
-		return !slices.ContainsFunc(vx, func(v string) bool { return slices.Contains(vy, v) })
-	}
-	if tx, ty := kinds(x, path), kinds(y, path); tx != nil && ty != nil && !overlap(tx, ty) {
-		return true
-	}
-	px, _ := x.vals["properties"].(*object)
-	py, _ := y.vals["properties"].(*object)
-	if px == nil || py == nil {
-		return false
-	}
-	rx, ry := b.required(x, path), b.required(y, path)
-	for _, name := range px.keys {
-		sx, okX := px.vals[name].(*object)
-		sy, okY := py.vals[name].(*object)
-		if !okX || !okY || !slices.Contains(rx, name) || !slices.Contains(ry, name) {
-			continue
-		}
-		if vx, vy := values(sx), values(sy); vx != nil && vy != nil && !slices.ContainsFunc(vx, func(v string) bool { return slices.Contains(vy, v) }) {
-			return true
-		}
-	}
-	return false
+	return list, ok
 }
 
 // values returns the values of const or enum as JSON, nil if there is
 // neither.
 func values(o *object) []string {
-	list, _ := o.vals["enum"].([]any)
-	if c, ok := o.vals["const"]; ok {
-		list = []any{c}
+	list, ok := listed(o)
+	if !ok {
+		return nil
 	}
-	var out []string
+	out := []string{}
 	for _, v := range list {
 		out = append(out, string(appendJSON(nil, v, ":", ",")))
 	}
 	return out
-}
-
-// kinds returns the types that a schema's values can have, nil if unknown.
-func kinds(o *object, path string) []string {
-	if v := values(o); v != nil {
-		var out []string
-		for _, s := range v {
-			var x any
-			_ = json.Unmarshal([]byte(s), &x)
-			switch x.(type) {
-			case nil:
-				out = append(out, "null")
-			case bool:
-				out = append(out, "boolean")
-			case float64:
-				out = append(out, "number")
-			case string:
-				out = append(out, "string")
-			case []any:
-				out = append(out, "array")
-			default:
-				out = append(out, "object")
-			}
-		}
-		return out
-	}
-	if t := typesOf(o, path); t != nil {
-		return t
-	}
-	return impliedTypes(o)
-}
-
-func overlap(a, b []string) bool {
-	plain := func(t string) string {
-		if t == "integer" {
-			return "number"
-		}
-		return t
-	}
-	for _, x := range a {
-		for _, y := range b {
-			if plain(x) == plain(y) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -3,14 +3,16 @@ package grammar
 import (
 	"encoding/json"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
 // bounds are the limits of a number; nil: none.
 type bounds struct {
 	low, high         *big.Rat
-	openLow, openHigh bool // the limit itself is left out
-	decimals          int  // digits behind the point, at most
+	openLow, openHigh bool     // the limit itself is left out
+	decimals          int      // digits behind the point, at most
+	every             *big.Int // multipleOf, if it is a whole number above 1
 }
 
 // maxDecimals is how many digits behind the point a bounded number has, if
@@ -22,6 +24,12 @@ var farLimit = new(big.Rat).SetInt64(999_999_999_999_999)
 // numberSchema is an integer or a number with its limits.
 func (b *schemaBuilder) numberSchema(o *object, whole bool, path string) expr {
 	w := readBounds(o, whole, path)
+	if w.every != nil {
+		return b.multiples(w, path)
+	}
+	if w.low == nil && w.high == nil && w.decimals == maxDecimals {
+		return b.number()
+	}
 	if w.low == nil && w.high == nil && o.vals["multipleOf"] == nil {
 		if whole {
 			return b.integer()
@@ -80,13 +88,20 @@ func readBounds(o *object, whole bool, path string) bounds {
 		w.decimals = 0
 	}
 	if m := read("multipleOf"); m != nil {
-		w.decimals = min(w.decimals, decimalsOf(m, path))
+		switch k := decimalsOf(m); {
+		case m.Sign() <= 0:
+			failf("%s/multipleOf is %s; want a number above 0", path, m.RatString())
+		case k >= 0:
+			w.decimals = min(w.decimals, k)
+		case m.IsInt():
+			w.every = m.Num()
+		}
 	}
 	return w
 }
 
-// decimalsOf returns k for a multipleOf of 10^-k, the only ones supported.
-func decimalsOf(m *big.Rat, path string) int {
+// decimalsOf returns k for a multipleOf of 10^-k, -1 for another.
+func decimalsOf(m *big.Rat) int {
 	unit := new(big.Rat).SetInt64(1)
 	for k := 0; k <= maxDecimals; k++ {
 		if m.Cmp(unit) == 0 {
@@ -94,8 +109,87 @@ func decimalsOf(m *big.Rat, path string) int {
 		}
 		unit.Quo(unit, new(big.Rat).SetInt64(10))
 	}
-	failf("%s/multipleOf is %s; only 1, 0.1, 0.01 and so on are supported", path, m.RatString())
-	return 0
+	return -1
+}
+
+// Bounds of multiples: of those that are listed one by one, and of what the
+// digits of a number are followed by.
+const (
+	maxMultiples = 20_000
+	maxModulus   = 2000
+)
+
+// multiples is the whole numbers that w.every divides: all of them between two
+// limits, or with their digits' remainder followed where a limit is absent.
+func (b *schemaBuilder) multiples(w bounds, path string) expr {
+	step, window := new(big.Rat).SetInt(w.every), new(big.Rat).SetInt(new(big.Int).Mul(w.every, big.NewInt(maxMultiples-1)))
+	switch far := w; { // with one limit other than 0, those that are next to it
+	case far.low != nil && far.high == nil && far.low.Sign() != 0:
+		w.high = new(big.Rat).Add(far.low, window)
+	case far.high != nil && far.low == nil && far.high.Sign() != 0:
+		w.low = new(big.Rat).Sub(far.high, window)
+	}
+	if w.low != nil && w.high != nil {
+		from, to := ceil(new(big.Rat).Quo(w.low, step), w.openLow), ceil(new(big.Rat).Neg(new(big.Rat).Quo(w.high, step)), w.openHigh)
+		to.Neg(to)
+		number := new(big.Int).Sub(to, from)
+		switch {
+		case number.Sign() < 0:
+			failf("%s: no multiple lies between the limits", path)
+		case number.Cmp(big.NewInt(maxMultiples)) <= 0:
+			var alts altExpr
+			for k := new(big.Int).Set(from); k.Cmp(to) <= 0; k.Add(k, big.NewInt(1)) {
+				text := new(big.Int).Mul(k, w.every).String()
+				b.p.spend(len(text))
+				alts = append(alts, bytesExpr(text))
+			}
+			return alts
+		}
+	}
+	if !w.every.IsInt64() || w.every.Int64() > maxModulus {
+		failf("%s/multipleOf is %s; of numbers above %d only multiples between two near limits are supported", path, w.every, maxModulus)
+	}
+	digits := b.remainders(int(w.every.Int64()), path)
+	zero := new(big.Rat)
+	sign := seqExpr{bytesExpr("-"), digits}
+	switch {
+	case w.low == nil && w.high == nil:
+		return altExpr{bytesExpr("0"), digits, sign}
+	case w.high == nil && w.low.Cmp(zero) == 0:
+		if w.openLow {
+			return digits
+		}
+		return altExpr{bytesExpr("0"), digits}
+	case w.low == nil && w.high.Cmp(zero) == 0:
+		if w.openHigh {
+			return sign
+		}
+		return altExpr{bytesExpr("0"), sign}
+	}
+	failf("%s/multipleOf beside these limits is not supported; give a minimum and a maximum with at most %d multiples between them", path, maxMultiples)
+	return nil
+}
+
+// remainders is the digits of positive multiples of n: node 0 is the
+// beginning, node 1+r follows digits whose number leaves r.
+func (b *schemaBuilder) remainders(n int, path string) expr {
+	return b.rule("multiples of "+strconv.Itoa(n), func() expr {
+		g := make(graphExpr, n+1)
+		for i := range g {
+			at, first := 0, byte('0')
+			if i == 0 {
+				first = '1'
+			} else {
+				at = i - 1
+				g[i].final = at == 0
+			}
+			for c := first; c <= '9'; c++ {
+				b.p.spend(1)
+				g[i].edges = append(g[i].edges, graphEdge{bytesExpr(string(c)), 1 + (at*10+int(c-'0'))%n})
+			}
+		}
+		return g
+	})
 }
 
 // scaled is the numbers within the limits that have k digits behind the

@@ -2,88 +2,8 @@ package grammar
 
 import (
 	"slices"
-	"strconv"
 	"unicode/utf8"
 )
-
-// arraySchema is an array with its items and their number.
-func (b *schemaBuilder) arraySchema(o *object, path string) expr {
-	least := count(o, "minItems", 0, path)
-	most := count(o, "maxItems", -1, path)
-	if most >= 0 && most < least {
-		failf("%s: maxItems is %d and minItems %d", path, most, least)
-	}
-	b.p.spend(max(least, most))
-	prefix, _ := o.vals["prefixItems"].([]any)
-	rest, given := o.vals["items"]
-	if list, ok := rest.([]any); ok { // the older way to write prefixItems
-		prefix = list
-		rest, given = o.vals["additionalItems"]
-	}
-	var item expr
-	switch {
-	case !given && len(prefix) > 0 || rest == false:
-		item = nil
-	case !given:
-		item = b.value()
-	default:
-		item = b.itemRule(rest, path+"/items")
-	}
-	if len(prefix) > 0 {
-		return b.tuple(prefix, item, least, most, path)
-	}
-	if item == nil {
-		if least > 0 {
-			failf("%s: items is false and minItems %d", path, least)
-		}
-		return seqExpr{bytesExpr("["), b.space(), bytesExpr("]")}
-	}
-	return b.arrayOf(item, least, most)
-}
-
-// itemRule makes a schema a rule of its own: it stands in several places.
-func (b *schemaBuilder) itemRule(s any, path string) expr {
-	x := b.schema(s, path)
-	if _, ok := x.(ruleExpr); ok {
-		return x
-	}
-	n := b.p.newRule()
-	b.p.rules[n] = x
-	return ruleExpr(n)
-}
-
-// tuple is an array whose first items have schemas of their own.
-func (b *schemaBuilder) tuple(prefix []any, item expr, least, most int, path string) expr {
-	if most >= 0 && most < len(prefix) {
-		prefix = prefix[:most]
-	}
-	more := -1
-	if most >= 0 {
-		more = most - len(prefix)
-	}
-	if item == nil {
-		more = 0
-		if least > len(prefix) {
-			failf("%s: minItems is %d, and only %d items have a schema", path, least, len(prefix))
-		}
-	}
-	var tail expr = seqExpr{}
-	if more != 0 {
-		tail = repExpr{seqExpr{b.comma(), item}, max(least-len(prefix), 0), more}
-	}
-	for i := len(prefix) - 1; i >= 0; i-- {
-		x := b.schema(prefix[i], path+"/prefixItems/"+strconv.Itoa(i))
-		if i > 0 {
-			tail = seqExpr{b.comma(), x, tail}
-		} else {
-			tail = seqExpr{x, tail, b.space()}
-		}
-		if i >= least {
-			tail = optional(tail)
-		}
-	}
-	return seqExpr{bytesExpr("["), b.space(), tail, bytesExpr("]")}
-}
 
 // member is a property of an object.
 type member struct {
@@ -93,6 +13,7 @@ type member struct {
 
 // objectSchema is an object with its properties, in the schema's order.
 func (b *schemaBuilder) objectSchema(o *object, path string) expr {
+	b.nameMembers(&o, path)
 	props, _ := o.vals["properties"].(*object)
 	if _, given := o.vals["properties"]; given && props == nil {
 		failf("%s/properties is not an object", path)
@@ -103,11 +24,20 @@ func (b *schemaBuilder) objectSchema(o *object, path string) expr {
 		props = &object{vals: map[string]any{}}
 	}
 	var members []member
-	for _, name := range props.keys {
-		value := b.schema(props.vals[name], path+"/properties/"+name)
+	add := func(name string, schema any, must bool, at string) {
 		key := appendJSON(nil, name, ":", ",")
 		b.p.spend(len(key))
-		members = append(members, member{seqExpr{bytesExpr(key), b.colon(), value}, slices.Contains(required, name)})
+		members = append(members, member{seqExpr{bytesExpr(key), b.colon(), b.schema(schema, at)}, must})
+	}
+	for _, name := range props.keys {
+		must := slices.Contains(required, name)
+		never := b.never(props.vals[name])
+		if never && must {
+			failf("%s: %q is required, and no value of it is allowed", path, name)
+		}
+		if !never {
+			add(name, b.patterned(o, name, props.vals[name], path), must, path+"/properties/"+name)
+		}
 	}
 	for _, name := range required {
 		if _, ok := props.vals[name]; ok {
@@ -116,15 +46,18 @@ func (b *schemaBuilder) objectSchema(o *object, path string) expr {
 		if extra == nil {
 			failf("%s: %q is required, but no property of that name is allowed", path, name)
 		}
-		members = append(members, member{seqExpr{bytesExpr(appendJSON(nil, name, ":", ",")), b.colon(), b.value()}, true})
+		add(name, b.otherValue(o, name, path), true, path+"/additionalProperties")
 	}
-	if len(members) == 0 {
-		if extra == nil {
-			return seqExpr{bytesExpr("{"), b.space(), bytesExpr("}")}
-		}
-		return b.objectOf(extra, 0)
+	least, most := count(o, "minProperties", 0, path), count(o, "maxProperties", -1, path)
+	switch {
+	case len(members) == 0 && extra == nil && least == 0:
+		return seqExpr{bytesExpr("{"), b.space(), bytesExpr("}")}
+	case len(members) == 0 && extra != nil && most < 0:
+		return b.objectOf(extra, least)
+	case least <= len(required) && (most < 0 || extra == nil && most >= len(members)):
+		return seqExpr{bytesExpr("{"), b.space(), b.members(members, extra), bytesExpr("}")}
 	}
-	return seqExpr{bytesExpr("{"), b.space(), b.members(members, extra), bytesExpr("}")}
+	return seqExpr{bytesExpr("{"), b.space(), b.counted(members, extra, least, most), b.space(), bytesExpr("}")}
 }
 
 func (b *schemaBuilder) required(o *object, path string) []string {
@@ -143,34 +76,6 @@ func (b *schemaBuilder) required(o *object, path string) []string {
 		}
 	}
 	return names
-}
-
-// extraMember is a member that the schema does not name; nil if there is
-// none.
-func (b *schemaBuilder) extraMember(o *object, props *object, path string) expr {
-	add, given := o.vals["additionalProperties"]
-	if !given {
-		add = props == nil
-	}
-	if add == false {
-		return nil
-	}
-	var value expr
-	if add == true {
-		value = b.value()
-	} else {
-		value = b.itemRule(add, path+"/additionalProperties")
-	}
-	var names []string
-	if props != nil {
-		names = append(names, props.keys...)
-	}
-	names = append(names, b.required(o, path)...)
-	key := b.anyString()
-	if len(names) > 0 {
-		key = b.stringExcept(names)
-	}
-	return seqExpr{key, b.colon(), value}
 }
 
 // members puts commas between the members that are there. rest[i] is what may

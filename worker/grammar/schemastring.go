@@ -21,22 +21,27 @@ func (b *schemaBuilder) stringSchema(o *object, path string) expr {
 	if most >= 0 && most < least {
 		failf("%s: maxLength is %d and minLength %d", path, most, least)
 	}
-	pattern, hasPattern := o.vals["pattern"].(string)
+	source, hasPattern := o.vals["pattern"].(string)
 	if _, given := o.vals["pattern"]; given && !hasPattern {
 		failf("%s/pattern is not a string", path)
 	}
 	if f, ok := o.vals["format"].(string); ok && !hasPattern && formats[f] != "" {
-		pattern, hasPattern = formats[f], true
+		source, hasPattern = formats[f], true
 	}
 	bounded := least > 0 || most >= 0
+	denied := b.deniedStrings(o, path)
 	switch {
-	case hasPattern && bounded:
-		failf("%s: pattern or format together with minLength or maxLength is not supported", path)
-	case hasPattern:
+	case hasPattern && !bounded && denied == nil:
 		r := &regexBuilder{p: b.p, what: path + "/pattern", char: jsonChar}
-		return b.rule("pattern "+pattern, func() expr {
-			return seqExpr{bytesExpr(`"`), r.build(pattern, true), bytesExpr(`"`)}
+		return b.rule("pattern "+source, func() expr {
+			return seqExpr{bytesExpr(`"`), r.build(source, true), bytesExpr(`"`)}
 		})
+	case hasPattern || denied != nil:
+		l := b.stringLanguage(source, hasPattern, least, most, path)
+		for _, d := range denied {
+			l = both(b.p, l, d, false, path)
+		}
+		return l.quoted(b.p)
 	case !bounded:
 		return b.anyString()
 	}
@@ -44,4 +49,16 @@ func (b *schemaBuilder) stringSchema(o *object, path string) expr {
 	char := jsonChar([]rune{0, 0x10FFFF})
 	b.p.spend(20 * max(least, most))
 	return seqExpr{bytesExpr(`"`), repExpr{char, least, most}, bytesExpr(`"`)}
+}
+
+// stringLanguage is the strings of a pattern and a length.
+func (b *schemaBuilder) stringLanguage(source string, has bool, least, most int, path string) *language {
+	bounded := least > 0 || most >= 0
+	switch {
+	case !has:
+		return lengths(b.p, least, most, path)
+	case !bounded:
+		return pattern(b.p, source, path+"/pattern")
+	}
+	return both(b.p, lengths(b.p, least, most, path), pattern(b.p, source, path+"/pattern"), true, path+"/pattern with its length")
 }

@@ -109,6 +109,22 @@ weights for those, with DoRA, biases or modules of its own, or whose training ch
 lora.json has PEFT's logits: with operands rounded to bfloat16, as they are here, ours are within 3e-3 of the greatest; as PEFT computes, in float32, within 2e-2.
 All adapters that are loaded lie in memory at once, in as many slots as the greatest of ` + "`--max-loras`" + `, ` + "`--max-cpu-loras`" + ` and the number of ` + "`--lora-modules`" + `.
 
+## Answers in a form
+
+An answer that is held to a JSON schema is valid by it; a validator of others judges what is drawn in the tests (worker/grammar/testdata/schemas.txt). Enforced are
+type, enum, const, properties, required, additionalProperties, propertyNames, patternProperties, minProperties, maxProperties, dependentRequired, dependentSchemas,
+items, prefixItems, minItems, maxItems, minLength, maxLength, pattern and the formats date, time, date-time, uuid, ipv4 and email (also with lengths), minimum, maximum and their
+exclusive forms, multipleOf, anyOf, allOf, ` + "`$ref`" + ` within the schema (also beside other keywords), nullable. Properties come in the schema's order; where additionalProperties is
+absent beside properties or patternProperties, there are no others. As in vLLM some keywords are taken whose every form a grammar cannot hold to; clients that need these check the answer:
+
+- oneOf is anyOf: that a value fits one alone is not enforced.
+- uniqueItems is enforced where the items are at most 10 listed values or booleans.
+- minProperties counts a name that the model writes twice as two.
+- not is enforced for types, listed values, and strings by pattern or length; if, then and else where if asks one property for listed values.
+- multipleOf of whole numbers is enforced, and 0.1, 0.01 and so on; other fractions are not.
+- unevaluatedProperties, a ` + "`$ref`" + ` to another document, formats that are not named above and keywords that the standard does not know say nothing.
+- contains, unevaluatedItems and ` + "`$dynamicRef`" + ` are refused with 400, and so is what no value can meet.
+
 ## Left out
 
 Baichuan2 and CodeGeeX4: transformers has no class of theirs, so that there is no reference to hold an implementation to. RoPE of type
