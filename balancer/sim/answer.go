@@ -24,7 +24,8 @@ type answer struct {
 	from    int // the first word to send
 	until   int
 	booked  int64
-	held    string // text that may be the beginning of the stop string
+	held    string          // text that may be the beginning of the stop string
+	tokens  <-chan struct{} // of a worker that computes as vLLM does
 }
 
 func (a *answer) run(size int) {
@@ -47,11 +48,17 @@ func (a *answer) run(size int) {
 		fmt.Fprintf(a.rw, `{"error":{"message":"%d tokens of prompt and %d of output are more than %d","type":"BadRequestError","param":null,"code":400}}`, a.prompt, a.b.MaxTokens, w.context())
 		return
 	}
+	if l := w.computes(); l != nil {
+		var s *Sequence
+		s, a.tokens = l.add(a.prompt, a.until-a.from)
+		defer l.remove(s)
+	}
 	a.book(int64(a.prompt + a.from))
 	defer a.unbook()
-	if !a.sleep(w.Prefill) {
+	if a.tokens == nil && !a.sleep(w.Prefill) {
 		return
 	}
+	w.prompt.Add(int64(a.prompt))
 	if a.b.Stream {
 		a.stream()
 		return
@@ -110,6 +117,20 @@ func (a *answer) sleep(d time.Duration) bool {
 	}
 }
 
+// next waits for the next token, and reports whether the client is still there.
+func (a *answer) next() bool {
+	if a.tokens == nil {
+		return a.sleep(a.w.Pace)
+	}
+	select {
+	case <-a.r.Context().Done():
+		a.w.Cancelled.Add(1)
+		return false
+	case <-a.tokens:
+		return true
+	}
+}
+
 func (a *answer) word(i int) string { return fmt.Sprintf("%s%d ", a.w.Salt, i) }
 
 func (a *answer) usage() string {
@@ -123,7 +144,7 @@ func (a *answer) usage() string {
 func (a *answer) whole() {
 	var text strings.Builder
 	for i := a.from; i < a.until; i++ {
-		if !a.sleep(a.w.Pace) {
+		if !a.next() {
 			return
 		}
 		a.w.tokens.Add(1)
@@ -169,7 +190,7 @@ func (a *answer) stream() {
 		a.event(`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`, extra)
 	}
 	for i := a.from; i < a.until; i++ {
-		if !a.sleep(a.w.Pace) {
+		if !a.next() {
 			return
 		}
 		if die > 0 && int64(i-a.from) >= die {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ type Options struct {
 	NoIDs    bool          // does not know return_token_ids
 	Halves   bool          // every fifth word ends in half a character, which comes with the next word
 	Reason   int           // so many words are reasoning, ended by "</think>"
+	Speed    *Speed        // computes as vLLM does, many answers at once; Pace, Prefill and Capacity say nothing then
 }
 
 // Worker is a worker over HTTP whose answers are numbered words, so that a
@@ -61,6 +63,9 @@ type Worker struct {
 	gen     string
 	started float64 // when it last began to listen, in Unix seconds
 	tokens  atomic.Int64
+	prompt  atomic.Int64 // tokens of prompts that are computed
+	live    *live
+	end     context.CancelFunc
 }
 
 // New makes a worker; Start lets it listen.
@@ -81,6 +86,14 @@ func (w *Worker) Start() error {
 	w.gen = strconv.FormatInt(time.Now().UnixNano(), 36)
 	w.started = float64(time.Now().UnixMilli()) / 1000
 	w.doors, w.used = map[string]*api.DoorStatus{}, 0
+	w.tokens.Store(0)
+	w.prompt.Store(0)
+	var ctx context.Context
+	ctx, w.end = context.WithCancel(context.Background())
+	if w.Speed != nil {
+		w.live = newLive(*w.Speed)
+		go w.live.run(ctx)
+	}
 	w.mu.Unlock()
 	m := http.NewServeMux()
 	m.HandleFunc("GET "+api.StatusPath, w.status)
@@ -94,7 +107,17 @@ func (w *Worker) Start() error {
 }
 
 // Stop cuts every connection, as a killed process does.
-func (w *Worker) Stop() { w.srv.Close() }
+func (w *Worker) Stop() {
+	w.end()
+	w.srv.Close()
+}
+
+// computes is the engine of a worker that computes as vLLM does, or nil.
+func (w *Worker) computes() *live {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.live
+}
 
 // Bodies returns the bodies of the requests received so far.
 func (w *Worker) Bodies() []string {
@@ -125,6 +148,9 @@ func (w *Worker) context() int {
 }
 
 func (w *Worker) capacity() int64 {
+	if w.Speed != nil {
+		return int64(w.Speed.Capacity)
+	}
 	if w.Capacity == 0 {
 		return 100_000
 	}
@@ -148,14 +174,7 @@ func (w *Worker) metrics(rw http.ResponseWriter, r *http.Request) {
 		io.WriteString(rw, lie)
 		return
 	}
-	w.mu.Lock()
-	used, started := w.used, w.started
-	w.mu.Unlock()
-	fmt.Fprintf(rw, "process_start_time_seconds %.3f\n", started)
-	fmt.Fprintf(rw, "# HELP vllm:num_requests_running Running.\n# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{engine=\"0\",model_name=%q} %d.0\n", w.model(), w.Live.Load())
-	fmt.Fprintf(rw, "# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc{engine=\"0\",model_name=%q} %g\n", w.model(), float64(used)/float64(w.capacity()))
-	fmt.Fprintf(rw, "vllm:num_requests_waiting{engine=\"0\",model_name=%q} 0.0\n", w.model())
-	fmt.Fprintf(rw, "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"%d\"} 1.0\n", w.capacity()/16)
+	rw.Write(w.exposition())
 }
 
 func (w *Worker) status(rw http.ResponseWriter, r *http.Request) {

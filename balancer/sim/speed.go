@@ -10,6 +10,7 @@ type Speed struct {
 	Budget                      int     // tokens a step
 	Capacity                    int     // tokens of KV
 	Longest                     int     // tokens of a prompt
+	Seats                       int     // requests at once; 0: 256
 	InOrder                     bool    // prompts are computed as they come, not the shortest first
 }
 

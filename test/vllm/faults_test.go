@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"roundhouse/test/system"
 	"roundhouse/test/vllm/kinds"
 	"roundhouse/test/vllm/said"
 )
@@ -23,8 +24,8 @@ import (
 // A fault is what happens to one of two servers while both have streams.
 type fault struct {
 	name   string
-	strike func(s *system, victim worker)
-	after  func(s *system, victim worker) // once all streams have ended
+	strike func(m *matrix, victim system.Worker)
+	after  func(m *matrix, victim system.Worker) // once all streams have ended
 }
 
 var faults = []fault{
@@ -35,19 +36,23 @@ var faults = []fault{
 	{"rotated", verb("rotate"), nil},
 }
 
-func verb(v string) func(*system, worker) {
-	return func(s *system, w worker) { s.post("/api/workers/"+w.ID+"/"+v, "{}") }
+func verb(v string) func(*matrix, system.Worker) {
+	return func(m *matrix, w system.Worker) {
+		if status := m.Post("/api/workers/"+w.ID+"/"+v, "{}"); status != http.StatusOK {
+			m.t.Errorf("%s %s: status %d", v, w.ID, status)
+		}
+	}
 }
 
 // signal sends a signal to a server and all its helpers.
-func signal(sig syscall.Signal) func(*system, worker) {
-	return func(s *system, w worker) {
+func signal(sig syscall.Signal) func(*matrix, system.Worker) {
+	return func(m *matrix, w system.Worker) {
 		to := -w.Place.PID
 		if sig == syscall.SIGTERM {
 			to = w.Place.PID // as whoever stops a server does
 		}
 		if err := syscall.Kill(to, sig); err != nil {
-			s.t.Fatalf("signal %v to %s: %v", sig, w.ID, err)
+			m.t.Errorf("signal %v to %s: %v", sig, w.ID, err)
 		}
 	}
 }
@@ -64,9 +69,15 @@ type stream struct {
 	said *said.Said
 }
 
+// matrix is a system that is struck under streams of some kinds.
+type matrix struct {
+	*system.System
+	t    *testing.T
+	list []kinds.Kind
+}
+
 // wave is a stream of every kind, twice.
 type wave struct {
-	s       *system
 	streams []*stream
 	all     sync.WaitGroup
 	began   sync.WaitGroup // each stream once it has said something
@@ -74,17 +85,17 @@ type wave struct {
 
 // launch begins streams of all kinds one after the other, so that the copies of one go
 // to different servers.
-func (s *system) launch(list []kinds.Kind, tag string) *wave {
-	w := &wave{s: s}
-	for _, k := range list {
+func (m *matrix) launch(tag string) *wave {
+	w := &wave{}
+	for _, k := range m.list {
 		for i := range copies {
 			st := &stream{kind: k, id: tag + "-" + k.Name + "-" + strconv.Itoa(i)}
 			w.streams = append(w.streams, st)
 			w.began.Add(1)
 			sent := make(chan struct{})
-			w.all.Go(func() { st.run(s.Door, &w.began, sent) })
+			w.all.Go(func() { st.run(m.Door, &w.began, sent) })
 			<-sent
-			s.until(st.id+" is under way", func() bool { return !st.live.Load() || s.where()[st.id] != "" })
+			m.Until(st.id+" is under way", func() bool { return !st.live.Load() || m.where()[st.id] != "" })
 		}
 	}
 	return w
@@ -117,9 +128,9 @@ func (st *stream) run(door string, began *sync.WaitGroup, sent chan struct{}) {
 }
 
 // where is the worker of every request that the door has in flight.
-func (s *system) where() map[string]string {
+func (m *matrix) where() map[string]string {
 	var list []struct{ ID, Worker string }
-	s.get("/api/requests", &list)
+	m.Get("/api/requests", &list)
 	at := map[string]string{}
 	for _, r := range list {
 		at[r.ID] = r.Worker
@@ -137,8 +148,8 @@ func TestStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, model, "")
-	s.matrix(kinds.Streams(5, 150))
+	m := &matrix{start(t, model, ""), t, kinds.Streams(5, 150)}
+	m.run()
 }
 
 // TestThoughts is TestStreams of a model that thinks before it answers.
@@ -147,66 +158,72 @@ func TestThoughts(t *testing.T) {
 	if err := kinds.Thinker("../../worker/demo/model", dir); err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, dir, `reasoning_end = "</think>"`, "--reasoning-parser", "deepseek_r1")
-	s.matrix(kinds.Reasoning(150))
+	m := &matrix{start(t, dir, `reasoning_end = "</think>"`, "--reasoning-parser", "deepseek_r1"), t, kinds.Reasoning(150)}
+	m.run()
 }
 
-// matrix strikes by every fault, and prints kinds × faults.
-func (s *system) matrix(list []kinds.Kind) {
-	t := s.t
+// run strikes by every fault, and prints kinds × faults.
+func (m *matrix) run() {
 	undisturbed := map[string][]*said.Said{}
 	for round := range 2 {
-		w := s.launch(list, fmt.Sprint("undisturbed-", round))
+		w := m.launch(fmt.Sprint("undisturbed-", round))
 		w.all.Wait()
 		for _, st := range w.streams {
 			if err := st.said.Whole(); err != nil {
-				t.Errorf("%s: %v", st.id, err)
+				m.t.Errorf("%s: %v", st.id, err)
 			}
 			undisturbed[st.kind.Name] = append(undisturbed[st.kind.Name], st.said)
 		}
 	}
 	table := map[string][]cell{}
 	for i, f := range faults {
-		s.ready()
-		w := s.launch(list, f.name)
-		w.began.Wait()
-		victim := s.workers()[i%2]
-		for id, at := range s.where() {
-			for _, st := range w.streams {
-				if st.id == id {
-					st.at = at
-				}
-			}
+		m.Ready()
+		w, victim := m.strike(f, i%2)
+		for _, k := range m.list {
+			table[k.Name] = append(table[k.Name], m.judge(w, k, victim, f, undisturbed[k.Name]))
 		}
-		f.strike(s, victim)
-		w.all.Wait()
-		if f.after != nil {
-			f.after(s, victim)
-		}
-		for _, k := range list {
-			var c cell
-			for _, st := range w.streams {
-				if st.kind.Name != k.Name {
-					continue
-				}
-				if st.at == victim.ID {
-					c.hit++
-				}
-				if err := st.verdict(undisturbed[k.Name]); err != nil {
-					t.Errorf("%s at %s, %s %s: %v", st.id, st.at, victim.ID, f.name, err)
-				} else {
-					c.whole++
-				}
-			}
-			table[k.Name] = append(table[k.Name], c)
-		}
-		s.until("the struck server is another", func() bool { return f.name == "drained" || s.replaced(victim) })
+		m.Until("the struck server is another", func() bool { return f.name == "drained" || m.replaced(victim) })
+		m.t.Log(render(m.list, table, i+1)) // so far: who waits for half an hour wants to see it
 	}
-	t.Log(render(list, table))
 }
 
-func (s *system) replaced(victim worker) bool {
-	return slices.ContainsFunc(s.workers(), func(w worker) bool { return w.ID == victim.ID && w.Generation > victim.Generation })
+// strike carries a wave through a fault.
+func (m *matrix) strike(f fault, at int) (*wave, system.Worker) {
+	w := m.launch(f.name)
+	w.began.Wait()
+	victim := m.Workers()[at]
+	where := m.where()
+	for _, st := range w.streams {
+		st.at = where[st.id]
+	}
+	f.strike(m, victim)
+	w.all.Wait()
+	if f.after != nil {
+		f.after(m, victim)
+	}
+	return w, victim
+}
+
+// judge looks at what became of the streams of one kind.
+func (m *matrix) judge(w *wave, k kinds.Kind, victim system.Worker, f fault, undisturbed []*said.Said) (c cell) {
+	for _, st := range w.streams {
+		if st.kind.Name != k.Name {
+			continue
+		}
+		if st.at == victim.ID {
+			c.hit++
+		}
+		if err := st.verdict(undisturbed); err != nil {
+			m.t.Errorf("%s at %s, %s %s: %v", st.id, st.at, victim.ID, f.name, err)
+		} else {
+			c.whole++
+		}
+	}
+	return c
+}
+
+func (m *matrix) replaced(victim system.Worker) bool {
+	return slices.ContainsFunc(m.Workers(), func(w system.Worker) bool { return w.ID == victim.ID && w.Generation > victim.Generation })
 }
 
 // verdict reports why a stream is not as it should be: whole, and as one of those that
@@ -226,13 +243,13 @@ func (st *stream) verdict(undisturbed []*said.Said) error {
 
 // render is the table: of each kind and fault, the streams that came whole, of how
 // many, and in brackets how many of them were at the struck server.
-func render(list []kinds.Kind, table map[string][]cell) string {
+func render(list []kinds.Kind, table map[string][]cell, n int) string {
 	var b strings.Builder
 	b.WriteString("\n| kind |")
-	for _, f := range faults {
+	for _, f := range faults[:n] {
 		b.WriteString(" " + f.name + " |")
 	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(faults)) + "\n")
+	b.WriteString("\n|---|" + strings.Repeat("---|", n) + "\n")
 	for _, k := range list {
 		fmt.Fprintf(&b, "| %s |", k.Name)
 		for _, c := range table[k.Name] {

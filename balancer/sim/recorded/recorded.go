@@ -20,6 +20,9 @@ const (
 	Old = "0.11.0"
 )
 
+// Model is the name under which the model was served.
+const Model = "roundhouse-demo"
+
 // Exchange is one request and its answer.
 type Exchange struct {
 	Name        string // of the kind; ".stream" or ".whole" behind it
@@ -81,4 +84,14 @@ func (e Exchange) Events() (data [][]byte) {
 		}
 	}
 	return data
+}
+
+// Metrics is the exposition of a server of the newest release that has served
+// nothing yet: its counters are 0.
+func Metrics() []byte {
+	text, err := files.ReadFile("testdata/" + New + "/metrics.txt")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return text
 }

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// live computes a Batch in real time, at a Speed.
+type live struct {
+	speed Speed
+
+	mu     sync.Mutex
+	batch  Batch
+	tokens map[*Sequence]chan struct{} // one value a token
+	wake   chan struct{}
+	prompt int64 // tokens of prompts whose first token has come
+	said   int64 // tokens generated
+}
+
+// blockOf is the size of a KV block in tokens, as vLLM has it on most devices.
+const blockOf = 16
+
+func newLive(s Speed) *live {
+	seats := s.Seats
+	if seats == 0 {
+		seats = seqs
+	}
+	return &live{
+		speed: s, tokens: map[*Sequence]chan struct{}{}, wake: make(chan struct{}, 1),
+		batch: Batch{Blocks: max(1, s.Capacity/blockOf), Block: blockOf, Budget: s.Budget, Seats: seats},
+	}
+}
+
+// add takes an answer of at most so many tokens in; each of its tokens is a value.
+func (l *live) add(prompt, most int) (*Sequence, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, c := &Sequence{Prompt: prompt}, make(chan struct{}, most+1)
+	l.tokens[s] = c
+	l.batch.Add(s)
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return s, c
+}
+
+// remove ends an answer.
+func (l *live) remove(s *Sequence) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.batch.Remove(s)
+	delete(l.tokens, s)
+}
+
+// run computes until ctx ends.
+func (l *live) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		st := l.batch.Schedule()
+		l.mu.Unlock()
+		if st.Prefills+st.Decodes == 0 {
+			select {
+			case <-ctx.Done():
+			case <-l.wake:
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(l.took(st)):
+		}
+		l.commit(st)
+	}
+}
+
+// took is how long a step takes.
+func (l *live) took(st Step) time.Duration {
+	v := &l.speed
+	s := v.Base + float64(st.Prefills)*v.PerPrefill + st.Pairs*v.PerPair + float64(st.Decodes)*v.PerDecode + float64(st.Context)*v.PerContext
+	return time.Duration(s * float64(time.Second))
+}
+
+// commit hands the tokens of a step out. Only now do counters move: those of a prompt
+// all at once, with its first token.
+func (l *live) commit(st Step) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.batch.Commit(st)
+	for _, s := range st.Say {
+		c := l.tokens[s]
+		if c == nil {
+			continue // it has left
+		}
+		if s.Out == 1 {
+			l.prompt += int64(s.Prompt)
+		}
+		l.said++
+		select {
+		case c <- struct{}{}:
+		default: // it has all that it wanted, and is about to leave
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// In a long prefill no counter moves; with the first token all of the prompt is
+// counted. KV is taken as it is computed.
+func TestLiveCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLive(Speed{Base: 0.01, PerPrefill: 0.001, PerDecode: 0.001, Budget: 1000, Capacity: 16_000})
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.run(ctx)
+		defer cancel()
+		s, tokens := l.add(4000, 3)
+		time.Sleep(3500 * time.Millisecond) // three of four steps
+		synctest.Wait()
+		if running, _, usage := l.batch.Counts(); l.prompt != 0 || l.said != 0 || running != 1 || usage != 0.25 {
+			t.Errorf("in the prefill: %d and %d tokens counted, %d run, usage %g", l.prompt, l.said, running, usage)
+		}
+		<-tokens
+		<-tokens
+		synctest.Wait()
+		if l.prompt != 4000 || l.said != 2 {
+			t.Errorf("after two tokens: %d and %d counted", l.prompt, l.said)
+		}
+		l.remove(s)
+		if _, _, usage := l.batch.Counts(); usage != 0 {
+			t.Errorf("after its end: usage %g", usage)
+		}
+	})
+}
+
+// A worker at a Speed serves answers over HTTP, and its metrics look as vLLM's do.
+func TestLiveOverHTTP(t *testing.T) {
+	w := New(Options{Speed: &Speed{Base: 0.0001, PerPrefill: 1e-6, Budget: 512, Capacity: 4096}, Words: 12})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	get := func() string {
+		res, err := http.Get(w.URL + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const prompt, said = `vllm:prompt_tokens_total{engine="0",model_name="sim"} `, `vllm:generation_tokens_total{engine="0",model_name="sim"} `
+	if text := get(); !strings.Contains(text, prompt+"0.0\n") || !strings.Contains(text, said+"0.0\n") || !strings.Contains(text, `num_gpu_blocks="256"`) {
+		t.Errorf("a fresh worker's metrics:\n%s", text)
+	}
+	res, err := http.Post(w.URL+"/v1/completions", "application/json", strings.NewReader(`{"model":"sim","prompt":"count","max_tokens":12,"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || !strings.Contains(string(text), `"text":"11 "`) || !strings.HasSuffix(string(text), "data: [DONE]\n\n") {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if text := get(); strings.Contains(text, prompt+"0.0\n") || !strings.Contains(text, said+"12.0\n") {
+		t.Errorf("after an answer:\n%s", text)
+	}
+}

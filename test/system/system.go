@@ -1,0 +1,169 @@
+package system
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"roundhouse/test/ports"
+)
+
+// Patience is how long anything may take: two servers start on few cores.
+const Patience = 10 * time.Minute
+
+// System is a running `roundhouse up`.
+type System struct {
+	Door, Admin string // http://host:port
+	State       string // the state folder
+
+	t      testing.TB
+	cmd    *exec.Cmd
+	binary string
+	config string
+	log    string // a file
+}
+
+// Worker is what is read of GET /api/workers.
+type Worker struct {
+	ID, State  string
+	Generation int
+	Restarts   int
+	Place      struct{ PID int }
+}
+
+// Start runs the binary on the blocks of a configuration, with ports and a state
+// folder of its own, and waits until every worker is ready. door is what stands
+// in the door block besides its address.
+func Start(t testing.TB, binary, door, blocks string) *System {
+	t.Helper()
+	dir := t.TempDir()
+	listen, admin := ports.Address(t), ports.Address(t)
+	s := &System{
+		Door: "http://" + listen, Admin: "http://" + admin, State: filepath.Join(dir, "state"),
+		t: t, binary: binary, config: filepath.Join(dir, "roundhouse.hcl"), log: filepath.Join(dir, "log"),
+	}
+	text := fmt.Sprintf("state_dir = %q\n\ndoor {\n  listen = %q\n%s\n}\n\nadmin {\n  listen = %q\n}\n\n%s\n", s.State, listen, door, admin, blocks)
+	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(s.State, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.Up()
+	t.Cleanup(s.stop)
+	s.Ready()
+	return s
+}
+
+// Up starts the program, at first or after it was killed.
+func (s *System) Up() {
+	s.t.Helper()
+	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer out.Close()
+	s.cmd = exec.Command(s.binary, "up", "-c", s.config)
+	s.cmd.Stdout, s.cmd.Stderr = out, out
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Kill ends the program that was started, the supervisor, without a word; its
+// children live on.
+func (s *System) Kill() {
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+}
+
+// PID is the supervisor's.
+func (s *System) PID() int { return s.cmd.Process.Pid }
+
+// stop ends the system as an operator would.
+func (s *System) stop() {
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	late := time.AfterFunc(Patience, func() { s.cmd.Process.Kill() })
+	defer late.Stop()
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Errorf("roundhouse up ended with %v", err)
+	}
+	if s.t.Failed() {
+		s.t.Logf("roundhouse up printed:\n%s", s.Log())
+	}
+}
+
+// Log is what the program has printed.
+func (s *System) Log() string {
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Get asks the admin API, and reports whether it answered.
+func (s *System) Get(path string, into any) bool {
+	res, err := http.Get(s.Admin + path)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	return res.StatusCode == http.StatusOK && json.NewDecoder(res.Body).Decode(into) == nil
+}
+
+// Post tells the admin API something, and returns its status; 0 where nobody answers.
+func (s *System) Post(path, body string) int {
+	res, err := http.Post(s.Admin+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		return 0
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// Workers lists the workers; none where nobody answers.
+func (s *System) Workers() []Worker {
+	var list struct{ Workers []Worker }
+	s.Get("/api/workers", &list)
+	return list.Workers
+}
+
+// AllReady reports whether every worker is ready.
+func (s *System) AllReady() bool {
+	list := s.Workers()
+	for _, w := range list {
+		if w.State != "ready" {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// Ready waits until every worker is.
+func (s *System) Ready() {
+	s.t.Helper()
+	s.Until("all workers ready", s.AllReady)
+}
+
+// Until asks for what only another process knows.
+func (s *System) Until(what string, ok func() bool) {
+	s.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(Patience)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			s.t.Fatalf("%s: not within %v; %+v\n%s", what, Patience, s.Workers(), s.Log())
+		}
+	}
+}
