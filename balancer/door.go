@@ -27,7 +27,8 @@ type Options struct {
 	Build    string       // the version that /state shows
 	Set      *control.WorkerSet
 	Log      *slog.Logger // nil: slog.Default
-	// DrainTimeout bounds how long streams may go on after Run's context ends.
+	// DrainTimeout bounds how long streams may go on after Run's context ends, unless
+	// the worker set says longer.
 	DrainTimeout time.Duration
 	PeerToken    string // shown to the doors that the configuration names
 	// PluginDeadline bounds one call of a filter or policy plugin; 0: the host's default.
@@ -249,7 +250,7 @@ const quietFor = 10
 // end with their next answer, and have a while for it, for a request that is on
 // its way when its connection is closed would be lost.
 func (d *Door) drain(hard context.Context) {
-	deadline := time.NewTimer(d.opts.DrainTimeout)
+	deadline := time.NewTimer(max(d.opts.DrainTimeout, time.Duration(d.current().set.DrainSeconds*1e9)))
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -21,6 +21,7 @@ type pool struct {
 	prefix  atomic.Pointer[ledger.PrefixTable]
 	end     atomic.Pointer[string] // the marker that ends reasoning
 	canary  atomic.Pointer[canary]
+	gap     atomic.Int64           // how long its worker's turn may take; 0: there is none
 	plugin  atomic.Pointer[string] // the policy plugin that orders the workers; empty: none
 
 	// The counters of decisions, by policy and reason.

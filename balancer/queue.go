@@ -313,7 +313,7 @@ func (x *exchange) wait() *failure {
 // stand waits for a grant. A stream that is parked sends its heartbeats
 // meanwhile.
 func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) *failure {
-	deadline := time.NewTimer(patience)
+	began, deadline := x.d.now(), time.NewTimer(patience)
 	defer deadline.Stop()
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
@@ -324,6 +324,11 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 		case <-wake:
 			return x.leave(w, nil)
 		case <-deadline.C:
+			if x.d.now()-began < x.asked.pool.gap.Load() { // its turn goes on, for minutes
+				deadline.Reset(time.Second)
+				n--
+				continue
+			}
 			if f := x.leave(w, x.waitedTooLong(patience)); f == nil || !x.eagerly() {
 				return f
 			}

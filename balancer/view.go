@@ -132,6 +132,7 @@ func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet
 	}
 	end := cfg.ReasoningEnd
 	p.end.Store(&end)
+	p.gap.Store(int64(cfg.PatienceSeconds * 1e9))
 	var workers []*worker
 	var accts []*ledger.Worker
 	for _, wc := range cfg.Workers {

@@ -104,7 +104,7 @@ const actsTime = 5 * time.Second
 
 // endFrom ends the door, politely as long as soft lasts, and then the workers.
 func (s *Supervisor) endFrom(soft context.Context, keepWorkers bool) error {
-	hard, cancel := context.WithTimeout(context.WithoutCancel(soft), 10*time.Minute)
+	hard, cancel := context.WithTimeout(context.WithoutCancel(soft), remaining(soft)+5*time.Minute)
 	defer cancel()
 	errs := s.endDoors(soft, hard)
 	if keepWorkers {
@@ -134,6 +134,15 @@ func (s *Supervisor) endFrom(soft context.Context, keepWorkers bool) error {
 	return errs
 }
 
+// remaining is how long a context with a deadline still lasts.
+func remaining(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		panic("BUG: a context without a deadline")
+	}
+	return max(0, time.Until(deadline))
+}
+
 func (s *Supervisor) endWorker(soft, hard context.Context, d driver.Driver, i driver.Instance) error {
 	grace := 10 * time.Second
 	if spec, ok := s.memory.specs[i.Hash]; ok && spec.Grace > 0 {
@@ -156,10 +165,7 @@ func (s *Supervisor) endDoors(soft, hard context.Context) error {
 		}
 		group.Go(func() {
 			_, _, _ = d.ask(soft, http.MethodPost, "/shutdown", []byte("{}")) // the signal below says it again
-			patience := 10 * time.Minute
-			if deadline, ok := soft.Deadline(); ok {
-				patience = max(0, time.Until(deadline))
-			}
+			patience := remaining(soft)
 			polite, cancel := context.WithTimeout(hard, patience)
 			defer cancel()
 			stop := context.AfterFunc(soft, cancel)

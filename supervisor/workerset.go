@@ -45,6 +45,7 @@ func (s *Supervisor) workerSet() control.WorkerSet {
 	}
 	for i := range cfg.Pools {
 		set.Pools = append(set.Pools, s.poolSet(&cfg.Pools[i], s.plan.pools[i]))
+		set.DrainSeconds = max(set.DrainSeconds, s.plan.pools[i].Drain.Seconds())
 	}
 	return set
 }
@@ -55,6 +56,9 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 	}
 	if r := s.memory.intent.Rotations[p.Name]; r.State == core.Running && r.Canary != "" && p.Canary != nil {
 		out.Canary = &control.Canary{Worker: r.Canary, Share: p.Canary.Share}
+	}
+	if r := s.memory.intent.Rotations[p.Name]; r.State == core.Running && r.Current != "" && p.ByGap() {
+		out.PatienceSeconds = (p.Drain + p.Ready).Seconds()
 	}
 	for _, name := range s.workerNames(p) {
 		id := p.Name + "/" + name

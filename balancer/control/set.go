@@ -21,6 +21,9 @@ type WorkerSet struct {
 	Pools   []Pool           `json:"pools"`
 	Routes  []configs.Route  `json:"routes"`
 	Plugins []configs.Plugin `json:"plugins"` // of the kinds that a door runs
+	// DrainSeconds is how long streams may go on at least once the door is asked to
+	// end: the longest drain_timeout.
+	DrainSeconds float64 `json:"drain_seconds,omitempty"`
 }
 
 // Pool is what a door must know of a pool.
@@ -31,7 +34,10 @@ type Pool struct {
 	ReasoningEnd string         `json:"reasoning_end,omitempty"`
 	Scrape       configs.Scrape `json:"scrape"`
 	Canary       *Canary        `json:"canary,omitempty"` // while a roll-out is judged
-	Workers      []Worker       `json:"workers"`
+	// PatienceSeconds is how long requests wait here at least, whatever the queue's
+	// max_wait: a turn leaves the pool with nobody until its worker is ready again.
+	PatienceSeconds float64  `json:"patience_seconds,omitempty"`
+	Workers         []Worker `json:"workers"`
 }
 
 // Canary gives one worker a fixed share of its pool's requests.
