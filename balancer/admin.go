@@ -125,8 +125,8 @@ var errNoWorker = errors.New("there is no such worker")
 // Change puts a changed copy of the worker set in force, for a door that no
 // supervisor speaks for.
 func (d *Door) Change(change func(*control.WorkerSet) error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.applying.Lock()
+	defer d.applying.Unlock()
 	set := d.current().set
 	if set.Epoch != 0 {
 		return errEpoch
@@ -140,7 +140,7 @@ func (d *Door) Change(change func(*control.WorkerSet) error) error {
 	}
 	set.Version++
 	set.Door = filled(set.Door)
-	return d.apply(set)
+	return d.apply(set, true)
 }
 
 func (d *Door) workersShown() any {
@@ -175,5 +175,5 @@ func (d *Door) poolsShown() any {
 		pools = append(pools, control.PoolShown{Name: p.Name, Policy: p.Policy, Desired: len(p.Workers), Ready: ready[p.Name], Rotation: control.RotationShown{State: "none"}})
 	}
 	return control.PoolsShown{Schema: 1, At: time.Now().UTC(), Pools: pools,
-		Door: control.DoorShown{State: s.Phase, Version: control.Known(s.Build), Listen: control.Known(s.Listen), Streams: s.Streams, Queued: s.Queued}}
+		Door: control.DoorShown{State: s.Phase, Version: control.Known(s.Build), Listen: control.Known(s.Listen), Streams: s.Streams, Queued: s.Queued, Faults: append([]control.Fault{}, s.Faults...)}}
 }

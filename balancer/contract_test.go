@@ -36,7 +36,7 @@ func TestMetricNames(t *testing.T) {
 		"roundhouse_inter_token_seconds": "[pool model]", "roundhouse_overhead_seconds": "[pool]", "roundhouse_queue_seconds": "[pool priority]",
 		"roundhouse_queue_requests": "[pool priority]", "roundhouse_refused_total": "[pool reason]", "roundhouse_tokens_total": "[pool model route kind]",
 		"roundhouse_in_flight_requests": "[pool worker]", "roundhouse_worker_state": "[pool worker state]", "roundhouse_worker_kv_capacity_tokens": "[pool worker]",
-		"roundhouse_worker_kv_tokens": "[pool worker source]", "roundhouse_worker_report_age_seconds": "[pool worker]",
+		"roundhouse_worker_kv_tokens": "[pool worker source]", "roundhouse_worker_report_age_seconds": "[pool worker]", "roundhouse_door_fault": "[what]",
 		"roundhouse_decisions_total": "[pool policy reason]", "roundhouse_retries_total": "[pool reason]", "roundhouse_resumes_total": "[pool reason result]",
 		"roundhouse_hangups_total": "[pool phase]", "roundhouse_ejections_total": "[pool worker reason]",
 	}

@@ -57,6 +57,7 @@ type Door struct {
 	hungAfter    time.Duration
 	writeWithin  time.Duration // one write to a client
 	moveWithin   time.Duration // one message to the next door, and its answer
+	pluginWithin time.Duration
 
 	draining atomic.Bool
 	mover    atomic.Pointer[mover] // while the door drains, and another takes its idle connections
@@ -64,8 +65,13 @@ type Door struct {
 	once     sync.Once
 	view     atomic.Pointer[view]
 
-	mu    sync.Mutex // held while a worker set is applied
-	lease lease      // no other supervisor than the present one is obeyed while it runs
+	applying     sync.Mutex // held while a worker set is put in force, and whatever that may wait for
+	pluginsTried time.Time  // when plugins did not come up; under applying
+	faults       faults
+
+	mu    sync.Mutex   // held while the view is replaced
+	cert  *certificate // of the view; nil: plain HTTP
+	lease lease        // no other supervisor than the present one is obeyed while it runs
 
 	connMu sync.Mutex
 	conns  map[*guard]struct{}
@@ -101,7 +107,7 @@ func New(o Options) (*Door, error) {
 	}
 	d := &Door{
 		id: o.ID, opts: o, log: o.Log, epoch: time.Now().Add(-time.Second), ledger: ledger.New(), watcher: w,
-		step: step, hungAfter: hungAfter, writeWithin: writeWithin, moveWithin: moveWithin, shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
+		step: step, hungAfter: hungAfter, writeWithin: writeWithin, moveWithin: moveWithin, pluginWithin: pluginWithin, shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
 		peers:   peers{heard: map[string]*heard{}, ways: map[string]*way{}, changed: make(chan struct{}, 1)},
 		errands: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: idleFor, DisableCompression: true}},
 	}
@@ -344,6 +350,10 @@ func (d *Door) stopAll() {
 	d.peers.closeWays()
 }
 
+// lookAtFiles is how often the certificate's files are looked at, in tenths of a
+// second.
+const lookAtFiles = 50
+
 // keepHouse does what is due by time alone.
 func (d *Door) keepHouse() {
 	defer d.wg.Done()
@@ -361,6 +371,11 @@ func (d *Door) keepHouse() {
 		}
 		if n%10 == 0 {
 			d.everySecond(v)
+		}
+		if n%lookAtFiles == 0 {
+			d.mu.Lock()
+			d.recertify()
+			d.mu.Unlock()
 		}
 	}
 }

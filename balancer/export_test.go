@@ -25,3 +25,13 @@ func (d *Door) EverySecond() { d.everySecond(d.current()) }
 // ThroughFasthttp makes fasthttp read every request, also those that the door
 // would read itself.
 func (d *Door) ThroughFasthttp(all bool) { d.fasthttpOnly = all }
+
+// LookAtFiles looks at the certificate's files now.
+func (d *Door) LookAtFiles() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.recertify()
+}
+
+// PluginWithin bounds the wait for a plugin. Call it before sets are taken.
+func (d *Door) PluginWithin(span time.Duration) { d.pluginWithin = span }

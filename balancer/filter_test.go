@@ -17,18 +17,9 @@ import (
 // TestFilterInTheDoor: what a filter says of a request is done with it, and it is told
 // the end of every request that it let pass, of those too that the door then refused.
 func TestFilterInTheDoor(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "everything")
-	build := exec.Command("go", "build", "-o", path, "extend/testdata/everything.go")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	filter := everything(t)
 	r := newRig(t, []*sim.Worker{sim.New(sim.Options{Own: true})}, func(s *control.WorkerSet) {
-		s.Plugins = []configs.Plugin{{Name: "everything", Kind: "filter", Path: path, SHA256: fmt.Sprintf("%x", sha256.Sum256(text)), OnFailure: "closed"}}
+		s.Plugins = []configs.Plugin{filter}
 		s.Routes = []configs.Route{{Name: "other", Targets: []configs.Target{{Model: "sim", Weight: 1}}}}
 	})
 
@@ -46,7 +37,23 @@ func TestFilterInTheDoor(t *testing.T) {
 		return strings.Contains(r.metrics(), `roundhouse_queue_seconds_count{pool="p",priority="low"} 1`)
 	})
 	r.until("the filter is told both ends", func() bool {
-		ends, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "ends.txt"))
+		ends, _ := os.ReadFile(filepath.Join(filepath.Dir(filter.Path), "ends.txt"))
 		return strings.Contains(string(ends), "good 200 ok") && strings.Contains(string(ends), "broken 400 refused")
 	})
+}
+
+// everything builds the filter that sees, changes and denies requests.
+func everything(t *testing.T) configs.Plugin {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "everything")
+	build := exec.Command("go", "build", "-o", path, "extend/testdata/everything.go")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configs.Plugin{Name: "everything", Kind: "filter", Path: path, SHA256: fmt.Sprintf("%x", sha256.Sum256(text)), OnFailure: "closed"}
 }

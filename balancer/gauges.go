@@ -6,8 +6,8 @@ import (
 
 // gaugeSet reads the ledger whenever metrics are asked for.
 type gaugeSet struct {
-	d                                           *Door
-	queued, inFlight, state, capacity, kv, aged *prometheus.Desc
+	d                                                   *Door
+	queued, inFlight, state, capacity, kv, aged, faults *prometheus.Desc
 }
 
 func newGauges(d *Door) *gaugeSet {
@@ -21,6 +21,7 @@ func newGauges(d *Door) *gaugeSet {
 		state:    desc("worker_state", "1 for the state that a worker is in.", "pool", "worker", "state"),
 		capacity: desc("worker_kv_capacity_tokens", "What a worker's KV cache holds.", "pool", "worker"),
 		kv:       desc("worker_kv_tokens", "KV tokens of a worker: charged by this door, foreign, and as it reports.", "pool", "worker", "source"),
+		faults:   desc("door_fault", "1 for what the door could not take up: it goes on with the old one.", "what"),
 		aged:     desc("worker_report_age_seconds", "The age of a worker's last report.", "pool", "worker"),
 	}
 }
@@ -36,6 +37,13 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 	v := g.d.current()
 	if v == nil {
 		return
+	}
+	for _, what := range faultNames {
+		on := 0.0
+		if g.d.faults.is(what) {
+			on = 1
+		}
+		put(g.faults, on, what)
 	}
 	for _, p := range v.pools {
 		p.queue.mu.Lock()

@@ -111,8 +111,8 @@ func (d *Door) putTotals(w http.ResponseWriter, r *http.Request) {
 
 // Apply puts a worker set in force, keeps it on disk, and grants a lease.
 func (d *Door) Apply(set control.WorkerSet) (control.Ack, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.applying.Lock()
+	defer d.applying.Unlock()
 	at := time.Now()
 	now := &d.current().set
 	if err := d.lease.admits(&set, now, at); err != nil {
@@ -120,8 +120,10 @@ func (d *Door) Apply(set control.WorkerSet) (control.Ack, error) {
 	}
 	set.Door = filled(set.Door)
 	renewed := set.Epoch == now.Epoch && set.Version == now.Version && reflect.DeepEqual(set, *now)
-	if !renewed {
-		if err := d.apply(set); err != nil {
+	if !renewed || d.faults.is(faultPlugins) && at.Sub(d.pluginsTried) >= pluginsAgain {
+		err := d.apply(set, now.Schema == 0)
+		d.faults.note(d.log, faultSet, err)
+		if err != nil {
 			return control.Ack{}, err
 		}
 	}
@@ -138,12 +140,12 @@ func (d *Door) Apply(set control.WorkerSet) (control.Ack, error) {
 // firstSet puts the set in force that the door starts with: the one it was
 // given, else the last one it has kept, under the lease that it had granted.
 func (d *Door) firstSet() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.applying.Lock()
+	defer d.applying.Unlock()
 	if d.opts.Set != nil {
 		set := *d.opts.Set
 		set.Door = filled(set.Door)
-		return d.apply(set)
+		return d.apply(set, true)
 	}
 	if d.opts.StateDir == "" {
 		return nil
@@ -153,7 +155,7 @@ func (d *Door) firstSet() error {
 		return nil
 	}
 	if err == nil {
-		err = d.apply(k.WorkerSet)
+		err = d.apply(k.WorkerSet, true)
 	}
 	if err != nil {
 		d.log.Error("the kept worker set cannot be used; waiting for the supervisor", "error", err.Error())
@@ -173,7 +175,7 @@ func (d *Door) State() control.State {
 	if d.draining.Load() {
 		s.Phase = "draining"
 	}
-	s.Streams, s.Peers = d.inFlight(), d.peers.count()
+	s.Streams, s.Peers, s.Faults = d.inFlight(), d.peers.count(), d.faults.list()
 	for _, p := range v.pools {
 		s.Queued += int(p.queue.n.Load())
 	}

@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"slices"
@@ -38,8 +39,18 @@ type target struct {
 	pools []*pool
 }
 
-// apply puts a worker set in force, whole or not at all. d.mu is held.
-func (d *Door) apply(set control.WorkerSet) error {
+// pluginWithin is how long a worker set waits for a plugin that is new or changed.
+const pluginWithin = 15 * time.Second
+
+// pluginsAgain is how long a door waits before it tries plugins again that have not
+// come up: while they start, the supervisor waits for its answer.
+const pluginsAgain = time.Minute
+
+// apply puts a worker set in force, whole or not at all. Where it is strict, a
+// certificate or plugins that cannot be had refuse the set. Else the old ones stay,
+// and the rest of the set holds: a door that a file is missing for must still hear
+// of its workers. What may fail or wait comes first. d.applying is held.
+func (d *Door) apply(set control.WorkerSet, strict bool) error {
 	old := d.current()
 	if set.Schema != 1 {
 		return fmt.Errorf("the worker set has schema %d; this door knows 1", set.Schema)
@@ -51,11 +62,46 @@ func (d *Door) apply(set control.WorkerSet) error {
 	if err := checkSet(&set); err != nil {
 		return err
 	}
-	cert, err := loadTLS(set.Door.TLS)
-	if err != nil {
-		return err
+	d.mu.Lock()
+	cert, uncertain := d.certify(set.Door.TLS)
+	d.mu.Unlock()
+	if strict && uncertain != nil {
+		return uncertain
 	}
-	v := &view{tls: cert, set: set, keys: keys, byName: map[string]*pool{}, limits: limitsOf(&set.Door)}
+	ext, missing := d.plugIn(old.ext, &set)
+	if strict && missing != nil {
+		return missing
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults.note(d.log, faultCertificate, uncertain)
+	d.faults.note(d.log, faultPlugins, missing)
+	d.cert = cert
+	d.replace(set, keys, ext)
+	return nil
+}
+
+// plugIn makes the plugins those of a set; where they do not come up, they are those
+// that were there.
+func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, error) {
+	if d.faults.is(faultPlugins) && time.Since(d.pluginsTried) < pluginsAgain && slices.Equal(d.current().set.Plugins, set.Plugins) {
+		return old, d.faults.error(faultPlugins)
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, d.pluginWithin)
+	defer cancel()
+	ext, err := extend.Apply(ctx, old, set.Plugins, plugins.Options{Log: d.log, Deadline: d.opts.PluginDeadline})
+	if err != nil {
+		d.pluginsTried = time.Now()
+		return old, fmt.Errorf("plugins: %w", err)
+	}
+	return ext, nil
+}
+
+// replace makes the view of a set that was checked, and puts it in place of the old
+// one. d.mu is held.
+func (d *Door) replace(set control.WorkerSet, keys *keyring, ext *extend.Set) {
+	old := d.current()
+	v := &view{tls: d.cert.shown(), set: set, keys: keys, ext: ext, byName: map[string]*pool{}, limits: limitsOf(&set.Door)}
 	d.memory.limit.Store(int64(set.Door.Memory))
 	if set.Door.Memory == 0 {
 		d.memory.limit.Store(4 << 30)
@@ -63,12 +109,7 @@ func (d *Door) apply(set control.WorkerSet) error {
 	d.ledger.Configure(ledger.Breaker{Failures: set.Door.Breaker.Failures, Open: int64(set.Door.Breaker.Open)}, int64(set.Door.SlowStart))
 	kept := map[*worker]bool{}
 	for i := range set.Pools {
-		if err := d.applyPool(v, old, &set.Pools[i], &set, kept); err != nil {
-			return err
-		}
-	}
-	if v.ext, err = extend.Apply(old.ext, set.Plugins, plugins.Options{Log: d.log, Deadline: d.opts.PluginDeadline}); err != nil {
-		return fmt.Errorf("plugins: %w", err)
+		d.applyPool(v, old, &set.Pools[i], len(set.Pools), kept)
 	}
 	v.routes = makeRoutes(set.Routes, old)
 	v.models = mapModels(v)
@@ -86,19 +127,6 @@ func (d *Door) apply(set control.WorkerSet) error {
 	for _, p := range v.pools {
 		p.pump(d)
 	}
-	return nil
-}
-
-// loadTLS reads the door's certificate.
-func loadTLS(c *configs.TLS) (*tls.Config, error) {
-	if c == nil {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-	if err != nil {
-		return nil, fmt.Errorf("door.tls: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }
 
 // checkSet refuses what could only be applied in part.
@@ -123,11 +151,11 @@ func checkSet(set *control.WorkerSet) error {
 	return nil
 }
 
-func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet, kept map[*worker]bool) error {
+func (d *Door) applyPool(v, old *view, cfg *control.Pool, pools int, kept map[*worker]bool) {
 	p := old.byName[cfg.Name]
 	if p == nil {
 		p = newPool(cfg.Name)
-		p.prefix.Store(ledger.NewPrefixTable(prefixBytes / max(1, len(set.Pools))))
+		p.prefix.Store(ledger.NewPrefixTable(prefixBytes / max(1, pools)))
 		d.ledger.Begin(&p.group, int(xxhash.Sum64String(d.id)%1024))
 	}
 	end := cfg.ReasoningEnd
@@ -136,7 +164,8 @@ func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet
 	var workers []*worker
 	var accts []*ledger.Worker
 	for _, wc := range cfg.Workers {
-		if wc.URL == "" {
+		up, err := newUpstream(wc.URL)
+		if err != nil {
 			continue // it has no address yet
 		}
 		w := p.find(wc.Name)
@@ -144,9 +173,7 @@ func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet
 			w = &worker{id: cfg.Name + "/" + wc.Name, pool: p, slot: p.freeSlot(workers)}
 			w.acct = &ledger.Worker{ID: w.id, Of: w}
 		}
-		if err := w.apply(d, wc); err != nil {
-			return fmt.Errorf("worker %s: %w", w.id, err)
-		}
+		w.apply(d, wc, up)
 		kept[w] = true
 		workers = append(workers, w)
 		accts = append(accts, w.acct)
@@ -164,7 +191,6 @@ func (d *Door) applyPool(v, old *view, cfg *control.Pool, set *control.WorkerSet
 	v.pools = append(v.pools, p)
 	v.byName[p.name] = p
 	v.workers = append(v.workers, workers...)
-	return nil
 }
 
 // prefixBytes is the budget of all prefix tables together.

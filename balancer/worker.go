@@ -57,8 +57,9 @@ func (w *worker) modelList() []string {
 	return nil
 }
 
-// apply takes what the supervisor wants of the worker.
-func (w *worker) apply(d *Door, cfg control.Worker) error {
+// apply takes what the supervisor wants of the worker, and its address where that is
+// another.
+func (w *worker) apply(d *Door, cfg control.Worker, up *upstream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := w.up.Load()
@@ -66,10 +67,6 @@ func (w *worker) apply(d *Door, cfg control.Worker) error {
 	fresh := old == nil || cfg.URL != w.cfg.URL || cfg.Generation != w.cfg.Generation || cfg.Kind != w.cfg.Kind && own != w.own.Load()
 	if fresh {
 		w.own.Store(own)
-		up, err := newUpstream(cfg.URL)
-		if err != nil {
-			return err
-		}
 		w.up.Store(up)
 		if old != nil {
 			old.retire()
@@ -86,7 +83,6 @@ func (w *worker) apply(d *Door, cfg control.Worker) error {
 	if fresh {
 		w.restart(d)
 	}
-	return nil
 }
 
 // update tells the ledger whether the worker may be used. w.mu is held.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,6 +174,11 @@ func (s *Supervisor) replaceable(cfg *configs.Config) error {
 		return errors.New("admin: it changes with a restart of the supervisor alone")
 	case cfg.Door.Listen != old.Door.Listen:
 		return fmt.Errorf("door.listen: it is %s while this program runs; `roundhouse up` again changes it", old.Door.Listen)
+	}
+	if pair := cfg.Door.TLS; pair != nil && len(s.options.Doors) == 0 { // doors elsewhere have files of their own
+		if _, err := tls.LoadX509KeyPair(pair.Cert, pair.Key); err != nil {
+			return fmt.Errorf("door.tls: %w", err)
+		}
 	}
 	return nil
 }

@@ -78,11 +78,15 @@ func (g *gate) wake() {
 
 // shown is the doors as the admin API shows them: as one.
 func (g *gate) shown() control.DoorShown {
-	v := control.DoorShown{State: "starting", Listen: control.Known(g.address)}
+	v := control.DoorShown{State: "starting", Listen: control.Known(g.address), Faults: []control.Fault{}}
 	for _, d := range g.doors {
+		if d.lastErr != "" {
+			v.Faults = append(v.Faults, control.Fault{What: "door " + d.id, Error: d.lastErr, Since: d.silent})
+		}
 		if d.state == nil {
 			continue
 		}
+		v.Faults = append(v.Faults, d.state.Faults...)
 		v.Streams += d.state.Streams
 		v.Queued += d.state.Queued
 		if v.State != "ready" && !d.leaving {

@@ -68,6 +68,7 @@ type (
 		Listen  *string `json:"listen"`
 		Streams int     `json:"streams"`
 		Queued  int     `json:"queued"`
+		Faults  []Fault `json:"faults"` // what it could not take up
 	}
 
 	// SupervisorShown is the supervisor.

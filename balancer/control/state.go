@@ -16,8 +16,16 @@ type State struct {
 	Streams int       `json:"streams"`
 	Queued  int       `json:"queued"`
 	Peers   int       `json:"peers,omitempty"` // other doors that this one hears of
+	Faults  []Fault   `json:"faults,omitempty"`
 
 	Workers []WorkerState `json:"workers"`
+}
+
+// Fault is what a door could not take up: it goes on with what it had before.
+type Fault struct {
+	What  string    `json:"what"` // "certificate", "plugins", "worker_set"
+	Error string    `json:"error"`
+	Since time.Time `json:"since"`
 }
 
 // WorkerState is one worker as this door sees it. Unknown is nil, never 0.

@@ -1,6 +1,7 @@
 package extend
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -50,7 +51,9 @@ func open(t *testing.T, all ...configs.Plugin) *Set {
 
 func openWith(t *testing.T, o plugins.Options, all ...configs.Plugin) *Set {
 	t.Helper()
-	s, err := Apply(nil, all, o)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	s, err := Apply(ctx, nil, all, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +165,7 @@ func TestPolicyOrders(t *testing.T) {
 
 // With no plugin configured nothing runs and nothing is asked.
 func TestNothingConfigured(t *testing.T) {
-	s, err := Apply(nil, nil, patient)
+	s, err := Apply(t.Context(), nil, nil, patient)
 	if s != nil || err != nil {
 		t.Fatalf("got %v, %v", s, err)
 	}

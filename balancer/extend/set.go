@@ -4,15 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"roundhouse/configs"
 	"roundhouse/plugins"
 	"roundhouse/plugins/sdk"
 )
-
-// startWithin is how long a worker set waits for a plugin that is new or changed.
-const startWithin = 15 * time.Second
 
 // Set is the plugins of a door, in the order of the configuration.
 type Set struct {
@@ -33,8 +29,9 @@ type filter struct {
 
 // Apply makes the plugins equal to what a worker set names and returns the set to
 // use from now on; nil where there are none. What does not come up replaces nothing.
-// The options of the first call hold for all that follow.
-func Apply(old *Set, all []configs.Plugin, o plugins.Options) (*Set, error) {
+// The options of the first call hold for all that follow. ctx bounds the wait for
+// plugins that are new or changed.
+func Apply(ctx context.Context, old *Set, all []configs.Plugin, o plugins.Options) (*Set, error) {
 	var specs []plugins.Spec
 	for _, p := range all {
 		if p.Kind == sdk.KindFilter || p.Kind == sdk.KindPolicy {
@@ -52,8 +49,6 @@ func Apply(old *Set, all []configs.Plugin, o plugins.Options) (*Set, error) {
 		s.ends, s.ended, s.close = make(chan end, mostEnds), make(chan struct{}), new(sync.Once)
 		go s.tellEnds()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
-	defer cancel()
 	if err := s.host.Apply(ctx, specs); err != nil {
 		return old, err
 	}

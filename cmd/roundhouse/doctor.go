@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"roundhouse/balancer/control"
 	"roundhouse/configs"
 	"roundhouse/worker/device"
 )
@@ -109,7 +111,7 @@ func (d *doctor) configuration(file string, cfg *configs.Config, err error) {
 
 // running looks at what the admin API says.
 func (d *doctor) running(ctx context.Context) {
-	_, pools, err := d.pools(ctx)
+	top, pools, err := d.pools(ctx)
 	var coded *codedError
 	if errors.As(err, &coded) && coded.code == exitUnreachable {
 		d.note("note", "running", "", "no roundhouse runs here: %v", err)
@@ -118,6 +120,13 @@ func (d *doctor) running(ctx context.Context) {
 	if err != nil {
 		d.note("fail", "running", "", "%v", err)
 		return
+	}
+	var door control.DoorShown
+	if err := json.Unmarshal(top.Door, &door); err != nil {
+		d.note("fail", "door", "", "the door in the answer: %v", err)
+	}
+	for _, f := range door.Faults {
+		d.note("fail", "door", "mend what it says, then `roundhouse reload`", "it could not take up its %s and goes on with the old: %s", strings.ReplaceAll(f.What, "_", " "), printable(f.Error))
 	}
 	for _, p := range pools {
 		switch {

@@ -66,6 +66,10 @@ func (c *console) printPS(top poolsAnswer, pools []poolAnswer, workers workersAn
 	t := newTable(c.out)
 	t.row("DOOR", "LISTEN", "STREAMS", "QUEUED", "VERSION")
 	t.row(door.State, orDash(door.Listen), door.Streams, door.Queued, orDash(door.Version))
+	for _, f := range door.Faults {
+		t.row("")
+		t.row(fmt.Sprintf("%s: not taken up since %s, the old one stays: %s", strings.ReplaceAll(f.What, "_", " "), f.Since.UTC().Format("15:04:05 UTC"), f.Error))
+	}
 	if supervisor.State != "ready" && supervisor.State != "" { // none: the door runs alone
 		t.row("")
 		t.row("the supervisor: " + supervisor.State)
