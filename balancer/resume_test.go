@@ -33,6 +33,7 @@ func TestResume(t *testing.T) {
 				if one.Reason == 0 {
 					s.Pools[0].ReasoningEnd = ""
 				}
+				s.Door.Resume.Enabled = whole
 			})
 			body := fmt.Sprintf(chatBody, true, extra)
 			if path == "/v1/completions" {
@@ -71,7 +72,8 @@ func TestResume(t *testing.T) {
 	f("our worker, stop", sim.Options{Own: true, Words: 12}, `,"stop":"STOP"`, "/v1/chat/completions", true)
 	f("vLLM, half a character", sim.Options{Words: 12, Halves: true}, "", "/v1/completions", true)
 	f("vLLM, chat, half a character", sim.Options{Words: 12, Halves: true}, "", "/v1/chat/completions", true)
-	f("our worker, several answers", sim.Options{Own: true, Words: 12}, `,"n":2`, "/v1/chat/completions", false)
+	f("our worker, resume switched off", sim.Options{Own: true, Words: 12}, "", "/v1/chat/completions", false)
+	f("vLLM, resume switched off", sim.Options{Words: 12}, "", "/v1/completions", false)
 }
 
 // TestReplay gives an answer again where token ids cannot carry it on.

@@ -16,6 +16,7 @@ type choice struct {
 	tokens    []int32 // its token ids so far
 	back      heldBack
 	begun     bool   // an event of it was relayed
+	blind     bool   // text came without token ids
 	ended     bool   // its finish_reason was relayed
 	answering bool   // text of the answer, not of its reasoning, was relayed
 	thought   string // the field that its reasoning came in; "": there was none

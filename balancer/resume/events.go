@@ -47,6 +47,7 @@ func (s *Stream) event(o *Out, at int) bool {
 		}
 	case s.way == ByIDs:
 		if !s.translate(c, o, at) {
+			c.back.silent += ids
 			return false
 		}
 	case s.way == Again:
@@ -87,6 +88,9 @@ func (s *Stream) besides(o *Out, at int, data []byte) bool {
 	if s.way == Again || s.way == ByIDs {
 		s.rename(o, at)
 	}
+	if s.way == ByIDs && s.a.API == Chat {
+		s.put(o, at, `"object"`, []byte(`"chat.completion.chunk"`))
+	}
 	s.counts(0)
 	return true
 }
@@ -97,6 +101,9 @@ func (s *Stream) note(c *choice, data []byte, ids int) {
 		s.identify(data)
 	}
 	s.follow(c, data, ids)
+	if s.ids && ids == 0 && len(c.tokens) == 0 && s.way == Anew && hasText(data) {
+		c.blind, s.ready = true, false
+	}
 	c.begun = true
 	if bytes.Contains(data, []byte(`"finish_reason":"`)) {
 		c.ended = true
@@ -186,7 +193,6 @@ func (s *Stream) workerError(data []byte) bool {
 	v, ok := wire.Field(data, `"code"`)
 	mistake := ok && len(v) == 3 && v[0] == '4'
 	if s.a.API == Messages {
-		v, _ = wire.Field(data, `"type"`)
 		mistake = mistake || bytes.Contains(data, []byte(`"invalid_request_error"`)) || bytes.Contains(data, []byte(`"BadRequestError"`))
 	}
 	if !mistake {

@@ -45,7 +45,38 @@ func (s *Stream) keepsText(c *choice) bool {
 	if s.rigid || s.byField() {
 		return false
 	}
-	return !s.plain || len(c.tokens) == 0 || c.back.parts || s.a.API == Chat && s.a.End == "" && !c.answering
+	return !s.plain || c.back.parts || !s.settled()
+}
+
+// settled reports whether every choice can go on by token ids from now on.
+func (s *Stream) settled() bool {
+	for i := 0; i < len(s.choices) && !s.ready; i++ {
+		if !s.byIDs(i) {
+			return false
+		}
+	}
+	s.ready = true
+	return true
+}
+
+// byIDs reports whether the ids of a choice are known, and whether text that
+// follows would be taken for what it is. Where the door knows no marker behind the
+// reasoning, only the answer itself can go on.
+func (s *Stream) byIDs(i int) bool {
+	c := &s.choices[i]
+	if len(s.promptOf(i)) == 0 || c.blind || c.skip != nil {
+		return false
+	}
+	if s.a.API == Text || c.answering || s.a.End != "" && c.thought != "" {
+		return true
+	}
+	// Where another choice answers and none has reasoned, this one will not.
+	none, some := true, false
+	for j := range s.choices {
+		none = none && s.choices[j].thought == ""
+		some = some || s.choices[j].answering
+	}
+	return none && some
 }
 
 // carried are the parameters of a chat request that a completion takes as they
@@ -157,7 +188,7 @@ func (s *Stream) keptText() bool {
 
 // again makes the stream ready for the same answer from its beginning.
 func (s *Stream) again() {
-	s.next, s.order = Next{}, nil
+	s.next, s.order, s.ready = Next{}, nil, false
 	s.names.again()
 	for i := range s.choices {
 		c := &s.choices[i]
@@ -186,7 +217,7 @@ func (s *Stream) rebuild(body []byte, context int64) bool {
 		if c.ended {
 			continue
 		}
-		if len(c.tokens) == 0 || len(s.promptOf(i)) == 0 || c.skip != nil || s.a.API == Chat && s.a.End == "" && !c.answering {
+		if !s.byIDs(i) {
 			return false
 		}
 		order = append(order, i)
@@ -230,7 +261,7 @@ func (s *Stream) rebuild(body []byte, context int64) bool {
 	}
 	s.next, s.order = Next{Path: "/v1/completions", Body: b}, order
 	for _, i := range order {
-		s.choices[i].parted = splitter{end: s.a.End, over: s.choices[i].answering}
+		s.choices[i].parted = splitter{end: s.a.End, over: s.choices[i].answering || s.a.End == ""}
 	}
 	return true
 }

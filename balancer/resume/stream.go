@@ -80,6 +80,7 @@ type Stream struct {
 	way     Way
 	next    Next
 	choices []choice
+	ready   bool      // every choice can go on by token ids
 	one     [1]choice // where choices lie mostly
 	order   []int     // by ids: the choices that go on, by their index at the worker
 	names   named     // of messages and responses
@@ -219,7 +220,7 @@ func (s *Stream) learn(o *Out, event []byte) {
 		c.ended || s.a.Name != "" || s.keepsText(c) {
 		return
 	}
-	for _, f := range [...]string{`"usage":{`, `"finish_reason":"`, `"prompt_token_ids":[`, `{"error"`} {
+	for _, f := range [...]string{`"usage"`, `"finish_reason":"`, `"prompt_token_ids":[`, `{"error"`} {
 		if bytes.Contains(event, []byte(f)) {
 			return
 		}

@@ -63,9 +63,27 @@ func (a *Alike) Learn(event []byte, fields []string, cut bool) {
 		case event[at-1] == ',':
 			gone.From--
 		}
+		gone.From = alsoGone(event, gone.From, text.To)
 	}
 	a.event = append(a.event, event...)
 	a.text, a.ids, a.gone, a.whole = text, ids, gone, !cut || !ids.Set()
+}
+
+// nulls is what stands before the token ids where an engine says of each event
+// that it does not tell the prompt's again. It goes with them.
+const nulls = `"prompt_token_ids":null`
+
+// alsoGone returns where the part of an event that is left out begins, when the
+// ids and the comma beside them begin at from; no part begins before least.
+func alsoGone(event []byte, from, least int) int {
+	before := event[least:from]
+	switch {
+	case bytes.HasSuffix(before, []byte(nulls+",")):
+		return from - len(nulls) - 1
+	case bytes.HasSuffix(before, []byte(","+nulls)):
+		return from - len(nulls) - 1
+	}
+	return from
 }
 
 // Take takes the first event of b if it is alike. It returns its length, 0

@@ -285,7 +285,7 @@ func (p *Peek) take(id int, name string, at Span, body []byte) (err error) {
 	case fTools:
 		p.Extra, p.Tools = at, !null && string(v) != "[]"
 	case fFormat:
-		p.Structured = p.Structured || !null && !bytes.Contains(v, []byte(`"text"`))
+		p.Structured = p.Structured || !null && !plainFormat(v)
 	case fStructured, fGuidedJSON, fGuidedRegex, fGuidedChoice, fGuidedGrammar:
 		p.Structured = p.Structured || !null
 	case fLogprobs, fTopLogprobs:
@@ -296,6 +296,14 @@ func (p *Peek) take(id int, name string, at Span, body []byte) (err error) {
 		p.Resume = true
 	}
 	return err
+}
+
+// plainFormat reports whether a response_format asks for text without a form.
+func plainFormat(v []byte) bool {
+	var f struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(v, &f) == nil && f.Type == "text"
 }
 
 func (p *Peek) takeMax(v []byte, at Span, name string) error {

@@ -1,0 +1,53 @@
+package resume
+
+import (
+	"bytes"
+	"testing"
+)
+
+// FuzzCuts cuts the bytes of a worker into reads in some way: the client gets the
+// same bytes as where they come in one read.
+func FuzzCuts(f *testing.F) {
+	all := kinds()
+	for i := range all {
+		f.Add(uint8(i), []byte{0})
+		f.Add(uint8(i), []byte{7, 200, 1})
+	}
+	f.Fuzz(func(t *testing.T, which uint8, cuts []byte) {
+		k := all[int(which)%len(all)]
+		want, _ := uncut(t, k, 0)
+		r := begin(k)
+		if whole, err := r.live(nil, cuts); err != nil || !whole {
+			t.Fatalf("%s: whole %v, %v", k.name, whole, err)
+		}
+		if !bytes.Equal(r.out, want) {
+			t.Fatalf("%s: cut after %v the client gets\n%s\nand in one read\n%s", k.name, cuts, r.out, want)
+		}
+	})
+}
+
+// FuzzDeath ends the workers after some bytes each, and lets the next go on in
+// each way that there is: the client understands the same as without a death. It
+// gets less only where its stream then ends with an error.
+func FuzzDeath(f *testing.F) {
+	all := kinds()
+	for i := range all {
+		f.Add(uint8(i), uint16(600), uint16(900), uint16(300), []byte{50})
+		f.Add(uint8(i), uint16(1200), uint16(100), uint16(2000), []byte{})
+	}
+	f.Fuzz(func(t *testing.T, which uint8, one, two, three uint16, cuts []byte) {
+		k := all[int(which)%len(all)]
+		r := begin(k)
+		whole, err := r.live([]int{int(one), int(two), int(three)}, cuts)
+		if err != nil {
+			t.Fatalf("%s: ways %v: %v\n%s", k.name, r.ways, err, r.out)
+		}
+		if !whole {
+			t.Fatalf("%s: ways %v: there is no way on behind\n%s", k.name, r.ways, r.out)
+		}
+		want, _ := uncut(t, k, r.from)
+		if err := same(t, k.api, want, r.out); err != nil {
+			t.Fatalf("%s: ways %v: %v\n%s\n--- uncut\n%s", k.name, r.ways, err, r.out, want)
+		}
+	})
+}
