@@ -101,6 +101,12 @@ func (d *decoder) checkDoor(c *Config) {
 
 func (d *decoder) checkAdmin(c *Config) {
 	listen := c.Admin.Listen
+	switch read := c.Admin.ReadToken; {
+	case read != "" && c.Admin.Token == "":
+		d.failf("admin/read_token", "read_token without token: whoever has neither could do everything; set token too")
+	case read != "" && read == c.Admin.Token:
+		d.failf("admin/read_token", "read_token is token: whoever reads could do everything; give it another value")
+	}
 	if path, ok := strings.CutPrefix(listen, "unix://"); ok {
 		if !filepath.IsAbs(path) {
 			d.failf("admin/listen", "listen is %s; after unix:// stands an absolute path", d.show("admin/listen", listen))

@@ -117,6 +117,8 @@ type Key struct {
 type Admin struct {
 	Listen string `json:"listen"` // "host:port" or "unix:///path"
 	Token  Secret `json:"token"`
+	// ReadToken is for those who only look: dashboards, Prometheus. Empty: none.
+	ReadToken Secret `json:"read_token,omitempty"`
 }
 
 // Supervisor holds what bounds all pools of one machine.

@@ -24,6 +24,7 @@ func (d *decoder) config(b *body, c *Config) {
 	b.block("admin", func(b *body) {
 		b.text("listen", &c.Admin.Listen)
 		b.secret("token", &c.Admin.Token)
+		b.secret("read_token", &c.Admin.ReadToken)
 		b.end()
 	})
 	b.block("supervisor", func(b *body) {

@@ -14,7 +14,7 @@ import (
 // environment is the environment of all tests here.
 func environment(name string) (string, bool) {
 	v, ok := map[string]string{
-		"HOME": "/home/me", "A_KEY": "hush-key-1", "ROUNDHOUSE_ADMIN_TOKEN": "hush-token-1", "PORT": "8010",
+		"HOME": "/home/me", "A_KEY": "hush-key-1", "ROUNDHOUSE_ADMIN_TOKEN": "hush-token-1", "ROUNDHOUSE_READ_TOKEN": "hush-token-2", "PORT": "8010",
 	}[name]
 	return v, ok
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -14,12 +15,17 @@ import (
 	"roundhouse/supervisor/core"
 )
 
-// who names the asker for the events: an operator says so, if he says.
+// who names the asker for the events: by the name that he gives, which nobody has
+// checked, and by the address that he came from.
 func who(r *http.Request) string {
+	by := "operator"
 	if name := r.Header.Get("X-Roundhouse-Operator"); name != "" && len(name) <= 64 {
-		return "operator " + strconv.Quote(name)
+		by += " " + strconv.Quote(name)
 	}
-	return "operator"
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		by += " from " + host
+	}
+	return by
 }
 
 // commandWorker does POST /api/workers/{pool}/{name}/{verb}.
@@ -51,11 +57,11 @@ func (s *Supervisor) commandWorker(r *http.Request) (any, error) {
 	return map[string]any{"schema": 1, "worker": s.view(pool, name)}, nil
 }
 
-// rotateRequest is the body of a rotate command; it may be empty.
-type rotateRequest struct {
-	DryRun   bool `json:"dry_run"`
-	Continue bool `json:"continue"`
-	Abort    bool `json:"abort"`
+// RotateCommand is the body of a rotate command; it may be empty.
+type RotateCommand struct {
+	DryRun   bool `json:"dry_run,omitempty"`
+	Continue bool `json:"continue,omitempty"`
+	Abort    bool `json:"abort,omitempty"`
 }
 
 // body reads a small JSON body, which may be empty.
@@ -70,7 +76,7 @@ func body(r *http.Request, into any) error {
 
 // rotate begins, continues or aborts a rotation, or tells what one would do.
 func (s *Supervisor) rotate(r *http.Request, pool string, which []string) (any, error) {
-	var ask rotateRequest
+	var ask RotateCommand
 	if err := body(r, &ask); err != nil {
 		return nil, err
 	}
@@ -99,7 +105,7 @@ func (s *Supervisor) rotate(r *http.Request, pool string, which []string) (any, 
 	}
 	s.events.noteBy(by, pool, "", verb, "asked for")
 	s.memory.remember(next)
-	return map[string]any{"schema": 1, "rotation": s.rotationView(next.Rotations[pool])}, nil
+	return map[string]any{"schema": 1, "rotation": s.rotationShown(next.Rotations[pool])}, nil
 }
 
 // commandPool does POST /api/pools/{pool}/{verb}.
@@ -183,16 +189,17 @@ func (s *Supervisor) replaceable(cfg *configs.Config) error {
 	return nil
 }
 
-// scheduleRequest turns a pool's schedule off and on.
-type scheduleRequest struct {
-	Pool  string     `json:"pool"` // empty: all
+// ScheduleCommand is the body of a schedule command: it turns a pool's schedule off
+// and on.
+type ScheduleCommand struct {
+	Pool  string     `json:"pool,omitempty"` // empty: all
 	Off   bool       `json:"off"`
-	Until *time.Time `json:"until"` // off: until then; nil: until on
+	Until *time.Time `json:"until,omitempty"` // off: until then; nil: until on
 }
 
 // commandSchedule does POST /api/schedule.
 func (s *Supervisor) commandSchedule(r *http.Request) (any, error) {
-	var ask scheduleRequest
+	var ask ScheduleCommand
 	if err := body(r, &ask); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (c *counters) count(e core.Event) {
 				break
 			}
 		}
-		_, name, _ := strings.Cut(e.Worker, "/")
+		_, name := core.SplitID(e.Worker)
 		c.starts[[3]string{e.Pool, name, reason}]++
 	case "missed":
 		c.rotations[[2]string{e.Pool, "missed"}]++
@@ -61,7 +61,8 @@ func (c *counters) turns(now, next core.Intent, at time.Time) {
 		}
 		switch old.Phase {
 		case core.Draining, core.Drained, core.Starting, core.Warming:
-			c.seconds.WithLabelValues(poolName(id), string(old.Phase)).Observe(at.Sub(old.Since).Seconds())
+			pool, _ := core.SplitID(id)
+			c.seconds.WithLabelValues(pool, string(old.Phase)).Observe(at.Sub(old.Since).Seconds())
 		}
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"sort"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
+
+	"roundhouse/supervisor/core"
 )
 
 // The supervisor's own metrics. What the doors know is relayed before them.
@@ -47,7 +48,7 @@ func (s *Supervisor) sample() sample {
 		add(descTurns, prometheus.CounterValue, v, k[:]...)
 	}
 	for id, m := range s.fleet.members {
-		if pool, worker, ok := strings.Cut(id, "/"); ok && m.instance.Running && m.instance.Memory > 0 {
+		if pool, worker := core.SplitID(id); m.instance.Running && m.instance.Memory > 0 {
 			add(descMemory, prometheus.GaugeValue, float64(m.instance.Memory), pool, worker)
 		}
 	}

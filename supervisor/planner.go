@@ -247,13 +247,9 @@ func (s *Supervisor) devicesFree(id string, gpus []driver.GPU, gone time.Duratio
 	if gone < settleTime {
 		return false
 	}
-	s.events.note(poolName(id), id, "unverified", fmt.Sprintf("its device's memory cannot be read; it is taken for free %v after its process went", settleTime))
+	pool, _ := core.SplitID(id)
+	s.events.note(pool, id, "unverified", fmt.Sprintf("its device's memory cannot be read; it is taken for free %v after its process went", settleTime))
 	return true
-}
-
-func poolName(id string) string {
-	pool, _, _ := strings.Cut(id, "/")
-	return pool
 }
 
 // allowedCPUs are those that this process may run on.

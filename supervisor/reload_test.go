@@ -137,6 +137,34 @@ func TestAdminGuard(t *testing.T) {
 	}
 }
 
+// The read-only token reads and does nothing else; without it nobody gets in by an empty
+// one.
+func TestReadToken(t *testing.T) {
+	f := func(read, authorization, method string, want int) {
+		t.Helper()
+		handler := control.Guard(configs.Admin{Listen: "127.0.0.1:8001", Token: "full", ReadToken: configs.Secret(read)},
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+		r := httptest.NewRequestWithContext(t.Context(), method, "/api/workers/chat/1/stop", strings.NewReader("{}"))
+		r.Host = "127.0.0.1:8001"
+		r.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("read token %q, %q, %s: %d; want %d", read, authorization, method, w.Code, want)
+		}
+	}
+	for _, method := range []string{"GET", "HEAD"} {
+		f("look", "Bearer look", method, http.StatusTeapot)
+		f("look", "Bearer full", method, http.StatusTeapot)
+	}
+	for _, method := range []string{"POST", "DELETE", "PUT", "PATCH"} {
+		f("look", "Bearer look", method, http.StatusForbidden)
+		f("look", "Bearer full", method, http.StatusTeapot)
+	}
+	f("look", "Bearer loo", "GET", http.StatusUnauthorized)
+	f("", "Bearer ", "GET", http.StatusUnauthorized)
+}
+
 // The door's log is there for whoever asks.
 func TestDoorLogs(t *testing.T) {
 	b := newBench(t, 1, nil)

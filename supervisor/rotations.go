@@ -7,8 +7,8 @@ import (
 	"roundhouse/supervisor/core"
 )
 
-// rotationView is one rotation as the admin API shows it.
-type rotationView struct {
+// RotationShown is one rotation as the admin API shows it.
+type RotationShown struct {
 	ID      uint64     `json:"id"`
 	Pool    string     `json:"pool"`
 	Cause   string     `json:"cause"`
@@ -23,8 +23,8 @@ type rotationView struct {
 	Ended   *time.Time `json:"ended"`
 }
 
-func (s *Supervisor) rotationView(r core.Rotation) rotationView {
-	return rotationView{
+func (s *Supervisor) rotationShown(r core.Rotation) RotationShown {
+	return RotationShown{
 		ID: r.ID, Pool: r.Pool, Cause: r.Cause, State: string(r.State), Reason: control.Known(r.Reason),
 		Done: append([]string{}, r.Done...), Current: control.Known(r.Current), Queue: append([]string{}, r.Queue...),
 		Waiting: control.Known(r.Why), Canary: control.Known(r.Canary), Began: s.shown(r.Began), Ended: s.shown(r.Ended),
@@ -33,17 +33,17 @@ func (s *Supervisor) rotationView(r core.Rotation) rotationView {
 
 // rotations is the answer to GET /api/rotations: each pool's last one.
 func (s *Supervisor) rotations() map[string]any {
-	list := []rotationView{}
+	list := []RotationShown{}
 	for _, p := range s.plan.pools {
 		if r, ok := s.memory.intent.Rotations[p.Name]; ok {
-			list = append(list, s.rotationView(r))
+			list = append(list, s.rotationShown(r))
 		}
 	}
 	return map[string]any{"schema": 1, "rotations": list}
 }
 
-// scheduleView is one pool's schedule.
-type scheduleView struct {
+// ScheduleShown is one pool's schedule as the admin API shows it.
+type ScheduleShown struct {
 	Pool       string     `json:"pool"`
 	Schedule   *string    `json:"schedule"`
 	Timezone   string     `json:"timezone"`
@@ -57,11 +57,11 @@ type scheduleView struct {
 
 // schedules is the answer to GET /api/schedule.
 func (s *Supervisor) schedules() map[string]any {
-	list := []scheduleView{}
+	list := []ScheduleShown{}
 	for i, p := range s.plan.pools {
 		cfg, c := s.plan.config.Pools[i].Rotation, s.memory.intent.Pools[p.Name]
 		state := s.poolRotation(p)
-		v := scheduleView{
+		v := ScheduleShown{
 			Pool: p.Name, Schedule: control.Known(cfg.Schedule), Timezone: p.Plan.Zone().String(), Next: s.nextRun(p), Off: c.Off,
 			Last: state.Last, LastResult: state.LastResult, Blackout: append([]string{}, cfg.Blackout...),
 		}

@@ -68,6 +68,12 @@ func Guard(cfg configs.Admin, next http.Handler) http.Handler {
 			Fail(w, http.StatusForbidden, "the Host header names neither this machine nor admin.listen")
 		case !unix && !originAllowed(r.Header.Get("Origin"), r.Host):
 			Fail(w, http.StatusForbidden, "requests from pages of another origin are refused")
+		case looks(cfg, r):
+			if r.Method != http.MethodGet && r.Method != http.MethodHead {
+				Fail(w, http.StatusForbidden, "admin.read_token only reads; this takes admin.token")
+				return
+			}
+			next.ServeHTTP(w, r)
 		case cfg.Token != "" && !tokenRight(r.Header.Get("Authorization"), cfg.Token.Reveal()):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			Fail(w, http.StatusUnauthorized, "the admin API asks for admin.token as a bearer token")
@@ -99,6 +105,11 @@ func originAllowed(origin, host string) bool {
 	}
 	u, err := url.Parse(origin)
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
+}
+
+// looks reports whether a request comes from somebody who may read and nothing else.
+func looks(cfg configs.Admin, r *http.Request) bool {
+	return cfg.Token != "" && cfg.ReadToken != "" && tokenRight(r.Header.Get("Authorization"), cfg.ReadToken.Reveal())
 }
 
 func tokenRight(header, token string) bool {

@@ -10,13 +10,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"roundhouse/supervisor"
+	"roundhouse/supervisor/core"
 )
 
 // rotation is one run of the rotate command.
 type rotation struct {
 	*console
 	*client
-	ask     rotateRequest
+	ask     supervisor.RotateCommand
 	target  target
 	noWait  bool
 	asJSON  bool
@@ -74,7 +77,7 @@ func (r *rotation) run(ctx context.Context) error {
 	}
 	var answer struct {
 		Rotation rotationAnswer `json:"rotation"`
-		Turns    []turnAnswer   `json:"turns"`
+		Turns    []core.Turn    `json:"turns"`
 	}
 	var raw json.RawMessage
 	if err := r.client.ask(ctx, http.MethodPost, url, r.ask, &raw); err != nil {
@@ -98,7 +101,7 @@ func (r *rotation) run(ctx context.Context) error {
 	return r.follow(ctx, answer.Rotation.ID)
 }
 
-func (r *rotation) printTurns(turns []turnAnswer) error {
+func (r *rotation) printTurns(turns []core.Turn) error {
 	t := newTable(r.out)
 	t.row("WORKER", "TURN")
 	for _, turn := range turns {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"roundhouse/supervisor"
 )
 
 // scheduleCommand shows the schedules and turns them off and on.
@@ -46,16 +48,16 @@ func scheduleSwitch(c *console, on bool) *cobra.Command {
 ("2026-12-24 18:00"), in this machine's time zone.`,
 		Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ask := map[string]any{"off": !on}
+			ask := supervisor.ScheduleCommand{Off: !on}
 			if len(args) > 0 {
-				ask["pool"] = args[0]
+				ask.Pool = args[0]
 			}
 			if until != "" {
 				t, err := parseUntil(until, time.Now())
 				if err != nil {
 					return err
 				}
-				ask["until"] = t
+				ask.Until = &t
 			}
 			a, err := f.client(c)
 			if err != nil {
@@ -106,7 +108,7 @@ func (c *console) printSchedules(a *client, raw json.RawMessage, asJSON bool) er
 		return c.relayed(raw)
 	}
 	var answer struct {
-		Schedules []scheduleAnswer `json:"schedules"`
+		Schedules []supervisor.ScheduleShown `json:"schedules"`
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return fmt.Errorf("%s: the schedules in its answer: %w", a.where, err)

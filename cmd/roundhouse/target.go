@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"roundhouse/supervisor/core"
 )
 
 // target is what an operator names: a pool, or one worker of it.
@@ -39,7 +41,7 @@ func resolve(arg string, workers []workerAnswer) (target, error) {
 	case slices.Contains(pools, arg):
 		return target{pool: arg}, nil
 	case len(found) == 1:
-		pool, name, _ := strings.Cut(found[0], "/")
+		pool, name := core.SplitID(found[0])
 		return target{pool, name}, nil
 	case len(found) > 1:
 		return target{}, usageError("%q is the name of several workers: %s", arg, strings.Join(found, ", "))

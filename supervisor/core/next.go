@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -180,11 +181,13 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
+// SplitID cuts pool/name into the pool and the worker's name in it.
+func SplitID(id string) (pool, name string) {
+	pool, name, _ = strings.Cut(id, "/")
+	return pool, name
+}
+
 func poolOf(id string) string {
-	for i := range id {
-		if id[i] == '/' {
-			return id[:i]
-		}
-	}
-	return id
+	pool, _ := SplitID(id)
+	return pool
 }

@@ -1,0 +1,7 @@
+admin {
+  read_token = "look"
+}
+
+pool "p" {
+  workers = 1
+}
