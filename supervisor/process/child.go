@@ -62,9 +62,11 @@ type Nursery struct {
 	shim    []string // the command that runs Shim
 	changed driver.Hint
 
+	logLimit int64 // bytes of a log that is in use
+
 	ctx    context.Context // ends when the nursery is closed
 	cancel context.CancelFunc
-	group  sync.WaitGroup // one watcher a child
+	group  sync.WaitGroup // one watcher a child, and the keeper of logs
 
 	mu      sync.Mutex
 	watched map[string]int // pid by ID
@@ -79,8 +81,9 @@ func NewNursery(dir string, shim []string) (*Nursery, error) {
 			return nil, err
 		}
 	}
-	n := &Nursery{dir: dir, shim: shim, changed: driver.NewHint(), watched: map[string]int{}, starved: driver.Starved()}
+	n := &Nursery{dir: dir, shim: shim, changed: driver.NewHint(), watched: map[string]int{}, starved: driver.Starved(), logLimit: usualLogLimit}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.group.Go(n.keepLogsSmall)
 	return n, nil
 }
 

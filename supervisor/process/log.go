@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 // keptLogs is how many logs of former generations stay.
 const keptLogs = 4
 
-// logLimit is how large a log grows before it is turned while in use.
-const logLimit = 64 << 20
+// usualLogLimit is how large a log grows before it is turned while in use.
+const usualLogLimit = 64 << 20
 
 // turnLog moves a log and its predecessors one place on.
 func turnLog(path string) error {
@@ -32,22 +33,44 @@ func turnLog(path string) error {
 	return os.Rename(path, path+".1")
 }
 
-// LimitLogs turns the logs that have grown too large. Their writers go on with
-// the same file, so it is copied and emptied; they append, so they go on at
-// its new end.
-func (n *Nursery) LimitLogs(ids []string) error {
-	var errs []error
-	for _, id := range ids {
-		path := n.LogFile(id)
-		info, err := os.Stat(path)
-		if err != nil || info.Size() < logLimit {
-			continue
+// limitTime is how often logs are looked at for their size.
+const limitTime = 10 * time.Second
+
+// keepLogsSmall turns the logs that have grown too large until the nursery is closed.
+func (n *Nursery) keepLogsSmall() {
+	tick := time.NewTicker(limitTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-tick.C:
+			n.limitLogs()
 		}
-		errs = append(errs, copyAway(path))
 	}
-	return errors.Join(errs...)
 }
 
+// limitLogs turns the logs that have grown too large. Their writers go on with
+// the same file, so it is copied and emptied; they append, so they go on at
+// its new end. A log that cannot be copied, for want of room most likely, is emptied
+// all the same at twice the size: the journal is worth more.
+func (n *Nursery) limitLogs() {
+	paths, err := filepath.Glob(filepath.Join(n.dir, "logs", "*.log"))
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil || info.Size() < n.logLimit {
+			continue
+		}
+		if copyAway(path) != nil && info.Size() >= 2*n.logLimit {
+			_ = os.Truncate(path, 0) // looked at again soon
+		}
+	}
+}
+
+// copyAway copies a log to the first of the former ones and empties it.
 func copyAway(path string) error {
 	from, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -61,11 +84,9 @@ func copyAway(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(to, from); err != nil {
-		to.Close()
-		return err
-	}
-	if err := to.Close(); err != nil {
+	_, err = io.Copy(to, from)
+	if err = errors.Join(err, to.Close()); err != nil {
+		os.Remove(path + ".1")
 		return err
 	}
 	return from.Truncate(0)
