@@ -22,9 +22,9 @@ func (s *Server) newBatch(r *http.Request, f *chatRequest) (*chat, *apiError) {
 	case len(list) > maxChats:
 		return nil, badShape("too_long", "body.messages", "List should have at most 256 items after validation")
 	case f.UseBeamSearch:
-		return nil, invalid("use_beam_search", "Batch chat completions do not support beam search. Please set `use_beam_search` to False.")
+		return nil, badValue("use_beam_search", "Batch chat completions do not support beam search. Please set `use_beam_search` to False.")
 	case value(f.N, 1) != 1:
-		return nil, invalid("n", "Batch chat completions do not support `n > 1`. Please set `n` to 1.")
+		return nil, badValue("n", "Batch chat completions do not support `n > 1`. Please set `n` to 1.")
 	}
 	var whole *chat
 	for i, messages := range list {

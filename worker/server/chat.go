@@ -14,7 +14,7 @@ type chatRequest struct {
 	Messages            json.RawMessage            `json:"messages"`
 	MaxCompletionTokens *int                       `json:"max_completion_tokens"`
 	Logprobs            bool                       `json:"logprobs"`
-	TopLogprobs         *int                       `json:"top_logprobs"`
+	TopLogprobs         *int                       `json:"top_logprobs,number"`
 	Tools               json.RawMessage            `json:"tools"`
 	ToolChoice          json.RawMessage            `json:"tool_choice"`
 	ParallelToolCalls   *bool                      `json:"parallel_tool_calls"`
@@ -47,7 +47,7 @@ func (s *Server) newChat(r *http.Request, f *chatRequest) (*chat, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.check(); err != nil {
+	if err := f.check(s.cfg.MaxModelLen); err != nil {
 		return nil, err
 	}
 	c := &chat{f: f, job: s.newJob(r, "chatcmpl-", &f.samplingFields, model)}
@@ -89,14 +89,14 @@ func (s *Server) newChat(r *http.Request, f *chatRequest) (*chat, *apiError) {
 // efforts are how hard a model may be asked to think.
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
-func (f *chatRequest) check() *apiError {
+func (f *chatRequest) check(most int) *apiError {
 	if f.Messages == nil {
 		return badShape("missing", "body.messages", "Field required")
 	}
 	if err := oneOf(f.ReasoningEffort, "body.reasoning_effort", efforts...); err != nil {
 		return err
 	}
-	return f.samplingFields.check()
+	return f.samplingFields.check(most)
 }
 
 // guide sets up what reads and restricts each choice.
@@ -141,11 +141,11 @@ func (c *chat) logprobs(p *worker.Params) *apiError {
 	n := c.f.TopLogprobs
 	switch {
 	case len(c.f.LogprobIDs) > 0 && !c.f.Logprobs:
-		return invalid("logprob_token_ids", "when using `logprob_token_ids`, `logprobs` must be set to true.")
+		return badValue("logprob_token_ids", "when using `logprob_token_ids`, `logprobs` must be set to true.")
 	case value(n, 0) < -1:
-		return invalid("top_logprobs", "`top_logprobs` must be a positive value or -1.")
+		return badValue("top_logprobs", "`top_logprobs` must be a positive value or -1.")
 	case value(n, 0) != 0 && !c.f.Logprobs:
-		return invalid("top_logprobs", "when using `top_logprobs`, `logprobs` must be set to true.")
+		return badValue("top_logprobs", "when using `top_logprobs`, `logprobs` must be set to true.")
 	}
 	if err := c.s.checkLogprobs("logprobs", "sample", n); err != nil {
 		return err

@@ -126,7 +126,7 @@ func (c *chat) say(ev *events, u update, said chatDelta) error {
 		return nil
 	}
 	choice := chatChunkChoice{Index: u.index, Delta: said, TokenIDs: null}
-	if said.empty() && !c.parses() {
+	if said.empty() && (u.finish == "" || !c.parses()) {
 		empty := ""
 		choice.Delta.Content = &empty
 	}

@@ -60,7 +60,7 @@ func (s *Server) renderChat(f *chatRequest) (*prompt, *apiError) {
 	}
 	add := value(f.AddGenerationPrompt, true)
 	if f.ContinueFinal && f.AddGenerationPrompt != nil && add {
-		return nil, invalid("body", "Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
+		return nil, badValue("", "Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
 	}
 	vars := map[string]any{}
 	if err := s.templateArguments(vars, f); err != nil {
@@ -127,6 +127,9 @@ func (s *Server) templateArguments(vars map[string]any, f *chatRequest) *apiErro
 	}
 	vars["bos_token"], vars["eos_token"] = template.Literal(s.cfg.BOSToken), template.Literal(s.cfg.EOSToken)
 	if f.Documents != nil {
+		if _, ok := decoded[[]map[string]string](f.Documents); !ok {
+			return badShape("list_type", "body.documents", "Input should be a valid list of dictionaries of texts")
+		}
 		if err := set("documents", f.Documents); err != nil {
 			return err
 		}
@@ -185,7 +188,7 @@ func readMessages(raw json.RawMessage) (messages []any, last lastMessage, err *a
 		return nil, last, badShape("list_type", "body.messages", "Input should be a valid list")
 	}
 	if len(messages) == 0 || len(messages) > maxMessages {
-		return nil, last, badValue("messages", "messages must have 1 to %d entries, got %d", maxMessages, len(messages))
+		return nil, last, badValue("", "messages must have 1 to %d entries, got %d", maxMessages, len(messages))
 	}
 	for i, m := range messages {
 		d, ok := m.(*template.Dict)
@@ -216,7 +219,7 @@ func readMessage(d *template.Dict, i int) (last lastMessage, err *apiError) {
 		}
 		d.Set("content", last.text)
 	default:
-		return last, badShape("string_type", at("body.messages", i)+".content", "Input should be a valid string")
+		return last, contentShape(c, i)
 	}
 	thought, _ := d.Get("reasoning")
 	if older, _ := d.Get("reasoning_content"); thought == nil {
@@ -229,6 +232,14 @@ func readMessage(d *template.Dict, i int) (last lastMessage, err *apiError) {
 	return last, readCalls(d, i)
 }
 
+// contentShape refuses a content that is neither a text nor a list of parts.
+func contentShape(content any, i int) *apiError {
+	if _, ok := content.(*template.Dict); ok {
+		return badValue("", "the content of message %d is an object; want a text or a list of parts", i)
+	}
+	return badShape("string_type", at("body.messages", i)+".content", "Input should be a valid string")
+}
+
 // joinParts makes one text of a content in parts.
 func joinParts(parts []any, i int) (string, *apiError) {
 	var texts []string
@@ -239,7 +250,7 @@ func joinParts(parts []any, i int) (string, *apiError) {
 		}
 		d, ok := p.(*template.Dict)
 		if !ok {
-			return "", badShape("dict_type", at("body.messages", i)+".content", "Input should be a valid dictionary")
+			return "", badValue("", "message %d has a part that is no object", i)
 		}
 		kind, _ := d.Get("type")
 		switch kind {
@@ -253,11 +264,11 @@ func joinParts(parts []any, i int) (string, *apiError) {
 			s, _ := d.Get(field)
 			t, ok := s.(string)
 			if !ok {
-				return "", badShape("missing", at("body.messages", i)+".content", "a part of type text needs the field text")
+				return "", badValue("", "message %d has a part of type text without the field text", i)
 			}
 			texts = append(texts, t)
 		default:
-			return "", badValue("messages", "message %d has a part of type %.64v, and this model reads text only", i, kind)
+			return "", badValue("", "message %d has a part of type %.64v, and this model reads text only", i, kind)
 		}
 	}
 	return strings.Join(texts, "\n"), nil

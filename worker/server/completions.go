@@ -18,7 +18,7 @@ type completionRequest struct {
 	Prompt     json.RawMessage `json:"prompt"`
 	Suffix     *string         `json:"suffix"`
 	Echo       bool            `json:"echo"`
-	Logprobs   *int            `json:"logprobs"`
+	Logprobs   *int            `json:"logprobs,number"`
 	AddSpecial *bool           `json:"add_special_tokens"`
 	samplingFields
 }
@@ -85,10 +85,10 @@ func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completi
 	if err != nil {
 		return nil, err
 	}
-	if err := f.check(); err != nil {
+	if err := f.check(s.cfg.MaxModelLen); err != nil {
 		return nil, err
 	}
-	if f.Suffix != nil && *f.Suffix != "" {
+	if f.Suffix != nil {
 		return nil, badValue("suffix", "suffix is not currently supported")
 	}
 	if f.Echo && f.PromptEmbeds != nil {
@@ -147,16 +147,16 @@ func (c *completion) logprobs(p *worker.Params) *apiError {
 	n := c.f.Logprobs
 	switch {
 	case len(c.f.LogprobIDs) > 0 && n == nil:
-		return invalid("logprob_token_ids", "when using `logprob_token_ids`, `logprobs` must be set.")
+		return badValue("logprob_token_ids", "when using `logprob_token_ids`, `logprobs` must be set.")
 	case value(n, 0) < -1:
-		return invalid("logprobs", "`logprobs` must be a positive value or -1.")
+		return badValue("logprobs", "`logprobs` must be a positive value or -1.")
 	}
 	if err := c.s.checkLogprobs("logprobs", "sample", n); n == nil || err != nil {
 		return err
 	}
 	p.Logprobs = *n
 	if c.f.Echo && p.PromptLogprobs < 0 {
-		p.PromptLogprobs = *n
+		c.f.PromptLogprobs, p.PromptLogprobs = n, *n
 	}
 	return nil
 }
@@ -167,7 +167,9 @@ func (s *Server) promptList(f *completionRequest) ([][]int32, *apiError) {
 	var lists [][]int32
 	special := value(f.AddSpecial, true)
 	if one, ok := decoded[string](f.Prompt); ok {
-		many = []string{one}
+		if one != "" {
+			many = []string{one}
+		}
 	} else if list, ok := decoded[[]string](f.Prompt); ok {
 		many = list
 	} else if ids, ok := decoded[[]int32](f.Prompt); ok {
@@ -176,7 +178,7 @@ func (s *Server) promptList(f *completionRequest) ([][]int32, *apiError) {
 		lists, _ = decoded[[][]int32](f.Prompt)
 	}
 	if len(many)+len(lists) == 0 {
-		return nil, badValue("prompt", "Either prompt or prompt_embeds must be provided and non-empty: a string, a list of strings, a list of token ids, or a list of such lists.")
+		return nil, noPrompt(f.Prompt)
 	}
 	if n := max(len(many), len(lists)); n > maxPrompts {
 		return nil, badValue("prompt", "at most %d prompts are allowed, got %d", maxPrompts, n)
@@ -189,15 +191,34 @@ func (s *Server) promptList(f *completionRequest) ([][]int32, *apiError) {
 	}
 	for _, list := range lists {
 		if len(list) == 0 {
-			return nil, badValue("prompt", "The decoder prompt cannot be empty")
+			return nil, badValue("", "The decoder prompt cannot be empty")
 		}
-		for _, id := range list {
-			if id < 0 || int(id) >= s.cfg.Vocab {
-				return nil, badValue("prompt", "Token id %d is out of vocabulary", id)
+		for i, id := range list {
+			switch {
+			case id < 0:
+				return nil, badShape("greater_than_equal", at("body.prompt", i), "Input should be greater than or equal to 0")
+			case int(id) >= s.cfg.Vocab:
+				return nil, badValue("", "Token id %d is out of vocabulary", id)
 			}
 		}
 	}
 	return lists, nil
+}
+
+// noPrompt is why what was sent is no prompt.
+func noPrompt(raw json.RawMessage) *apiError {
+	const wanted = "Input should be a string, a list of strings, a list of token ids, or a list of such lists"
+	list, isList := decoded[[]json.RawMessage](raw)
+	text, isText := decoded[string](raw)
+	switch {
+	case raw == nil || isText && text == "":
+		return badValue("prompt", "Either prompt or prompt_embeds must be provided and non-empty.")
+	case isList && len(list) == 0:
+		return badValue("", "The decoder prompt cannot be empty")
+	case isList:
+		return badShape("int_type", "body.prompt.0", wanted)
+	}
+	return badShape("string_type", "body.prompt", wanted)
 }
 
 // decoded reads raw as a T, if it is one.

@@ -39,14 +39,6 @@ func badShape(kind, at, message string) *apiError {
 	}
 }
 
-// invalid is a value that is refused while the body is read; param is the field
-// that vLLM names.
-func invalid(param, format string, args ...any) *apiError {
-	e := badShape("value_error", "body", "Value error, "+fmt.Sprintf(format, args...))
-	e.Param = param
-	return e
-}
-
 // oneOf refuses a text that is not among those known; nil is none.
 func oneOf(v *string, at string, known ...string) *apiError {
 	if v == nil || slices.Contains(known, *v) {

@@ -61,19 +61,24 @@ func (f *samplingFields) form() (Form, *apiError) {
 	out, err := f.structured()
 	if err != nil || out.Kind != FormNone {
 		if err == nil && format.Type != "" && format.Type != "text" {
-			err = badValue("structured_outputs", "You can only use one kind of constraints for structured outputs: response_format or structured_outputs.")
+			err = badValue("", "You can only use one kind of constraints for structured outputs: response_format or structured_outputs.")
 		}
 		return out, err
 	}
 	switch format.Type {
-	case "", "text":
+	case "text":
+		return Form{}, nil
+	case "":
+		if f.ResponseFormat != nil {
+			return Form{}, badShape("missing", "body.response_format.type", "Field required")
+		}
 		return Form{}, nil
 	case "json_object":
 		return Form{Kind: FormObject}, nil
 	case "json_schema":
 		switch {
 		case format.Schema == nil:
-			return Form{}, invalid("response_format", "When response_format type is 'json_schema', the 'json_schema' field must be provided.")
+			return Form{}, badValue("response_format", "When response_format type is 'json_schema', the 'json_schema' field must be provided.")
 		case format.Schema.Schema == nil:
 			return Form{}, badValue("response_format", "response_format of type json_schema needs json_schema.schema")
 		}
@@ -115,12 +120,15 @@ func (f *samplingFields) structured() (Form, *apiError) {
 	}
 	switch len(forms) {
 	case 0:
+		if f.StructuredOutputs != nil {
+			return Form{}, badValue("", "You must use one kind of structured outputs constraint ('json', 'regex', 'choice', 'grammar', 'json_object' or 'structural_tag') but none are specified.")
+		}
 		return Form{}, nil
 	case 1:
 		forms[0].Compact = s.Compact
 		return forms[0], forms[0].check()
 	}
-	return Form{}, badValue("structured_outputs", "You can only use one kind of constraints for structured outputs ('json', 'regex', 'choice', 'grammar' or 'json_object').")
+	return Form{}, badValue("", "You can only use one kind of constraints for structured outputs ('json', 'regex', 'choice', 'grammar' or 'json_object').")
 }
 
 type structuredOutputs struct {
@@ -145,7 +153,7 @@ func (f *Form) check() *apiError {
 		return badValue("structured_outputs", "the constraint is larger than %d bytes or %d choices", maxFormBytes, maxForms)
 	}
 	if f.Kind == FormChoice && len(f.Choices) == 0 {
-		return badValue("structured_outputs", "choice cannot be empty")
+		return badValue("", "choice cannot be empty")
 	}
 	return nil
 }
@@ -170,7 +178,7 @@ func (j *job) restrict(form Form, t thinking) *apiError {
 	}
 	compiled, err := j.s.cfg.Compile(form)
 	if err != nil {
-		return badValue("structured_outputs", "Invalid structured output specification: %v", err)
+		return badValue("", "Invalid structured output specification: %v", err)
 	}
 	least := compiled.MinTokens()
 	j.eachChoice(func(r *worker.Request) {

@@ -48,7 +48,7 @@ func (s *Server) newGenerativeScore(r *http.Request, f *generativeScoreRequest) 
 		return nil, badValue("", "label_token_ids must contain at least one token ID.")
 	}
 	fields := &samplingFields{CacheSalt: f.CacheSalt, Priority: f.Priority, RequestID: f.RequestID, LogprobIDs: f.Labels, MaxTokens: new(1)}
-	if err := fields.check(); err != nil {
+	if err := fields.check(s.cfg.MaxModelLen); err != nil {
 		return nil, err
 	}
 	p, text, err := s.params(fields)

@@ -115,6 +115,10 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) oneModel(w http.ResponseWriter, r *http.Request) {
+	if r.PathValue("id") == "" {
+		s.unknown(w, r)
+		return
+	}
 	name, err := s.model(r.PathValue("id"))
 	if err != nil {
 		writeError(w, err)

@@ -31,12 +31,15 @@ func assign(fields map[string]json.RawMessage, v reflect.Value, at string) *apiE
 			}
 			continue
 		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, rule, _ := strings.Cut(f.Tag.Get("json"), ",")
 		raw, ok := fields[name]
 		if !ok || name == "" || name == "-" {
 			continue
 		}
 		if err := read(raw, v.Field(i), at+"."+name); err != nil {
+			if rule == "number" { // vLLM looks at these before pydantic does
+				return badValue(name, "`%s` must be an integer.", name)
+			}
 			return err
 		}
 	}

@@ -198,7 +198,7 @@ func TestBatch(t *testing.T) {
 		t.Errorf("usage %v", u)
 	}
 	r.refused("/v1/chat/completions/batch", `{"messages":[]}`, 400, shape, "body.messages", "at least 1")
-	r.refused("/v1/chat/completions/batch", `{"messages":[[{"role":"user","content":"x"}]],"n":2}`, 400, shape, "n", "`n > 1`")
+	r.refused("/v1/chat/completions/batch", `{"messages":[[{"role":"user","content":"x"}]],"n":2}`, 400, bad, "n", "`n > 1`")
 }
 
 // TestGenerativeScore holds that a score is the chance of the first label's

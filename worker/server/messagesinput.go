@@ -229,7 +229,7 @@ func messagesChoice(f *messagesRequest, cr *chatRequest) *apiError {
 		return badShape("value_error", "body.tool_choice", "Value error, tool_choice.name is required when type is 'tool'")
 	case choice.Type == "tool":
 		cr.ToolChoice = marshalled(map[string]any{"type": "function", "function": map[string]string{"name": choice.Name}})
-	case cr.Tools == nil && word == "auto": // nothing is left to choose from
+	case cr.Tools == nil: // there is nothing to choose from
 	default:
 		cr.ToolChoice = marshalled(word)
 	}

@@ -227,7 +227,7 @@ func (s *Server) pooledInput(r *http.Request, body any, input *json.RawMessage, 
 		return nil, 0, "", err
 	}
 	if *input == nil {
-		return nil, 0, "", badShape("missing", "input", "Field required")
+		return nil, 0, "", badShape("missing", "body.input", "Field required")
 	}
 	prefix := s.cfg.EmbedPrefix
 	if f.PromptName != nil {

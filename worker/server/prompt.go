@@ -49,7 +49,7 @@ func (s *Server) truncate(tokens []int32, f *samplingFields) []int32 {
 	if keep == -1 {
 		keep = s.cfg.MaxModelLen - 1
 	}
-	if keep == 0 || len(tokens) <= keep {
+	if len(tokens) <= keep {
 		return tokens
 	}
 	if f.TruncationSide == "right" {
@@ -63,7 +63,7 @@ func (s *Server) truncate(tokens []int32, f *samplingFields) []int32 {
 // that it has.
 func (s *Server) room(prompt int, wanted *int, field string) (int, *apiError) {
 	if prompt == 0 {
-		return 0, badValue("prompt", "The decoder prompt cannot be empty")
+		return 0, badValue("", "The decoder prompt cannot be empty")
 	}
 	most := s.cfg.MaxModelLen
 	if wanted != nil && *wanted > most {

@@ -23,7 +23,7 @@ type responsesRequest struct {
 	Reasoning         *responsesReasoning        `json:"reasoning"`
 	IncludeReasoning  *bool                      `json:"include_reasoning"`
 	Include           []string                   `json:"include"`
-	TopLogprobs       *int                       `json:"top_logprobs"`
+	TopLogprobs       *int                       `json:"top_logprobs,number"`
 	Truncation        *string                    `json:"truncation"`
 	ServiceTier       *string                    `json:"service_tier"`
 	Store             *bool                      `json:"store"`
@@ -75,13 +75,26 @@ func (f *responsesRequest) check() *apiError {
 			return err
 		}
 	}
+	if _, ok := decoded[map[string]string](f.Metadata); f.Metadata != nil && !ok {
+		return badShape("dict_type", "body.metadata", "Input should be a valid dictionary of texts")
+	}
 	switch {
 	case f.Background && !value(f.Store, true):
-		return invalid("background", "background can only be used when `store` is true")
+		return badValue("background", "background can only be used when `store` is true")
 	case f.Prompt != nil:
-		return invalid("prompt", "prompt template is not supported")
+		return badValue("prompt", "prompt template is not supported")
 	case f.Input == nil:
 		return badShape("missing", "body.input", "Field required")
+	}
+	if r := f.Reasoning; r != nil {
+		if err := oneOf(r.Effort, "body.reasoning.effort", efforts...); err != nil {
+			return err
+		}
+	}
+	for name, v := range map[string]*float64{"presence_penalty": f.Presence, "frequency_penalty": f.Frequency} {
+		if v != nil && !(*v >= -2 && *v <= 2) {
+			return badShape("less_than_equal", "body."+name, "Input should be greater than or equal to -2 and less than or equal to 2")
+		}
 	}
 	return oneOf(f.Truncation, "body.truncation", "auto", "disabled")
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"maps"
 )
 
 type responsesAnswer struct {
@@ -88,7 +87,7 @@ func (x *response) begin() {
 		x.out.TopLogprobs = &p.Logprobs
 	}
 	if r := f.Reasoning; r != nil {
-		x.out.Reasoning = map[string]*string{"effort": r.Effort, "summary": r.Summary, "generate_summary": r.GenerateSummary}
+		x.out.Reasoning = map[string]*string{"effort": r.Effort, "summary": r.Summary, "generate_summary": r.GenerateSummary, "context": nil, "mode": nil}
 	}
 	if f.Tools != nil {
 		x.out.Tools = f.Tools
@@ -100,14 +99,25 @@ func (x *response) begin() {
 		x.out.ToolChoice = f.ToolChoice
 	}
 	if f.Text != nil {
-		x.out.Text = maps.Clone(x.out.Text)
+		x.out.Text["verbosity"] = f.Text.Verbosity
 		if f.Text.Format != nil {
-			x.out.Text["format"] = f.Text.Format
-		}
-		if f.Text.Verbosity != nil {
-			x.out.Text["verbosity"] = *f.Text.Verbosity
+			x.out.Text["format"] = wholeFormat(f.Text.Format)
 		}
 	}
+}
+
+// wholeFormat is a format with all the names that one of its kind has.
+func wholeFormat(raw json.RawMessage) any {
+	format, ok := decoded[map[string]json.RawMessage](raw)
+	if !ok || string(format["type"]) != `"json_schema"` {
+		return raw
+	}
+	for _, name := range []string{"description", "strict"} {
+		if format[name] == nil {
+			format[name] = null
+		}
+	}
+	return format
 }
 
 // rawMessages shows what went in and came out, where the request asks for it.

@@ -63,11 +63,11 @@ func (f *responsesRequest) conversation() (list []json.RawMessage, unfinished bo
 		return nil, false, badShape("list_type", "body.input", "Input should be a valid string or a list of messages, calls and their outputs")
 	}
 	if len(items) == 0 && len(f.history) == 0 {
-		return nil, false, badValue("input", "input must have at least one entry")
+		return nil, false, badValue("", "input must have at least one entry")
 	}
 	var b itemReader
 	for i := range items {
-		if err := b.add(&items[i], i); err != nil {
+		if err := b.add(&items[i]); err != nil {
 			return nil, false, err
 		}
 	}
@@ -93,20 +93,20 @@ func (b *itemReader) turn() *chatMessage {
 	return nil
 }
 
-func (b *itemReader) add(item *inputItem, i int) *apiError {
+func (b *itemReader) add(item *inputItem) *apiError {
 	switch item.Type {
 	case "", "message":
-		return b.message(item, i)
+		return b.message(item)
 	case "reasoning":
 		b.thought(item.thought())
 	case "function_call", "custom_tool_call":
 		if item.CallID == "" || item.Name == "" {
-			return badShape("missing", at("body.input", i), "an item of type "+item.Type+" needs call_id and name")
+			return badShape("missing", "body.input", "an item of type "+item.Type+" needs call_id and name")
 		}
 		b.call(item)
 	case "function_call_output", "custom_tool_call_output":
 		if item.CallID == "" || item.Output == nil {
-			return badShape("missing", at("body.input", i), "an item of type "+item.Type+" needs call_id and output")
+			return badShape("missing", "body.input", "an item of type "+item.Type+" needs call_id and output")
 		}
 		b.list = append(b.list, chatMessage{Role: "tool", CallID: item.CallID, Content: item.Output})
 	default:
@@ -115,13 +115,16 @@ func (b *itemReader) add(item *inputItem, i int) *apiError {
 	return nil
 }
 
-func (b *itemReader) message(item *inputItem, i int) *apiError {
+func (b *itemReader) message(item *inputItem) *apiError {
 	if item.Role == "" {
-		return badShape("missing", at("body.input", i)+".role", "Field required")
+		return badShape("missing", "body.input", "Field required")
 	}
 	var content any
-	if item.Content != nil {
+	switch {
+	case item.Content != nil:
 		content = item.Content
+	case item.Role != "assistant":
+		return badShape("missing", "body.input", "Field required")
 	}
 	if t := b.turn(); t != nil && item.Role == "assistant" && t.Content == nil {
 		t.Content = content

@@ -8,13 +8,14 @@ import (
 
 // textItem is a message or a piece of reasoning.
 type textItem struct {
-	Type      string       `json:"type"`
-	ID        string       `json:"id"`
-	Status    string       `json:"status"`
-	Role      string       `json:"role,omitempty"`
-	Content   []outputPart `json:"content"`
-	Summary   []any        `json:"summary,omitzero"`
-	Encrypted *string      `json:"encrypted_content,omitempty"`
+	Type      string          `json:"type"`
+	ID        string          `json:"id"`
+	Status    string          `json:"status"`
+	Role      string          `json:"role,omitempty"`
+	Content   []outputPart    `json:"content"`
+	Summary   []any           `json:"summary,omitzero"`
+	Encrypted json.RawMessage `json:"encrypted_content,omitempty"` // of a piece of reasoning
+	Phase     json.RawMessage `json:"phase,omitempty"`             // of a message
 }
 
 type outputPart struct {
@@ -111,9 +112,9 @@ func (it *responseItems) item(status string) textItem {
 	k := textKinds[it.open]
 	item := textItem{Type: it.open, ID: it.id(k.prefix), Status: status, Content: []outputPart{}}
 	if it.open == "message" {
-		item.Role = "assistant"
+		item.Role, item.Phase = "assistant", null
 	} else {
-		item.Summary = []any{}
+		item.Summary, item.Encrypted = []any{}, null
 	}
 	return item
 }
@@ -256,8 +257,7 @@ func (it *responseItems) shutText() (any, error) {
 	}
 	whole.Content = append(whole.Content, it.content())
 	if it.open == "reasoning" && it.x.f.includes(includeEncrypted) {
-		text := sealed(it.text)
-		whole.Encrypted = &text
+		whole.Encrypted = marshalled(sealed(it.text))
 	}
 	return whole, nil
 }

@@ -85,7 +85,7 @@ func (f *responsesRequest) chooseTool(cr *chatRequest, set *toolSet) *apiError {
 	case isWord && word != "auto" && word != "none" && word != "required":
 		return badShape("literal_error", "body.tool_choice", "Input should be 'none', 'auto' or 'required'")
 	case isWord && set.list == nil && word == "required" && !f.hasTools():
-		return invalid("tool_choice", "Tool choice 'required' must be specified with 'tools' parameter.")
+		return badValue("tool_choice", "Tool choice 'required' must be specified with 'tools' parameter.")
 	case isWord && set.list == nil:
 		return nil
 	case isWord:
@@ -105,7 +105,7 @@ func (f *responsesRequest) chooseTool(cr *chatRequest, set *toolSet) *apiError {
 			}
 		}
 		if _, ok := set.names[name]; !ok {
-			return invalid("tool_choice", "Tool choice 'function' not found in 'tools' parameter.")
+			return badValue("tool_choice", "Tool choice 'function' not found in 'tools' parameter.")
 		}
 		cr.ToolChoice = marshalled(map[string]any{"type": "function", "function": map[string]string{"name": name}})
 	case "allowed_tools":

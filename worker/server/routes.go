@@ -171,5 +171,5 @@ func (s *Server) invocations(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	writeError(w, badValue("", "Cannot find suitable handler for request: it has neither messages nor a prompt, nor what another route of this model takes."))
+	writeError(w, badValue("prompt", "Cannot find suitable handler for request: it has neither messages nor a prompt, nor what another route of this model takes."))
 }

@@ -64,7 +64,7 @@ type samplingFields struct {
 	SpacesBetween     *bool           `json:"spaces_between_special_tokens"`
 	TruncatePrompt    *int            `json:"truncate_prompt_tokens"`
 	TruncationSide    string          `json:"truncation_side"`
-	PromptLogprobs    *int            `json:"prompt_logprobs"`
+	PromptLogprobs    *int            `json:"prompt_logprobs,number"`
 	LogprobIDs        []int           `json:"logprob_token_ids"`
 	ReturnTokenIDs    bool            `json:"return_token_ids"`
 	TokensAsIDs       bool            `json:"return_tokens_as_token_ids"`
@@ -121,12 +121,13 @@ func (f *refused) check() *apiError {
 }
 
 // check refuses values that no request may have, in vLLM's words and with the
-// parameter that vLLM names, which for most is none.
-func (f *samplingFields) check() *apiError {
+// parameter that vLLM names, which for most is none; most is how long a context
+// may be.
+func (f *samplingFields) check(most int) *apiError {
 	if err := f.refused.check(); err != nil {
 		return err
 	}
-	if err := f.checkNumbers(); err != nil {
+	if err := f.checkNumbers(most); err != nil {
 		return err
 	}
 	if err := f.RepetitionStop.check(); err != nil {
@@ -136,15 +137,15 @@ func (f *samplingFields) check() *apiError {
 	case f.UseBeamSearch:
 		return badValue("use_beam_search", "`use_beam_search` is not supported by this engine.")
 	case f.StreamOptions != nil && !f.Stream:
-		return invalid("stream_options", "Stream options can only be defined when `stream=True`.")
+		return badValue("stream_options", "Stream options can only be defined when `stream=True`.")
 	case value(f.PromptLogprobs, 0) < -1:
-		return invalid("prompt_logprobs", "`prompt_logprobs` must be a positive value or -1.")
+		return badValue("prompt_logprobs", "`prompt_logprobs` must be a positive value or -1.")
 	case f.PromptLogprobs != nil && f.Stream && *f.PromptLogprobs != 0:
-		return invalid("prompt_logprobs", "`prompt_logprobs` are not available when `stream=True`.")
+		return badValue("prompt_logprobs", "`prompt_logprobs` are not available when `stream=True`.")
 	case f.CacheSalt != nil && *f.CacheSalt == "":
-		return invalid("cache_salt", "Parameter 'cache_salt' must be a non-empty string if provided.")
+		return badValue("cache_salt", "Parameter 'cache_salt' must be a non-empty string if provided.")
 	case f.CacheSalt != nil && (len(*f.CacheSalt) > maxSalt || strings.ContainsAny(*f.CacheSalt, "@/\\\x00")):
-		return invalid("cache_salt", "Parameter 'cache_salt' must be at most %d characters and must not contain '@', '/', '\\\\', or NUL.", maxSalt)
+		return badValue("cache_salt", "Parameter 'cache_salt' must be at most %d characters and must not contain '@', '/', '\\\\', or NUL.", maxSalt)
 	case len(value(f.User, "")) > maxUser:
 		return badValue("user", "user may have at most %d bytes, got %d", maxUser, len(*f.User))
 	case len(f.Metadata) > maxMetadata:
@@ -166,7 +167,7 @@ func (f *samplingFields) check() *apiError {
 	return nil
 }
 
-func (f *samplingFields) checkNumbers() *apiError {
+func (f *samplingFields) checkNumbers(most int) *apiError {
 	bad := func(v *float64, least, most float64) bool { return v != nil && !(*v >= least && *v <= most) }
 	switch {
 	case f.N != nil && *f.N < 1:
@@ -197,6 +198,8 @@ func (f *samplingFields) checkNumbers() *apiError {
 		return badShape("greater_than_equal", "body.stream_interval", "Input should be greater than or equal to 1")
 	case f.TruncatePrompt != nil && *f.TruncatePrompt < -1:
 		return badShape("greater_than_equal", "body.truncate_prompt_tokens", "Input should be greater than or equal to -1")
+	case f.TruncatePrompt != nil && *f.TruncatePrompt > most:
+		return badValue("truncate_prompt_tokens", "truncate_prompt_tokens=%d cannot be greater than max_model_len = %d. Please request a smaller truncation size.", *f.TruncatePrompt, most)
 	case f.TruncationSide != "" && f.TruncationSide != "left" && f.TruncationSide != "right":
 		return badShape("literal_error", "body.truncation_side", "Input should be 'left' or 'right'")
 	}
@@ -322,7 +325,7 @@ func (s *Server) badWords(f *samplingFields, p *worker.Params) *apiError {
 	}
 	for _, w := range f.BadWords {
 		if w == "" || len(w) > maxStopBytes {
-			return badValue("bad_words", "bad_words cannot contain an empty string or one of more than %d bytes", maxStopBytes)
+			return badValue("", "bad_words cannot contain an empty string or one of more than %d bytes", maxStopBytes)
 		}
 		for _, spelled := range []string{w, " " + w} {
 			if ids := s.encode(spelled, false, false); len(ids) > 0 {

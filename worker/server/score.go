@@ -46,7 +46,7 @@ func (f *scoreRequest) sides() (a, b []string, err *apiError) {
 		}
 		return left, right, nil
 	}
-	return nil, nil, badShape("missing", "queries", "Field required")
+	return nil, nil, badShape("missing", "body.queries", "Field required")
 }
 
 // scores gives a number for each pair: a cross-encoder's own, or how near the
@@ -145,7 +145,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 	case f.Query == "":
-		err = badShape("missing", "query", "Field required")
+		err = badShape("missing", "body.query", "Field required")
 	case !ok || len(documents) == 0 || len(documents) > maxTexts:
 		err = badValue("documents", "documents must be a list of 1 to %d strings", maxTexts)
 	case f.TopN < 0:

@@ -20,7 +20,7 @@ func (s *Server) checkBudget(budget *int) *apiError {
 	case budget == nil || *budget == -1:
 		return nil
 	case *budget < 0:
-		return badShape("value_error", "body.thinking_token_budget", "Value error, `thinking_token_budget` must be a non-negative integer or -1 for unlimited.")
+		return badValue("thinking_token_budget", "`thinking_token_budget` must be a non-negative integer or -1 for unlimited.")
 	case s.cfg.ReasoningParser == "":
 		return badValue("", "thinking_token_budget is set but reasoning_config is not configured. Please set --reasoning-parser to use thinking_token_budget.")
 	}

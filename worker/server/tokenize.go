@@ -62,7 +62,7 @@ func (s *Server) tokensOf(model string, f *tokenizeRequest) ([]int32, *apiError)
 		}
 		return s.encode(*f.Prompt, value(f.AddSpecial, true), true), nil
 	case f.Messages == nil:
-		return nil, badShape("missing", "prompt", "Field required")
+		return nil, badShape("missing", "body.prompt", "Field required")
 	case f.RequestTemplate != nil:
 		return nil, (&refused{RequestTemplate: f.RequestTemplate}).check()
 	}
@@ -90,7 +90,7 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if f.Tokens == nil {
-		writeError(w, badShape("missing", "tokens", "Field required"))
+		writeError(w, badShape("missing", "body.tokens", "Field required"))
 		return
 	}
 	var known []int32

@@ -70,7 +70,7 @@ func readTools(raw json.RawMessage) ([]tool, *apiError) {
 		return nil, badShape("list_type", "body.tools", "Input should be a valid list")
 	}
 	if len(list) == 0 {
-		return nil, invalid("tools", "`tools` must not be an empty array. Either provide at least one tool or omit the field entirely.")
+		return nil, badValue("tools", "`tools` must not be an empty array. Either provide at least one tool or omit the field entirely.")
 	}
 	if len(list) > maxTools {
 		return nil, badValue("tools", "at most %d tools are allowed, got %d", maxTools, len(list))
@@ -97,12 +97,15 @@ func (u *toolUse) choose(raw json.RawMessage) *apiError {
 		switch {
 		case word == "none":
 		case word != "auto" && word != "required":
-			return invalid("tool_choice", "Invalid value for `tool_choice`: %.32q. Only named tools, \"none\", \"auto\" or \"required\" are supported.", word)
+			return badValue("tool_choice", "Invalid value for `tool_choice`: %.32q. Only named tools, \"none\", \"auto\" or \"required\" are supported.", word)
 		case u.tools == nil:
-			return invalid("tool_choice", "When using `tool_choice`, `tools` must be set.")
+			return badValue("tool_choice", "When using `tool_choice`, `tools` must be set.")
 		}
 		u.choice = word
 		return nil
+	}
+	if raw[0] != '{' {
+		return badValue("tool_choice", "Invalid value for `tool_choice`: %.32s! Only named tools, \"none\", \"auto\" or \"required\" are supported.", raw)
 	}
 	var named struct {
 		Function struct {
@@ -110,10 +113,10 @@ func (u *toolUse) choose(raw json.RawMessage) *apiError {
 		} `json:"function"`
 	}
 	if json.Unmarshal(raw, &named) != nil || named.Function.Name == "" {
-		return invalid("tool_choice.function", "Invalid value for `function` in `tool_choice`! Correct usage: `{\"type\": \"function\", \"function\": {\"name\": \"my_function\"}}`")
+		return badValue("tool_choice.function", "Invalid value for `function` in `tool_choice`! Correct usage: `{\"type\": \"function\", \"function\": {\"name\": \"my_function\"}}`")
 	}
 	if u.tools == nil {
-		return invalid("tool_choice", "When using `tool_choice`, `tools` must be set.")
+		return badValue("tool_choice", "When using `tool_choice`, `tools` must be set.")
 	}
 	for _, t := range u.tools {
 		if t.Name == named.Function.Name {
@@ -121,7 +124,7 @@ func (u *toolUse) choose(raw json.RawMessage) *apiError {
 			return nil
 		}
 	}
-	return invalid("tool_choice", "The tool specified in `tool_choice` (%.64q) does not match any of the specified `tools`.", named.Function.Name)
+	return badValue("tool_choice", "The tool specified in `tool_choice` (%.64q) does not match any of the specified `tools`.", named.Function.Name)
 }
 
 // offered are the tools as parsers know them.

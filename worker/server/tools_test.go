@@ -166,10 +166,10 @@ func TestForms(t *testing.T) {
 	f(object{"guided_choice": []string{"yes"}}, server.FormChoice, "yes")
 	f(object{"guided_regex": "y"}, server.FormRegex, "y")
 
-	r.refused(texts, `{"prompt":"p","max_tokens":9,"structured_outputs":{"regex":"a","choice":["b"]}}`, 400, bad, "structured_outputs", "only use one kind")
-	r.refused(texts, `{"prompt":"p","max_tokens":9,"structured_outputs":{"choice":[]}}`, 400, bad, "structured_outputs", "cannot be empty")
+	r.refused(texts, `{"prompt":"p","max_tokens":9,"structured_outputs":{"regex":"a","choice":["b"]}}`, 400, bad, "<nil>", "only use one kind")
+	r.refused(texts, `{"prompt":"p","max_tokens":9,"structured_outputs":{"choice":[]}}`, 400, bad, "<nil>", "cannot be empty")
 	r.refused(texts, `{"prompt":"p","max_tokens":9,"response_format":{"type":"xml"}}`, 400, shape, "body.response_format.type", "'text', 'json_object'")
-	r.refused(texts, `{"prompt":"p","max_tokens":9,"response_format":{"type":"json_schema"}}`, 400, shape, "response_format", "must be provided")
+	r.refused(texts, `{"prompt":"p","max_tokens":9,"response_format":{"type":"json_schema"}}`, 400, bad, "response_format", "must be provided")
 	// Where max_tokens leaves no room for the form, the answer is cut as any other.
 	text = "a rather long answer"
 	cut := r.ask(texts, object{"prompt": "p", "max_tokens": 2, "guided_regex": "a"})["choices"].([]any)[0].(object)
@@ -180,9 +180,9 @@ func TestForms(t *testing.T) {
 		data, _ := json.Marshal(twoTools)
 		return fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"tools":%s,"tool_choice":%s}`, data, choice)
 	}
-	r.refused(chats, tools(`"some"`), 400, shape, "tool_choice", "Invalid value for `tool_choice`")
+	r.refused(chats, tools(`"some"`), 400, bad, "tool_choice", "Invalid value for `tool_choice`")
 	r.refused(chats, tools(`"auto"`), 400, bad, "<nil>", "--enable-auto-tool-choice")
-	r.refused(chats, tools(`{"type":"function","function":{"name":"none"}}`), 400, shape, "tool_choice", "does not match any")
+	r.refused(chats, tools(`{"type":"function","function":{"name":"none"}}`), 400, bad, "tool_choice", "does not match any")
 }
 
 func pairs(o object) []any {

@@ -1,0 +1,73 @@
+package differential
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCompare holds that each kind of difference is seen, and that more keys and
+// events than vLLM's are none.
+func TestCompare(t *testing.T) {
+	read := func(body string) *Answer {
+		a := &Answer{Name: "a", Status: 200}
+		a.readWhole([]byte(body))
+		a.settle()
+		return a
+	}
+	events := func(body string) *Answer {
+		a := &Answer{Name: "a", Status: 200}
+		a.readStream([]byte(body))
+		a.settle()
+		return a
+	}
+	const plain = `{"choices":[{"message":{"content":"x"},"finish_reason":"stop","logprobs":{"content":[{"logprob":-1}]}}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`
+	for _, c := range []struct{ old, by, want string }{
+		{"", "", ""}, {`{"choices"`, `{"more":1,"choices"`, ""}, {`"x"`, `"y"`, "text"}, {`"stop"`, `"length"`, "finish"}, {`"prompt_tokens":3`, `"prompt_tokens":4`, "prompt"},
+		{`"completion_tokens":2`, `"completion_tokens":1`, "completion"}, {`"logprob":-1}`, `"logprob":-1.2}`, "logprobs"}, {`"logprob":-1}`, `"logprob":-1.04}`, ""},
+		{`"usage"`, `"used"`, "keys prompt completion"}, {plain, `{"error":{"type":"a"}}`, "error"},
+	} {
+		var kinds []string
+		for _, d := range Compare(read(plain), read(strings.Replace(plain, c.old, c.by, 1))) {
+			kinds = append(kinds, d.Kind)
+		}
+		if got := strings.Join(kinds, " "); got != c.want {
+			t.Errorf("%s for %s: differs in %q; want %q", c.by, c.old, got, c.want)
+		}
+	}
+	stream := "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n"
+	if d := Compare(events(stream), events(strings.Replace(stream, "data: [DONE]\n\n", "", 1))); len(d) != 2 || d[0].Kind != "events" || d[1].Kind != "count" {
+		t.Errorf("without its end: %v", d)
+	}
+	if d := Compare(events(stream), events(strings.Replace(stream, "data: [", "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\ndata: [", 1))); len(d) != 0 {
+		t.Errorf("with an event more: %v", d)
+	}
+}
+
+// TestTable holds how the table is read, and that a row without three cells is
+// told by its line.
+func TestTable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "api.md")
+	write := func(rows string) {
+		if err := os.WriteFile(file, []byte("# x\n\n"+heading+"\n|---|---|---|\n"+rows+"\n| no | row | of it |\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("| `chat/a*` `text/b` | text finish | because |\n")
+	table, err := Table(file)
+	if err != nil || len(table) != 1 || table[0].Reason != "because" {
+		t.Fatalf("%v, %v", table, err)
+	}
+	for d, want := range map[Difference]bool{
+		{Name: "chat/abc", Kind: "text"}: true, {Name: "text/b", Kind: "finish"}: true, {Name: "chat/abc", Kind: "keys"}: false, {Name: "chat/b", Kind: "text"}: false,
+	} {
+		if got := Wanted(table, d); got != want {
+			t.Errorf("%v: wanted %v", d, got)
+		}
+	}
+	write("| `chat/a` | text |")
+	if _, err := Table(file); err == nil || !strings.Contains(err.Error(), "api.md:5: 2 cells") {
+		t.Errorf("got %v", err)
+	}
+}
