@@ -18,8 +18,8 @@ func main() {
 func root(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roundhouse",
-		Short: "One endpoint in front of many LLM engines, and none of them ever missed",
-		Long: `One endpoint in front of many LLM engines, and none of them ever missed.
+		Short: "A load balancer for LLM engines that restarts them without dropping a request",
+		Long: `A load balancer for LLM engines that restarts them without dropping a request.
 
 Commands that ask or tell a running roundhouse find its admin API at
 127.0.0.1:8001, at --admin ADDR, or where the configuration file of -c FILE
@@ -48,7 +48,7 @@ func commands(c *console) []*cobra.Command {
 	all := []*cobra.Command{
 		upCommand(c), balanceCommand(c), superviseCommand(c),
 		validateCommand(c), fmtCommand(c), keyCommand(c), importCommand(c), pluginsCommand(c),
-		psCommand(c), logsCommand(c), eventsCommand(c), explainCommand(c), doctorCommand(c), versionCommand(c),
+		psCommand(c), logsCommand(c), eventsCommand(c), explainCommand(c), doctorCommand(c), benchCommand(c), versionCommand(c),
 		rotateCommand(c), scheduleCommand(c), scaleCommand(c), reloadCommand(c), upgradeCommand(c),
 	}
 	all = append(all, workerCommands(c)...)
