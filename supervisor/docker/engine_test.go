@@ -3,6 +3,7 @@ package docker
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -38,6 +39,7 @@ type lab struct {
 	dir    string
 	more   []string // flags of the tests' own engine
 	port   func()   // gives the port of secure back
+	built  bool     // testImage is there
 }
 
 var shared *lab
@@ -95,11 +97,17 @@ func (l *lab) answers() bool {
 	if err != nil {
 		return false
 	}
-	l.client = e
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_, err = l.client.Ping(ctx)
-	return err == nil
+	if _, err = e.Ping(ctx); err != nil {
+		e.Close()
+		return false
+	}
+	if l.client != nil {
+		l.client.Close()
+	}
+	l.client = e
+	return true
 }
 
 // start starts the tests' own engine and waits until it answers.
@@ -185,6 +193,11 @@ func (l *lab) kill() {
 }
 
 func (l *lab) close() {
+	if l.daemon == nil && l.built { // the engine is somebody's, and stays as it was
+		if _, err := l.client.ImageRemove(context.Background(), testImage, image.RemoveOptions{Force: true}); err != nil {
+			fmt.Fprintln(os.Stderr, "the tests' image is left:", err)
+		}
+	}
 	l.client.Close()
 	if l.daemon == nil {
 		return
@@ -203,9 +216,11 @@ func (l *lab) close() {
 	os.RemoveAll(l.dir)
 }
 
-const testImage = "roundhouse-test-worker:1"
+// testImage is these tests' own: another run of them may use the same engine.
+var testImage = fmt.Sprintf("roundhouse-test-worker:%d", os.Getpid())
 
-// layer builds the test worker, and returns it as the one layer of an image.
+// layer builds the test worker, and returns it as the one layer of an image. No engine
+// has met it, or it would ask nobody for it.
 func layer(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(*programs, "worker")
@@ -221,12 +236,16 @@ func layer(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return drivertest.Layer(t, "worker", program)
+	return drivertest.Layer(t, "worker", fmt.Appendf(program, "%x", rand.Text()))
 }
 
 // build makes an image of nothing but the test worker.
 func (l *lab) build(t *testing.T) {
 	t.Helper()
+	if l.built {
+		return
+	}
+	l.built = true
 	r, err := l.client.ImageImport(t.Context(), image.ImportSource{Source: bytes.NewReader(layer(t)), SourceName: "-"}, testImage, image.ImportOptions{Changes: []string{`ENTRYPOINT ["/worker"]`}})
 	if err != nil {
 		t.Fatal(err)
