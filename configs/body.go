@@ -10,6 +10,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"roundhouse/configs/near"
 )
 
 // decoder turns a parsed file into a Config and gathers what is wrong.
@@ -149,8 +151,8 @@ func (b *body) choice(name string, out *string, words ...string) {
 		return
 	}
 	message := fmt.Sprintf("%s is %s; it is one of %s", name, b.d.show(sub(b.path, name), *out), strings.Join(words, ", "))
-	if near := nearest(*out, words); near != "" && !b.d.hidden[sub(b.path, name)] {
-		message += fmt.Sprintf("; did you mean %q?", near)
+	if meant := near.Name(*out, words); meant != "" && !b.d.hidden[sub(b.path, name)] {
+		message += fmt.Sprintf("; did you mean %q?", meant)
 	}
 	b.d.failf(sub(b.path, name), "%s", message)
 	*out = before
@@ -391,8 +393,8 @@ func (b *body) end() {
 }
 
 func suggest(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
+	if meant := near.Name(name, known); meant != "" {
+		return fmt.Sprintf("; did you mean %q?", meant)
 	}
 	return "; it has " + strings.Join(known, ", ")
 }

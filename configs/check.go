@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"roundhouse/configs/near"
 )
 
 // Names go into metrics, host names, container names and paths.
@@ -176,8 +178,8 @@ func (d *decoder) checkNamed(c *Config, path, name, kind string, known []string)
 		return
 	}
 	message := fmt.Sprintf("%s is %s; it is one of %s, plugin:<name>", kind, d.show(path, name), strings.Join(known, ", "))
-	if near := nearest(name, known); near != "" && !d.hidden[path] {
-		message += fmt.Sprintf("; did you mean %q?", near)
+	if meant := near.Name(name, known); meant != "" && !d.hidden[path] {
+		message += fmt.Sprintf("; did you mean %q?", meant)
 	}
 	d.failf(path, "%s", message)
 }

@@ -95,37 +95,3 @@ func printable(s string) string {
 		return r
 	}, s)
 }
-
-// nearest returns the known name that is closest to name, or "" where none is
-// close enough to be meant.
-func nearest(name string, known []string) string {
-	best, least := "", (len(name)+1)/3
-	for _, k := range known {
-		if d := distance(strings.ToLower(name), k); d <= least && (best == "" || d < least) {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance is the number of letters to insert, delete or change between a
-// and b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"roundhouse/configs/near"
 )
 
 // parsed is what parseFlags read.
@@ -164,31 +166,21 @@ func findFlag(name string) (spec flagSpec, off bool, err error) {
 	case 1:
 		return spec, off, nil
 	case 0:
-		return spec, false, fmt.Errorf("there is no flag --%s%s", long, nearest(specs, long))
+		return spec, false, fmt.Errorf("there is no flag --%s%s", long, meant(specs, long))
 	}
 	return spec, false, fmt.Errorf("--%s may mean %s", long, strings.Join(fits, ", "))
 }
 
-// nearest suggests the flag whose name shares most with name.
-func nearest(specs []flagSpec, name string) string {
-	best, score := "", 0
-	for _, s := range specs {
-		n := 0
-		for part := range strings.SplitSeq(name, "-") {
-			if len(part) > 2 && slices.Contains(strings.Split(s.name, "-"), part) {
-				n += 2 * len(part)
-			} else if len(part) > 2 && strings.Contains(s.name, part) {
-				n += len(part)
-			}
-		}
-		if n > score {
-			best, score = s.name, n
-		}
+// meant suggests the flag whose name shares most with name.
+func meant(specs []flagSpec, name string) string {
+	known := make([]string, len(specs))
+	for i, s := range specs {
+		known[i] = s.name
 	}
-	if best == "" {
-		return ""
+	if best := near.Words(name, known); best != "" {
+		return "; did you mean --" + best + "?"
 	}
-	return "; did you mean --" + best + "?"
+	return ""
 }
 
 // Help lists the flags of serve: those that do something, and what becomes of

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"roundhouse/configs/near"
 )
 
 // architecture is one row of the table of what is supported.
@@ -131,39 +133,9 @@ func findArchitecture(names []string) (architecture, error) {
 	if i >= 0 {
 		return table[i], nil
 	}
-	return architecture{}, fmt.Errorf("config.json: architecture %.100q is not supported; the nearest that are: %s", names[0], strings.Join(nearest(names[0], table, 3), ", "))
-}
-
-// nearest lists the n names of the table that take the fewest edits to get to.
-func nearest(name string, table []architecture, n int) []string {
-	if len(name) > 100 {
-		name = name[:100]
-	}
-	names := make([]string, len(table))
+	known := make([]string, len(table))
 	for i, a := range table {
-		names[i] = a.name
+		known[i] = a.name
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
-	return names[:min(n, len(names))]
-}
-
-// distance is Levenshtein's: insertions, deletions and replacements.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return architecture{}, fmt.Errorf("config.json: architecture %.100q is not supported; the nearest that are: %s", names[0], strings.Join(near.List(names[0], known, 3), ", "))
 }

@@ -39,7 +39,7 @@ func first(t *testing.T, m *Model, format kernels.Format, id int32) []float32 {
 }
 
 // near checks that a format's logits are float32's but for its rounding.
-func near(t *testing.T, name string, m *Model, format kernels.Format, id int32, want []float32, most float64) {
+func isNear(t *testing.T, name string, m *Model, format kernels.Format, id int32, want []float32, most float64) {
 	t.Helper()
 	got := first(t, m, format, id)
 	if d := difference([][]float32{got}, [][]float32{want}); !(d > 0 && d <= most) {
@@ -63,11 +63,11 @@ func TestFormats(t *testing.T) {
 		if strings.Contains(arch.features, "experts") {
 			loose = 10
 		}
-		near(t, arch.name, m, kernels.FormatBF16, f.IDs[0], want, 0.03*loose)
-		near(t, arch.name, m, kernels.FormatF16, f.IDs[0], want, 0.01*loose)
-		near(t, arch.name, m, kernels.FormatInt8, f.IDs[0], want, 0.05*loose)
-		near(t, arch.name, m, kernels.FormatInt4, f.IDs[0], want, 0.03*loose) // 16 bits: too few columns
-		near(t, arch.name, m, kernels.FormatFP8, f.IDs[0], want, 0.2*loose)
+		isNear(t, arch.name, m, kernels.FormatBF16, f.IDs[0], want, 0.03*loose)
+		isNear(t, arch.name, m, kernels.FormatF16, f.IDs[0], want, 0.01*loose)
+		isNear(t, arch.name, m, kernels.FormatInt8, f.IDs[0], want, 0.05*loose)
+		isNear(t, arch.name, m, kernels.FormatInt4, f.IDs[0], want, 0.03*loose) // 16 bits: too few columns
+		isNear(t, arch.name, m, kernels.FormatFP8, f.IDs[0], want, 0.2*loose)
 	}
 }
 
@@ -85,14 +85,14 @@ func TestQuantisedFormats(t *testing.T) {
 			tensors := v.changed(f)
 			m := openFixture(t, config, tensors)
 			want := first(t, m, kernels.FormatF32, f.IDs[0])
-			near(t, v.Name, m, kernels.FormatBF16, f.IDs[0], want, 0.05)
+			isNear(t, v.Name, m, kernels.FormatBF16, f.IDs[0], want, 0.05)
 			if m.WeightBytes(kernels.FormatBF16) >= m.WeightBytes(kernels.FormatF32)/2 {
 				t.Errorf("%s: %d bytes in its own format, %d as float32", v.Name, m.WeightBytes(kernels.FormatBF16), m.WeightBytes(kernels.FormatF32))
 			}
 			if name == quantisedGroups { // as they are, instead of int8
 				eight := m.WeightBytes(kernels.FormatBF16)
 				m.FineGroups()
-				near(t, v.Name+", as it is", m, kernels.FormatBF16, f.IDs[0], want, 0.05)
+				isNear(t, v.Name+", as it is", m, kernels.FormatBF16, f.IDs[0], want, 0.05)
 				if m.WeightBytes(kernels.FormatBF16) >= eight {
 					t.Errorf("%s: %d bytes as it is, %d as int8", v.Name, m.WeightBytes(kernels.FormatBF16), eight)
 				}

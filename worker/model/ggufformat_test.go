@@ -21,7 +21,7 @@ func TestGGUFFormats(t *testing.T) {
 		m := ggufModel(t, f.Values, contents)
 		want := first(t, m, kernels.FormatF32, f.IDs[0])
 		for format, most := range map[kernels.Format]float64{kernels.FormatBF16: 0.05, kernels.FormatF16: 0.05, kernels.FormatInt8: 0.05, kernels.FormatFP8: 0.2, kernels.FormatInt4: 0.8} {
-			near(t, name, m, format, f.IDs[0], want, most)
+			isNear(t, name, m, format, f.IDs[0], want, most)
 		}
 		if sixteen, eight := m.WeightBytes(kernels.FormatBF16), m.WeightBytes(kernels.FormatF32); sixteen*5 > eight*2 {
 			t.Errorf("%s: %d bytes where sixteen bits were asked for, %d as float32: blocks are not kept as int8", name, sixteen, eight)
@@ -45,10 +45,10 @@ func TestQ4(t *testing.T) {
 	m := ggufModel(t, f.Values, contents)
 	want := first(t, m, kernels.FormatF32, f.IDs[0])
 	eight, again := m.WeightBytes(kernels.FormatBF16), m.WeightBytes(kernels.FormatInt4)
-	near(t, "chosen anew", m, kernels.FormatInt4, f.IDs[0], want, 0.8)
+	isNear(t, "chosen anew", m, kernels.FormatInt4, f.IDs[0], want, 0.8)
 	m.FineGroups()
 	for _, format := range []kernels.Format{kernels.FormatBF16, kernels.FormatInt4} {
-		near(t, "as it is", m, format, f.IDs[0], want, 0.05)
+		isNear(t, "as it is", m, format, f.IDs[0], want, 0.05)
 		if four := m.WeightBytes(format); four >= eight || format == kernels.FormatInt4 && four > again+again/4 {
 			t.Errorf("%v: %d bytes as it is, %d as int8, %d chosen anew", format, four, eight, again)
 		}
