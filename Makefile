@@ -147,6 +147,9 @@ bench-xpu: build ## every kernel beside a bare copy, on the CPU and on the GPU (
 
 ##@ Ship
 
+campaign: ## an hour of odd bodies, broken clients and rotations in which processes fail (the tests run two minutes of it; FOR=20m each)
+	$(GO) test ./test/campaign -timeout 5h -v -args -for $(or $(FOR),20m)
+
 images: ## container images from our own binaries, with no registry (TARGETS="roundhouse worker-cpu" for some)
 	@compose/images $(TARGETS)
 

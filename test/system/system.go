@@ -40,8 +40,8 @@ type Worker struct {
 
 // Start runs the binary on the blocks of a configuration, with ports and a state
 // folder of its own, and waits until every worker is ready. door is what stands
-// in the door block besides its address.
-func Start(t testing.TB, binary, door, blocks string) *System {
+// in the door block besides its address; prepare sees the empty state folder.
+func Start(t testing.TB, binary, door, blocks string, prepare ...func(state string)) *System {
 	t.Helper()
 	dir := t.TempDir()
 	listen, admin := ports.Address(t), ports.Address(t)
@@ -55,6 +55,9 @@ func Start(t testing.TB, binary, door, blocks string) *System {
 	}
 	if err := os.Mkdir(s.State, 0o700); err != nil {
 		t.Fatal(err)
+	}
+	for _, do := range prepare {
+		do(s.State)
 	}
 	s.Up()
 	t.Cleanup(s.stop)
@@ -82,6 +85,25 @@ func (s *System) Up() {
 func (s *System) Kill() {
 	s.cmd.Process.Kill()
 	s.cmd.Wait()
+}
+
+// DoorPID is the process of a door; 0 while there is none.
+func (s *System) DoorPID() int {
+	locks, err := filepath.Glob(filepath.Join(s.State, "run", "door@*.lock"))
+	if err != nil {
+		return 0
+	}
+	for _, lock := range locks {
+		text, err := os.ReadFile(lock)
+		pid := 0
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &pid)
+		}
+		if err == nil && syscall.Kill(pid, 0) == nil {
+			return pid
+		}
+	}
+	return 0
 }
 
 // PID is the supervisor's.

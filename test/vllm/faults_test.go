@@ -148,7 +148,7 @@ func TestStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &matrix{start(t, model, ""), t, kinds.Streams(5, 150)}
+	m := &matrix{start(t, model, ""), t, kinds.Streams(5, 300)}
 	m.run()
 }
 
@@ -195,6 +195,15 @@ func (m *matrix) strike(f fault, at int) (*wave, system.Worker) {
 	where := m.where()
 	for _, st := range w.streams {
 		st.at = where[st.id]
+	}
+	hit := 0
+	for _, at := range where {
+		if at == victim.ID {
+			hit++
+		}
+	}
+	if hit < len(m.list)/4 {
+		m.t.Errorf("%s: only %d of %d streams were still at %s: the answers are too short for this machine", f.name, hit, len(w.streams), victim.ID)
 	}
 	f.strike(m, victim)
 	w.all.Wait()

@@ -1,0 +1,140 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"roundhouse/test/counting"
+	"roundhouse/test/system"
+)
+
+// checked are streams of checkable answers, and what became of them.
+type checked struct {
+	ending atomic.Bool
+	whole  atomic.Int64
+	doors  atomic.Int64 // odd while no door is there, as the test wants it
+	full   atomic.Bool  // the door may turn clients away
+
+	mu     sync.Mutex
+	fates  map[counting.Fate]int
+	excuse int // lost with their door, or refused by one that may
+	first  error
+	all    sync.WaitGroup
+}
+
+// keep keeps n streams going until stop.
+func (c *checked) keep(t *testing.T, s *system.System, n int) {
+	t.Helper()
+	questions, err := counting.Questions(t.Context(), s.Door, 12, 21)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.fates = map[counting.Fate]int{}
+	for i := range n {
+		c.all.Go(func() {
+			for k := i; !c.ending.Load(); k++ {
+				q := questions[k%len(questions)]
+				at, full := c.doors.Load(), c.full.Load()
+				ctx, cancel := context.WithTimeout(context.Background(), system.Patience)
+				_, err := counting.Count(ctx, s.Door, q.From, q.To, nil)
+				cancel()
+				c.note(err, at%2 == 1 || c.doors.Load() != at, full || c.full.Load())
+			}
+		})
+	}
+}
+
+// note counts an answer.
+func (c *checked) note(err error, doorless, full bool) {
+	fate := counting.FateOf(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.whole.Add(1)
+	case doorless && fate != counting.Mixed, full && fate == counting.Refused:
+		c.excuse++
+	default:
+		c.fates[fate]++
+		if c.first == nil {
+			c.first = err
+		}
+	}
+}
+
+// stop waits for the last answers, and fails the test if one of them was not whole.
+func (c *checked) stop(t *testing.T) {
+	t.Helper()
+	c.ending.Store(true)
+	c.all.Wait()
+	if len(c.fates) > 0 || c.whole.Load() == 0 {
+		t.Errorf("checked answers: %s; the first: %v", c.String(), c.first)
+	}
+}
+
+// bad is how many answers were not whole and had to be.
+func (c *checked) bad() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, times := range c.fates {
+		n += times
+	}
+	return n
+}
+
+func (c *checked) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%d checked answers whole, %d lost, %d refused, %d mixed, %d lost with a door that was killed or refused by one without descriptors",
+		c.whole.Load(), c.fates[counting.Lost], c.fates[counting.Refused], c.fates[counting.Mixed], c.excuse)
+}
+
+// resident is the memory of a process in MiB; 0 if it is gone.
+func resident(pid int) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(text), "VmRSS:")
+	field, _, _ := strings.Cut(strings.TrimSpace(after), " ")
+	kib, err := strconv.Atoi(field)
+	if err != nil {
+		return 0
+	}
+	return kib >> 10
+}
+
+// watchMemory looks at the workers' memory from a third of the time on: what is
+// needed for good they have by then. It tells of a worker that has grown by half
+// and 100 MiB.
+func watchMemory(ctx context.Context, s *system.System) <-chan error {
+	said := make(chan error, 1)
+	go func() {
+		deadline, _ := ctx.Deadline()
+		settled := time.After(time.Until(deadline) / 3)
+		select {
+		case <-settled:
+		case <-ctx.Done():
+		}
+		first := map[int]int{}
+		for _, w := range s.Workers() {
+			first[w.Place.PID] = resident(w.Place.PID)
+		}
+		<-ctx.Done()
+		for pid, was := range first {
+			if now := resident(pid); was > 0 && now > was+was/2+100 {
+				said <- fmt.Errorf("worker %d grew from %d to %d MiB", pid, was, now)
+				return
+			}
+		}
+		said <- nil
+	}()
+	return said
+}
