@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -261,6 +262,16 @@ func TestMetricNames(t *testing.T) {
 		if !strings.Contains(text, "\nvllm:"+name+"{") {
 			t.Errorf("there is no vllm:%s", name)
 		}
+	}
+	for _, name := range []string{"process_resident_memory_bytes", "process_cpu_seconds_total", "process_start_time_seconds", "process_open_fds"} {
+		_, after, _ := strings.Cut(text, "\n"+name+" ")
+		value, _, _ := strings.Cut(after, "\n")
+		if v, err := strconv.ParseFloat(value, 64); err != nil || v < 0 || v == 0 && name != "process_cpu_seconds_total" {
+			t.Errorf("%s is %q", name, value)
+		}
+	}
+	if !strings.Contains(text, `vllm:prompt_tokens_cached_by_source_total{engine="0",model_name="m",source="device"} 0.0`) {
+		t.Error("cached tokens by source are missing")
 	}
 	// Scripts in the field wait for exactly this text in the second column.
 	for _, line := range []string{

@@ -100,6 +100,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	m.histograms(&st)
 	m.parsed(s)
 	m.http(s.http)
+	m.process(readProcess())
 	if s.cfg.Device != nil {
 		s.cfg.Device(&t)
 	}
@@ -157,6 +158,14 @@ func (m exposition) counters(st *worker.Snapshot) {
 	m.Sample("vllm:prompt_tokens_by_source_total", m.with("source", "local_cache_hit"), float64(st.CachedPromptTokens))
 	m.Sample("vllm:prompt_tokens_by_source_total", m.with("source", "external_kv_transfer"), 0)
 	count("vllm:prompt_tokens_cached", "Number of cached prompt tokens (local + external).", st.CachedPromptTokens)
+	m.Family("vllm:prompt_tokens_cached_by_source_total", "counter", "Prefix-cache hit tokens by the cache tier that supplied them.")
+	for _, tier := range []string{"device", "host", "disk", "p2p", "external_unspecified"} {
+		hits := 0.0
+		if tier == "device" {
+			hits = float64(st.PrefixHits)
+		}
+		m.Sample("vllm:prompt_tokens_cached_by_source_total", m.with("source", tier), hits)
+	}
 	count("vllm:generation_tokens", "Number of generation tokens processed.", st.GenerationTokens)
 	m.Family("vllm:request_success_total", "counter", "Count of successfully processed requests.")
 	for _, why := range []worker.Finish{worker.FinishStop, worker.FinishLength, worker.FinishAbort, worker.FinishError, "repetition"} {

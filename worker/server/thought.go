@@ -33,6 +33,9 @@ type thought struct {
 	worker.Guide                      // of the answer; nil: it is free
 	tok          *tokenizer.Tokenizer // whose markers are looked for
 	vocab        int                  // of the model, which may be more than the tokenizer's
+	shut         []int32              // the marker that ends the reasoning
+	ending       int                  // tokens of it that were brought about
+	forced       bool                 // the next token is to be of the marker
 	ends         []int32              // tokens with which the model ends its answer
 	least        int                  // tokens that the form takes
 	left         int                  // tokens that the reasoning may still take; -1: all
@@ -53,6 +56,11 @@ func (s *Server) afterThought(g worker.Guide, least int, t thinking) worker.Guid
 	out := &thought{
 		Guide: g, tok: s.cfg.Tokenizer, vocab: s.cfg.Vocab, ends: s.cfg.Engine.Config().EOS, least: least, left: value(t.budget, -1),
 	}
+	if id, ok := out.tok.TokenID(thinkShut); ok {
+		out.shut = []int32{id}
+	} else {
+		out.shut = out.tok.Encode(thinkShut, tokenizer.EncodeOptions{})
+	}
 	if t.begun || s.cfg.ReasoningParser == "deepseek_r1" {
 		out.state = inside
 	}
@@ -61,7 +69,6 @@ func (s *Server) afterThought(g worker.Guide, least int, t thinking) worker.Guid
 
 // Mask implements worker.Guide.
 func (t *thought) Mask(remaining int) []uint32 {
-	shut, ok := t.tok.TokenID(thinkShut)
 	switch t.state {
 	case behind:
 		return t.answerMask(remaining)
@@ -75,10 +82,11 @@ func (t *thought) Mask(remaining int) []uint32 {
 		t.masked[open/32] |= 1 << (open % 32)
 		return t.masked
 	}
-	tight := t.Guide != nil && remaining <= t.least+1
-	if ok && (tight || t.left == 0) {
+	tight := t.Guide != nil && remaining <= t.least+len(t.shut)
+	if t.forced = tight || t.left == 0 || t.ending > 0; t.forced {
 		t.fill(0)
-		t.masked[shut/32] |= 1 << (shut % 32)
+		id := t.shut[min(t.ending, len(t.shut)-1)]
+		t.masked[id/32] |= 1 << (id % 32)
 		return t.masked
 	}
 	if t.Guide == nil {
@@ -107,6 +115,9 @@ func (t *thought) fill(word uint32) {
 	for range (t.vocab + 31) / 32 {
 		t.masked = append(t.masked, word)
 	}
+	if over := t.vocab % 32; over > 0 {
+		t.masked[len(t.masked)-1] &= 1<<over - 1
+	}
 }
 
 // Accept implements worker.Guide.
@@ -122,7 +133,12 @@ func (t *thought) Accept(token int32) bool {
 		t.state = behind
 		return t.Guide == nil || t.Guide.Accept(token)
 	}
-	t.left = max(-1, t.left-1)
+	switch {
+	case t.forced:
+		t.ending++
+	case t.left > 0:
+		t.left--
+	}
 	t.tail = append(t.tail, t.tok.TokenBytes(token)...)
 	if bytes.Contains(t.tail, []byte(thinkShut)) {
 		t.state, t.tail = behind, nil
