@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"time"
 
@@ -46,6 +47,31 @@ type Host struct {
 	// Auth is what to show the registry of an image, encoded as engines take it;
 	// empty: nothing. Nil: nothing is shown to any.
 	Auth func(image string) (string, error)
+}
+
+// elsewhere is the engine's host where that is another machine; empty: it is this one.
+func (h Host) elsewhere() string {
+	u, err := url.Parse(h.URL)
+	if err != nil || u.Hostname() == "" || u.Hostname() == "localhost" {
+		return "" // a socket, or nothing that Connect takes
+	}
+	ip := net.ParseIP(u.Hostname())
+	if ip != nil && ip.IsLoopback() {
+		return ""
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "" // nothing is refused for what is not known
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+			return ""
+		}
+	}
+	if name, err := os.Hostname(); err == nil && name == u.Hostname() {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // Connect makes a client. It does not need the engine to be there yet.

@@ -181,18 +181,17 @@ func (d *Driver) foreign(ctx context.Context, have map[string]driver.Instance) e
 	return nil
 }
 
-// publishedURL is where a bridged container's port is published; empty: none.
+// publishedURL is where a bridged container's port is published, the lowest where there
+// are several, since an engine tells them in no order; empty: none.
 func publishedURL(c container.InspectResponse) string {
 	if c.NetworkSettings == nil {
 		return ""
 	}
+	lowest, at := 0, ""
 	for port, bindings := range c.NetworkSettings.Ports {
-		if port.Proto() != "tcp" {
-			continue
-		}
-		for _, b := range bindings {
-			return "http://127.0.0.1:" + b.HostPort
+		if port.Proto() == "tcp" && len(bindings) > 0 && (at == "" || port.Int() < lowest) {
+			lowest, at = port.Int(), "http://127.0.0.1:"+bindings[0].HostPort
 		}
 	}
-	return ""
+	return at
 }

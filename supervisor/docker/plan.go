@@ -41,6 +41,7 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 			LogConfig:     container.LogConfig{Type: LogDriver, Config: LogOptions()},
 		},
 	}
+	p.config.Labels[LabelURL] = "" // or an image's own label of that name would say where the door sends requests
 	if c.Init {
 		p.host.Init = &c.Init
 	}
@@ -76,6 +77,9 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 // that the server inside listens on.
 func (d *Driver) connect(ctx context.Context, p *plan, spec driver.Spec) (int, error) {
 	port := spec.Port
+	if far := d.host.elsewhere(); far != "" && !(d.inside && len(spec.Container.Networks) > 0) {
+		return 0, fmt.Errorf("the Docker engine is at %s, and a worker's port there is on that machine's own loopback, which no door reaches from here: run roundhouse on that machine, or a Swarm (driver = \"swarm\") over both", far)
+	}
 	if p.host.NetworkMode.IsHost() {
 		if port == 0 {
 			var lc net.ListenConfig
