@@ -26,7 +26,7 @@ type Adapter struct {
 	Created    int64
 
 	slot int    // from 0 on
-	salt uint64 // its prompts share no cache with others'
+	id   uint64 // from 1 on; its prompts share no cache with others'
 }
 
 // adapters is an engine's account of its adapters. One whose name is gone keeps
@@ -93,22 +93,13 @@ func (e *Engine) loadAdapter(a *Adapter, inplace bool) error {
 		return err
 	}
 	s.count++
-	a.Created, a.salt = time.Now().Unix(), scatter(s.count)
+	a.Created, a.id = time.Now().Unix(), s.count
 	s.slots[a.slot] = a
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.named = slices.DeleteFunc(s.named, func(o *Adapter) bool { return o == old })
 	s.named = append(s.named, a)
 	return nil
-}
-
-// scatter spreads a small number over 64 bits, so that what it salts meets
-// nothing else's salt.
-func scatter(n uint64) uint64 {
-	n *= 0x9e3779b97f4a7c15
-	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
-	n = (n ^ n>>27) * 0x94d049bb133111eb
-	return n ^ n>>31
 }
 
 // UnloadAdapter takes an adapter's name away. Requests under way go on with it.

@@ -38,7 +38,7 @@ const (
 func newDay(t *testing.T, seed uint64, groups []kv.Group) *day {
 	d := &day{
 		t: t, rng: rand.New(rand.NewPCG(seed, 24)), left: map[*Sequence]int{}, until: map[*Sequence]float64{}, came: map[*Sequence]float64{},
-		pool: kv.New(kv.Options{Groups: groups, PrefixCache: true, Seed: seed}),
+		pool: kv.New(kv.Options{Groups: groups, PrefixCache: true, Key: kv.Key{byte(seed)}}),
 	}
 	d.sched = NewScheduler(d.pool, Limits{Tokens: 512, Seqs: 32, Rows: 64})
 	return d

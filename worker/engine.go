@@ -15,8 +15,9 @@ import (
 type Config struct {
 	Exec        kernels.Executable
 	Groups      []kv.Group
+	KVTokens    int // that the groups hold, where none keeps every token; 0: as many as the first one's blocks
 	PrefixCache bool
-	HashSeed    uint64
+	HashKey     kv.Key // of the prefix cache, drawn at random
 	Limits      Limits
 	MaxModelLen int
 	Vocab       int
@@ -76,7 +77,7 @@ var ErrClosed = errors.New("the engine is shutting down")
 
 // NewEngine makes an engine; Run starts it.
 func NewEngine(cfg Config) *Engine {
-	pool := kv.New(kv.Options{Groups: cfg.Groups, PrefixCache: cfg.PrefixCache, Seed: cfg.HashSeed})
+	pool := kv.New(kv.Options{Groups: cfg.Groups, PrefixCache: cfg.PrefixCache, Tokens: cfg.KVTokens, Key: cfg.HashKey})
 	if pool.CapacityTokens() < cfg.MaxModelLen {
 		panic(fmt.Sprintf("BUG: a cache of %d tokens for sequences of %d", pool.CapacityTokens(), cfg.MaxModelLen))
 	}
@@ -253,7 +254,7 @@ func (e *Engine) newSequence(r *request, choice int) (*Sequence, error) {
 	}
 	q.Table.Salt = r.Salt
 	if a := r.Adapter; a != nil {
-		q.Table.Salt, q.adapter = r.Salt^a.salt, int32(a.slot)+1
+		q.Table.Adapter, q.adapter = a.id, int32(a.slot)+1
 	}
 	q.Tokens = append(append(make([]int32, 0, len(r.Tokens)+len(r.Resume)+16), r.Tokens...), r.Resume...)
 	for i, id := range r.Resume {

@@ -54,7 +54,7 @@ func start(t *testing.T, s setup) (*worker.Engine, *workertest.Model) {
 	m.Adapters = make([]uint64, s.adapters)
 	e := worker.NewEngine(worker.Config{
 		Adapters: worker.AdapterSlots{Count: s.adapters, Load: func(slot int, path string) error { return loadAdapter(m, slot, path) }},
-		Exec:     m, Memory: s.memory, Groups: groups, PrefixCache: !s.noCache, HashSeed: 1, Limits: s.limits, MaxModelLen: s.maxLen,
+		Exec:     m, Memory: s.memory, Groups: groups, PrefixCache: !s.noCache, Limits: s.limits, MaxModelLen: s.maxLen,
 		Vocab: vocab, EOS: s.eos, NGram: s.ngram, Models: []string{"m"}, Generation: "g",
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -56,7 +56,7 @@ type Request struct {
 	Tokens   []int32 // the prompt
 	Params   Params
 	Priority int
-	Salt     uint64   // prompts with different salts share no cache
+	Salt     string   // prompts with different salts share no cache
 	Guides   []Guide  // one a choice, or nil
 	Adapter  *Adapter // of Engine.Adapter; nil: the model as it is
 

@@ -24,7 +24,7 @@ type shadow struct {
 
 func newShadow(t *testing.T, seed uint64, groups []kv.Group, limits Limits, cache bool) *shadow {
 	s := &shadow{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), groups: groups, limits: limits, live: map[*Sequence]int{}}
-	s.pool = kv.New(kv.Options{Groups: groups, PrefixCache: cache, Seed: seed})
+	s.pool = kv.New(kv.Options{Groups: groups, PrefixCache: cache, Key: kv.Key{byte(seed)}})
 	s.sched = NewScheduler(s.pool, limits)
 	for range groups {
 		s.pages = append(s.pages, map[[2]int32]uint64{})
@@ -51,7 +51,7 @@ func (s *shadow) arrive(longest int) {
 	var first *Sequence
 	for range 1 + s.rng.IntN(3)/2*2 {
 		q := &Sequence{Prompt: n, Tokens: append([]int32{}, tokens...), Priority: s.rng.IntN(3), Parent: first, NoLookup: s.rng.IntN(9) == 0}
-		q.Table.Salt = uint64(s.rng.IntN(2))
+		q.Table.Salt = []string{"", "salt"}[s.rng.IntN(2)]
 		if first != nil {
 			q.Table.Salt = first.Table.Salt
 			q.NoLookup = first.NoLookup
@@ -113,7 +113,7 @@ func (s *shadow) compute(e Entry) {
 		if group.State {
 			continue
 		}
-		chain := q.Table.Salt + 1
+		chain := uint64(len(q.Table.Salt)) + 1
 		for p, token := range q.Tokens[:e.Start+e.Count] {
 			chain = chain*0x9E3779B97F4A7C15 + uint64(token) + 1
 			id := q.Table.Groups[g][p/group.BlockTokens]

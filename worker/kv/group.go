@@ -6,10 +6,11 @@ import "slices"
 type group struct {
 	Group
 	refs   []int32  // (blocks) tables that hold the block
-	hash   []uint64 // (blocks) of the chain that the block ends
+	hash   []digest // (blocks) of the chain that the block ends
+	parent []digest // (blocks) of the chain before it, compared on a hit
 	hashed []bool   // (blocks)
 	tokens []int32  // (blocks, BlockTokens) of hashed blocks, compared on a hit
-	index  map[uint64]int32
+	index  map[digest]int32
 
 	// The free list, oldest first, linked through the blocks themselves so that
 	// a hit takes its block out of the middle at once. -1 ends it.
@@ -24,8 +25,8 @@ func newGroup(g Group) group {
 		panic("BUG: kv: a group without blocks or with blocks without tokens")
 	}
 	n := group{
-		Group: g, refs: make([]int32, g.Blocks), hash: make([]uint64, g.Blocks), hashed: make([]bool, g.Blocks),
-		index: map[uint64]int32{}, prev: make([]int32, g.Blocks), next: make([]int32, g.Blocks),
+		Group: g, refs: make([]int32, g.Blocks), hash: make([]digest, g.Blocks), parent: make([]digest, g.Blocks), hashed: make([]bool, g.Blocks),
+		index: map[digest]int32{}, prev: make([]int32, g.Blocks), next: make([]int32, g.Blocks),
 		head: -1, tail: -1,
 	}
 	for id := range g.Blocks {
@@ -62,7 +63,7 @@ func (g *group) adopt(t *Table, i, blocks, blockTokens int) {
 
 // register makes a full, computed block findable. Of two blocks with the same
 // tokens the first stays the one that is found.
-func (g *group) register(id int32, hash uint64, tokens []int32) {
+func (g *group) register(id int32, hash, parent digest, tokens []int32) {
 	if g.hashed[id] {
 		return
 	}
@@ -72,15 +73,16 @@ func (g *group) register(id int32, hash uint64, tokens []int32) {
 	if g.tokens == nil {
 		g.tokens = make([]int32, g.Blocks*g.BlockTokens)
 	}
-	g.hash[id], g.hashed[id] = hash, true
+	g.hash[id], g.parent[id], g.hashed[id] = hash, parent, true
 	g.index[hash] = id
 	copy(g.tokens[int(id)*g.BlockTokens:], tokens)
 }
 
-// find returns the block that ends the chain hash with exactly these tokens.
-func (g *group) find(hash uint64, tokens []int32) bool {
+// find reports whether a block ends the chain hash, goes on from the chain parent
+// and has exactly these tokens.
+func (g *group) find(hash, parent digest, tokens []int32) bool {
 	id, ok := g.index[hash]
-	return ok && slices.Equal(g.tokens[int(id)*g.BlockTokens:(int(id)+1)*g.BlockTokens], tokens)
+	return ok && g.parent[id] == parent && slices.Equal(g.tokens[int(id)*g.BlockTokens:(int(id)+1)*g.BlockTokens], tokens)
 }
 
 // release takes one reference off a block; the last one makes it free. A block

@@ -14,7 +14,13 @@ type Group struct {
 type Options struct {
 	Groups      []Group
 	PrefixCache bool
-	Seed        uint64 // of the hash chain; drawn at random by a server, so that nobody can prepare collisions
+
+	// Tokens is how many the pool holds where no group keeps every token, so that
+	// blocks do not say it; 0: as many as the first group's blocks.
+	Tokens int
+
+	// Key is that of the chain of digests, drawn at random by a server.
+	Key Key
 }
 
 // Pool is the account of all blocks.
@@ -22,23 +28,24 @@ type Pool struct {
 	groups      []group
 	blockTokens int
 	cache       bool
-	seed        uint64
+	tokens      int // Options.Tokens
+	key         Key
 	evicted     []int32 // blocks of the first group that lost their hash since TakeEvicted
 	queries     int64
 	hits        int64
 }
 
-// Table is what one sequence holds. The zero Table holds nothing; Salt is to
-// be set before first use.
+// Table is what one sequence holds. The zero Table holds nothing; Salt and
+// Adapter are to be set before first use.
 type Table struct {
-	// Salt keeps sequences apart that must not share (adapter, cache salt).
-	Salt uint64
+	Salt    string // sequences of different salts share nothing
+	Adapter uint64 // and those of different adapters do not either
 
 	// Groups has the block ids of each group: entry i holds tokens
 	// [i·BlockTokens, (i+1)·BlockTokens), -1 behind a sliding window.
 	Groups [][]int32
 
-	chain      []uint64 // hash of each full block of the tokens, as far as computed
+	chain      []digest // of each full block of the tokens, as far as computed
 	registered int      // blocks offered to the prefix cache so far
 	behind     []int    // of each group: blocks already given back behind the window
 }
@@ -48,7 +55,7 @@ func New(o Options) *Pool {
 	if len(o.Groups) == 0 {
 		panic("BUG: kv: a pool without groups")
 	}
-	p := &Pool{cache: o.PrefixCache, seed: o.Seed}
+	p := &Pool{cache: o.PrefixCache, tokens: o.Tokens, key: o.Key}
 	for _, g := range o.Groups {
 		p.groups = append(p.groups, newGroup(g))
 		if g.State {
@@ -82,15 +89,22 @@ func (p *Pool) CapacityTokens() int {
 			least = n
 		}
 	}
-	if least < 0 {
-		return p.groups[0].Blocks * p.blockTokens
+	switch {
+	case least >= 0:
+		return least
+	case p.tokens > 0:
+		return p.tokens
 	}
-	return least
+	return p.groups[0].Blocks * p.blockTokens
 }
 
-// UsedTokens is the room in blocks that some table holds, by the fullest group.
+// UsedTokens is the room in blocks that some table holds, by the fullest group;
+// where that keeps no text whole, its share of what the pool holds.
 func (p *Pool) UsedTokens() int {
 	g := p.fullest()
+	if g.State || g.Window > 0 {
+		return int(int64(g.Blocks-g.free) * int64(p.CapacityTokens()) / int64(g.Blocks))
+	}
 	return (g.Blocks - g.free) * p.blockTokens
 }
 
@@ -232,7 +246,7 @@ func (p *Pool) Commit(t *Table, tokens []int32, computed int) {
 		block := tokens[b*p.blockTokens : (b+1)*p.blockTokens]
 		for i := range p.groups {
 			if id := t.Groups[i][b]; id >= 0 {
-				p.groups[i].register(id, t.chain[b], block)
+				p.groups[i].register(id, t.chain[b], p.parent(t, b), block)
 			}
 		}
 	}

@@ -1,8 +1,13 @@
 package kv
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 func tokens(n, from int) []int32 {
@@ -27,7 +32,7 @@ func fill(t *testing.T, p *Pool, tok []int32) (*Table, int) {
 
 func TestHits(t *testing.T) {
 	p := New(Options{Groups: []Group{{Blocks: 20, BlockTokens: 4}}, PrefixCache: true})
-	f := func(tok []int32, salt uint64, want int) {
+	f := func(tok []int32, salt string, want int) {
 		t.Helper()
 		table := &Table{Salt: salt}
 		hit, ok := p.Admit(table, tok, len(tok), true)
@@ -40,15 +45,77 @@ func TestHits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f(tokens(10, 0), 0, 0)
-	f(tokens(10, 0), 0, 8)
-	f(tokens(12, 0), 0, 8) // its third block is new
-	f(tokens(12, 0), 0, 8) // and now there, but the last token is always computed
-	f(tokens(13, 0), 0, 12)
-	f(tokens(10, 0), 7, 0) // another salt
-	f(append(tokens(4, 0), tokens(8, 90)...), 0, 4)
-	f(tokens(9, 1), 0, 0) // the same tokens elsewhere are another prefix
-	f(tokens(3, 0), 0, 0)
+	f(tokens(10, 0), "", 0)
+	f(tokens(10, 0), "", 8)
+	f(tokens(12, 0), "", 8) // its third block is new
+	f(tokens(12, 0), "", 8) // and now there, but the last token is always computed
+	f(tokens(13, 0), "", 12)
+	f(tokens(10, 0), "salt", 0) // another salt
+	f(append(tokens(4, 0), tokens(8, 90)...), "", 4)
+	f(tokens(9, 1), "", 0) // the same tokens elsewhere are another prefix
+	f(tokens(3, 0), "", 0)
+}
+
+// collided is two blocks of 32 tokens of which every XXH64 that begins with eight
+// bytes of something else is the same.
+func collided() (a, b []int32) {
+	a, b = tokens(32, 100), tokens(32, 100)
+	a[0], a[1], a[8], a[9] = 1, 2, 0, 68963
+	b[0], b[1], b[8], b[9] = 11321, 1064, 11775, 0
+	return a, b
+}
+
+// Two prompts that collide under a hash which is not made against attackers have
+// prefixes of their own: what one computed behind its block is not what the other
+// has behind its.
+func TestCollision(t *testing.T) {
+	a, b := collided()
+	hash := func(tok []int32) uint64 {
+		buf := []byte("8 bytes!")
+		for _, id := range tok {
+			buf = binary.LittleEndian.AppendUint32(buf, uint32(id))
+		}
+		return xxhash.Sum64(buf)
+	}
+	if hash(a) != hash(b) {
+		t.Fatal("the blocks do not collide: this test shows nothing")
+	}
+	p := New(Options{Groups: []Group{{Blocks: 20, BlockTokens: 32}}, PrefixCache: true})
+	last := tokens(33, 500)
+	first, _ := fill(t, p, a)
+	attack, _ := fill(t, p, append(slices.Clone(b), last...))
+	victim := &Table{}
+	if hit, ok := p.Admit(victim, append(slices.Clone(a), last...), 65, true); !ok || hit != 32 || victim.Groups[0][1] == attack.Groups[0][1] {
+		t.Fatalf("hit %d, %v: the victim has the block that was computed behind another prefix", hit, ok)
+	}
+	for _, x := range []*Table{first, attack, victim} {
+		p.Release(x)
+	}
+	if err := p.Check(nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// No choice of salts makes prompts of two adapters, or of two salts, share blocks,
+// and pools with different keys have no digest in common.
+func TestApart(t *testing.T) {
+	seen := map[digest]string{}
+	for _, key := range []Key{{}, {1}, {15: 1}} {
+		p := New(Options{Groups: []Group{{Blocks: 20, BlockTokens: 4}}, PrefixCache: true, Key: key})
+		for _, adapter := range []uint64{0, 1, 2, 1 << 63} {
+			for _, salt := range []string{"", "a", "b", "\x00", "a\x00", "\x01\x00\x00\x00\x00\x00\x00\x00"} {
+				x := &Table{Salt: salt, Adapter: adapter}
+				p.extendChain(x, tokens(8, 0), 2)
+				for _, d := range append(x.chain, p.root(x)) {
+					name := fmt.Sprintf("key %x, adapter %d, salt %q", key, adapter, salt)
+					if seen[d] != "" {
+						t.Fatalf("%s meets %s", name, seen[d])
+					}
+					seen[d] = name
+				}
+			}
+		}
+	}
 }
 
 func TestEviction(t *testing.T) {

@@ -1,10 +1,18 @@
 package kv
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
-
-	"github.com/cespare/xxhash/v2"
 )
+
+// Key makes the digests of one process. Who does not know it cannot prepare two
+// prompts with the same one; who knows it would have to break SHA-256.
+type Key [16]byte
+
+// digest stands for a prefix of whole blocks, with its salt and adapter: the first
+// half of a SHA-256. A faster hash that is not made against attackers would let a
+// client put the keys of its prompt in the place of another's.
+type digest [16]byte
 
 // match returns how many blocks of tokens every group still has. The last
 // token is never covered.
@@ -37,7 +45,7 @@ func (p *Pool) match(t *Table, tokens []int32) int {
 
 func (p *Pool) matchFull(g *group, t *Table, tokens []int32, most int) int {
 	for b := range most {
-		if !g.find(t.chain[b], p.block(tokens, b)) {
+		if !g.find(t.chain[b], p.parent(t, b), p.block(tokens, b)) {
 			return b
 		}
 	}
@@ -49,7 +57,7 @@ func (p *Pool) matchWindow(g *group, t *Table, tokens []int32, most int) int {
 		first := firstSeen(blocks*p.blockTokens, g.Window) / p.blockTokens
 		missing := -1
 		for b := blocks - 1; b >= first; b-- {
-			if !g.find(t.chain[b], p.block(tokens, b)) {
+			if !g.find(t.chain[b], p.parent(t, b), p.block(tokens, b)) {
 				missing = b
 				break
 			}
@@ -66,18 +74,35 @@ func (p *Pool) block(tokens []int32, b int) []int32 {
 	return tokens[b*p.blockTokens : (b+1)*p.blockTokens]
 }
 
-// extendChain computes the chained hashes of the first blocks full blocks.
+// parent is the digest before block b of t.
+func (p *Pool) parent(t *Table, b int) digest {
+	if b > 0 {
+		return t.chain[b-1]
+	}
+	return p.root(t)
+}
+
+// root is the digest of a prefix without tokens.
+func (p *Pool) root(t *Table) digest {
+	buf := append([]byte("root"), p.key[:]...)
+	buf = binary.LittleEndian.AppendUint64(buf, t.Adapter)
+	return sum(append(buf, t.Salt...))
+}
+
+func sum(b []byte) digest {
+	all := sha256.Sum256(b)
+	return digest(all[:len(digest{})])
+}
+
+// extendChain computes the digests of the first blocks full blocks.
 func (p *Pool) extendChain(t *Table, tokens []int32, blocks int) {
-	buf := make([]byte, 0, 8+4*p.blockTokens)
+	buf := make([]byte, 0, 64+4*p.blockTokens)
 	for b := len(t.chain); b < blocks; b++ {
-		parent := p.seed ^ t.Salt
-		if b > 0 {
-			parent = t.chain[b-1]
-		}
-		buf = binary.LittleEndian.AppendUint64(buf[:0], parent)
+		parent := p.parent(t, b)
+		buf = append(append(append(buf[:0], "next"...), p.key[:]...), parent[:]...)
 		for _, id := range p.block(tokens, b) {
 			buf = binary.LittleEndian.AppendUint32(buf, uint32(id))
 		}
-		t.chain = append(t.chain, xxhash.Sum64(buf))
+		t.chain = append(t.chain, sum(buf))
 	}
 }

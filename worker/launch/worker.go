@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -146,10 +145,10 @@ func checkQuantised(o *Options, method string) error {
 func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec kernels.Executable) *Worker {
 	o := &mem.o
 	names := o.servedNames(name)
-	var seed [8]byte
-	_, _ = rand.Read(seed[:]) // never fails
+	var key kv.Key
+	_, _ = rand.Read(key[:]) // never fails
 	e := worker.NewEngine(worker.Config{
-		Exec: exec, Memory: mem, Adapters: worker.AdapterSlots{Count: o.Adapters.room().Slots, Load: mem.loadAdapter}, Groups: p.groups, PrefixCache: o.PrefixCache, HashSeed: binary.LittleEndian.Uint64(seed[:]),
+		Exec: exec, Memory: mem, Adapters: worker.AdapterSlots{Count: o.Adapters.room().Slots, Load: mem.loadAdapter}, Groups: p.groups, KVTokens: p.tokens, PrefixCache: o.PrefixCache, HashKey: key,
 		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Prefill: o.LongPrefill, Arrival: o.FCFS}, MaxModelLen: p.maxModelLen,
 		Vocab: cfg.Vocab, EOS: cfg.EOS, Models: names, Generation: generation(), Pace: o.Pace,
 		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
@@ -215,7 +214,7 @@ func cacheLabels(o *Options, p plan) []metrics.Label {
 		{Name: "num_cpu_blocks", Value: "None"},
 		{Name: "num_gpu_blocks", Value: strconv.Itoa(full.Blocks)},
 		{Name: "num_gpu_blocks_override", Value: noneOr(o.Blocks)},
-		{Name: "prefix_caching_hash_algo", Value: "xxhash"},
+		{Name: "prefix_caching_hash_algo", Value: "sha256"},
 		{Name: "sliding_window", Value: noneOr(window(p.groups))},
 		{Name: "swap_space_bytes", Value: "0"},
 		{Name: "user_specified_block_size", Value: pythonBool(o.BlockTokens != cpuBlockTokens)},

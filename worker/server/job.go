@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"roundhouse/kernels"
 	"roundhouse/worker"
 	"roundhouse/worker/api"
@@ -94,7 +92,7 @@ func (j *job) take(r *http.Request, p worker.Params, tokens []int32, wanted *int
 		return notFound("model", "The model `%.256s` does not exist.", j.model) // it was unloaded this moment
 	}
 	if f.CacheSalt != nil {
-		req.Salt = xxhash.Sum64String(*f.CacheSalt) | 1
+		req.Salt = *f.CacheSalt
 	}
 	if j.fromUs {
 		req.Door = r.Header.Get(api.HeaderDoor)
