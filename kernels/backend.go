@@ -38,12 +38,25 @@ type Executable interface {
 	Run(step *Step, out *Result) error
 }
 
+// Growing is a backend with memory of its own, of which the pages are to have
+// what weights and programs leave.
+type Growing interface {
+	// Free is the memory that can still be taken.
+	Free() int64
+
+	// Grow gives pages a number of blocks, before the first step of any program
+	// that has them. What they held is gone.
+	Grow(pages KV, blocks int) error
+}
+
 // Limits bound a step, so that a backend can set memory aside once.
 type Limits struct {
 	Tokens int // rows of a step
 	Seqs   int // sequences of a step
 	Rows   int // sampled rows of a step
 	Frames int // rows of features of a step
+
+	Context int // tokens of a sequence; 0: as many as the pages have room for
 }
 
 // Weight is a matrix or vector as a backend keeps it.

@@ -32,7 +32,9 @@ type Backend struct {
 	buffers []*cl.Buffer
 	execs   []*executable
 	counter *cl.Buffer // of bytes moved, in tests
-	dummy   *cl.Buffer // where a kernel wants a buffer that it does not use
+	// mostParts is the constant; tests have less.
+	mostParts int
+	dummy     *cl.Buffer // where a kernel wants a buffer that it does not use
 }
 
 // New begins to use a device. Its kernels are built as programs ask for them.
@@ -41,7 +43,7 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{ctx: ctx, tuning: o.Tuning, memory: o.Memory}
+	b := &Backend{ctx: ctx, tuning: o.Tuning, memory: o.Memory, mostParts: mostParts}
 	if b.memory <= 0 {
 		b.memory = int64(o.Device.GlobalMemory)
 	}
@@ -164,73 +166,6 @@ func (b *Backend) Weight(src kernels.Source, format kernels.Format) (kernels.Wei
 		w.order = base + packed.order
 	}
 	return w, nil
-}
-
-// kv is the pages of one layer group.
-type kv struct {
-	spec   kernels.KVSpec
-	keys   *cl.Buffer // nil for recurrent state
-	values *cl.Buffer // nil for MLA and recurrent state
-	state  *cl.Buffer
-}
-
-// Spec implements kernels.KV.
-func (c *kv) Spec() kernels.KVSpec { return c.spec }
-
-// Bytes implements kernels.KV.
-func (c *kv) Bytes() int64 { return int64(c.spec.Blocks) * c.spec.PageBytes() }
-
-// pageType is the kernels' number for a type of page; -1 where they have none.
-func pageType(t kernels.DType) int32 {
-	switch t {
-	case kernels.F32:
-		return 0
-	case kernels.F16:
-		return 1
-	case kernels.BF16:
-		return 2
-	case kernels.F8E4M3:
-		return 3
-	case kernels.Int8:
-		return 5
-	}
-	return -1
-}
-
-// headBytes is one head's keys or values of a page. Those of int8 have a scale for each
-// token behind them.
-func headBytes(spec kernels.KVSpec, dim int) int64 {
-	n := int64(spec.BlockTokens) * int64(dim) * int64(spec.Type.Size())
-	if spec.Type == kernels.Int8 {
-		n = (n+3)&^3 + 4*int64(spec.BlockTokens)
-	}
-	return n
-}
-
-// KV implements kernels.Backend.
-func (b *Backend) KV(spec kernels.KVSpec) (kernels.KV, error) {
-	c := &kv{spec: spec}
-	if spec.StateBytes > 0 {
-		var err error
-		if c.state, err = b.buffer(c.Bytes()); err != nil {
-			return nil, err
-		}
-		return c, c.state.Zero()
-	}
-	if pageType(spec.Type) < 0 {
-		return nil, fmt.Errorf("pages of %v: %w; there are float32, float16, bfloat16, fp8_e4m3 and int8", spec.Type, errUnsupported)
-	}
-	heads := int64(spec.Layers) * int64(spec.Blocks) * int64(spec.Heads)
-	var err error
-	if c.keys, err = b.buffer(heads * headBytes(spec, spec.KeyDim)); err != nil {
-		return nil, fmt.Errorf("keys of %d blocks: %w", spec.Blocks, err)
-	}
-	if spec.ValueDim > 0 {
-		if c.values, err = b.buffer(heads * headBytes(spec, spec.ValueDim)); err != nil {
-			return nil, fmt.Errorf("values of %d blocks: %w", spec.Blocks, err)
-		}
-	}
-	return c, nil
 }
 
 // Close implements kernels.Backend.

@@ -21,14 +21,9 @@ type executable struct {
 	words    []int32 // the step as it is uploaded
 	raw      []byte
 
-	// Room for the splits of attention, and who follows it when it grows.
-	parts      *cl.Buffer
-	perSplit   int // floats a row and split
-	partsRoom  int // floats
-	splits     int // of the step
-	splitsRoom int
-	tiled      []int // tiles of rows in the step, by size
-	usesParts  []partsUse
+	parts     *cl.Buffer // room for the splits of attention
+	partsRoom int        // floats
+	tiled     []int      // tiles of rows in the step, by size
 
 	sampled kernels.Tensor // logits; None
 	outputs []kernels.Tensor
@@ -91,6 +86,9 @@ func (e *executable) room(n int) *cl.Buffer {
 func (e *executable) release() {
 	for _, l := range e.launches {
 		l.kernel.Release()
+		if l.parted != nil {
+			l.parted.merge.kernel.Release()
+		}
 	}
 }
 

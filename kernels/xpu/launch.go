@@ -19,6 +19,7 @@ type launch struct {
 	local  []uintptr
 	rowArg int // argument that is the number of rows; -1: none
 	rows   func(c counts) int
+	parted *parted // an attention's two kernels, of which this is the first; nil: one kernel alone
 }
 
 // counts is how many rows of each kind a step has.
@@ -40,7 +41,7 @@ func (c counts) of(kind kernels.Rows) int {
 }
 
 // arg is an argument of a kernel: *cl.Buffer, int32, int64, float32, int, bool,
-// localFloats or rowCount.
+// localFloats, rowCount, pages or firstBlock.
 type arg any
 
 // localFloats is an argument that is memory of a group: how many floats.
@@ -68,6 +69,9 @@ func (e *executable) launch(name string, local []uintptr, global func(c counts) 
 		if err := l.set(i, a, e.b.dummy); err != nil {
 			e.err = fmt.Errorf("%s, argument %d: %w", name, i, err)
 			return
+		}
+		if c := kvOf(a); c != nil {
+			c.uses = append(c.uses, kvUse{l, i, a})
 		}
 	}
 }
@@ -108,12 +112,19 @@ func (l *launch) set(i int, a arg, dummy *cl.Buffer) error {
 	case rowCount:
 		l.rowArg = i
 		return l.kernel.SetInt(i, 0)
+	case pages:
+		return l.set(i, *v.buffer, dummy)
+	case firstBlock:
+		return l.kernel.SetLong(i, int64(v.layer)*int64(v.c.spec.Blocks))
 	}
 	panic(fmt.Sprintf("BUG: argument of type %T", a))
 }
 
 // run enqueues the launch for a step; nothing where it has no rows.
 func (l *launch) run(c counts) error {
+	if l.parted != nil {
+		return l.parted.run()
+	}
 	global := l.global(c)
 	for _, g := range global {
 		if g == 0 {

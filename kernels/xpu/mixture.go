@@ -109,22 +109,22 @@ func (e *executable) delta(op *kernels.Delta) {
 		return
 	}
 	channels, taps := conv.out, conv.in
-	floats, blocks := c.spec.StateBytes/4, int64(op.Layer)*int64(c.spec.Blocks)
+	floats, state, blocks := c.spec.StateBytes/4, pages{c, &c.state}, firstBlock{c, op.Layer}
 	tables := l.tables + op.Group*e.limits.Seqs
 	stride, rows := e.p.Width(op.QKV), e.rowsOf(op.QKV)
 	mixed := e.lend(e.limits.Tokens * channels)
 
 	e.launch("delta_begin", nil, func(n counts) []uintptr { return dims(floats, n.seqs) },
-		c.state, floats, blocks, e.step, l.counts, l.contexts, tables)
+		state, floats, blocks, e.step, l.counts, l.contexts, tables)
 	e.launch("delta_convolve", nil, func(n counts) []uintptr { return dims(channels, rows(n)) },
-		e.value(op.QKV), stride, channels, taps, conv.arena, conv.base, c.state, floats, blocks,
+		e.value(op.QKV), stride, channels, taps, conv.arena, conv.base, state, floats, blocks,
 		e.step, l.seqs, l.firsts, tables, mixed)
 	e.launch("delta_shift", nil, func(n counts) []uintptr { return dims(channels, n.seqs) },
-		e.value(op.QKV), stride, channels, taps, c.state, floats, blocks, e.step, l.firsts, l.counts, tables)
+		e.value(op.QKV), stride, channels, taps, state, floats, blocks, e.step, l.firsts, l.counts, tables)
 	logs, aLog := vector(op.ALog)
 	dts, dt := vector(op.DtBias)
 	e.launch("delta", nil, func(n counts) []uintptr { return dims(op.ValueDim, op.ValueHeads, n.seqs) },
 		mixed, channels, e.value(op.Gates), e.p.Width(op.Gates), op.KeyHeads, op.ValueHeads, op.KeyDim, op.ValueDim, taps,
-		logs, aLog, dts, dt, c.state, floats, blocks, e.step, l.firsts, l.counts, tables, e.value(op.Out))
+		logs, aLog, dts, dt, state, floats, blocks, e.step, l.firsts, l.counts, tables, e.value(op.Out))
 	e.done(mixed)
 }

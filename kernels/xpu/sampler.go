@@ -2,6 +2,7 @@ package xpu
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"roundhouse/kernels"
@@ -70,6 +71,8 @@ func (e *executable) newSampler(logits kernels.Tensor) {
 	}
 	s.survey, s.extract, s.gather = e.launches[began], e.launches[began+1], e.launches[began+2]
 	e.sampler = s
+	rows := e.limits.Rows // each with a mask and all that it can ask for, but for edits
+	e.err = s.fit(rows*(2*jobWords+(vocab+31)/32), 2*rows*s.chunks*4, 2*rows*(headWords+2*mostWanted+s.chunks+chunkTokens))
 }
 
 // begin plans what a step's samplings need, uploads it and enqueues the kernels. The
@@ -224,6 +227,7 @@ func (s *sampler) whole(i int) ([]float32, error) {
 }
 
 // fit makes room for a step and tells the kernels where it is. It grows by doubling.
+// Where there is no more memory, the step alone fails.
 func (s *sampler) fit(asked, sums, found int) error {
 	if cap(s.raw) < 4*asked {
 		s.raw = make([]byte, 8*asked)
@@ -243,7 +247,7 @@ func (s *sampler) fit(asked, sums, found int) error {
 		}
 		buf, err := s.e.b.buffer(8 * int64(r.need))
 		if err != nil {
-			return err
+			return &kernels.StepError{Seq: -1, Err: fmt.Errorf("what the step asks of its logits: %w", err)}
 		}
 		if *r.buf != nil {
 			s.e.b.release(*r.buf)

@@ -26,7 +26,7 @@ type layout struct {
 }
 
 // layoutOf places the parts for the most that the limits allow. A sequence has no
-// more blocks than its group has pages.
+// more blocks than the longest context, or else than its group has pages.
 func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout {
 	l := layout{tileRows: tileRows}
 	pages := map[int]int{}
@@ -44,7 +44,7 @@ func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout 
 			group, c = op.Group, op.KV
 		}
 		if c != nil {
-			pages[group] = max(pages[group], c.Spec().Blocks)
+			pages[group] = max(pages[group], tableOf(c.Spec(), limits))
 			l.groups = max(l.groups, group+1)
 		}
 	}
@@ -70,8 +70,24 @@ func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout 
 	return l
 }
 
-// fill writes a step where the kernels read it and returns the longest context.
-func (e *executable) fill(s *kernels.Step) (longest int, err error) {
+// tableOf is the longest block table that a sequence can have.
+func tableOf(spec kernels.KVSpec, limits kernels.Limits) int {
+	switch {
+	case spec.StateBytes > 0:
+		return 1
+	case limits.Context > 0:
+		return (limits.Context + spec.BlockTokens - 1) / spec.BlockTokens
+	}
+	return spec.Blocks
+}
+
+// wrong is an error of one sequence of a step.
+func wrong(seq int, format string, args ...any) error {
+	return &kernels.StepError{Seq: seq, Err: fmt.Errorf("sequence %d "+format, append([]any{seq}, args...)...)}
+}
+
+// fill writes a step where the kernels read it.
+func (e *executable) fill(s *kernels.Step) error {
 	l := &e.layout
 	if e.words == nil {
 		e.words = make([]int32, l.words)
@@ -89,17 +105,16 @@ func (e *executable) fill(s *kernels.Step) (longest int, err error) {
 	for i, q := range s.Seqs {
 		e.words[l.firsts+i], e.words[l.counts+i], e.words[l.contexts+i] = q.First, q.Count, q.Context
 		e.words[l.adapters+i] = q.Adapter
-		longest = max(longest, int(q.Context))
 		for n := range int(q.Count) {
 			row := int(q.First) + n
 			e.words[l.seqs+row], e.words[l.selfs+row] = int32(i), q.Context-q.Count+int32(n)
 		}
 		for g := range l.groups {
 			if g >= len(q.Blocks) {
-				return 0, fmt.Errorf("sequence %d has %d block tables; the program reads %d", i, len(q.Blocks), l.groups)
+				return wrong(i, "has %d block tables; the program reads %d", len(q.Blocks), l.groups)
 			}
 			if at+len(q.Blocks[g]) > l.words {
-				return 0, fmt.Errorf("sequence %d: its block table of %d does not fit: a sequence cannot have more blocks than there are pages", i, len(q.Blocks[g]))
+				return wrong(i, "has a block table of %d, more than a sequence can have", len(q.Blocks[g]))
 			}
 			e.words[l.tables+g*e.limits.Seqs+i] = int32(at)
 			at += copy(e.words[at:], q.Blocks[g])
@@ -108,7 +123,7 @@ func (e *executable) fill(s *kernels.Step) (longest int, err error) {
 	for i, w := range e.words[:at] {
 		binary.LittleEndian.PutUint32(e.raw[4*i:], uint32(w))
 	}
-	return longest, e.step.WriteLater(0, e.raw[:4*at])
+	return e.step.WriteLater(0, e.raw[:4*at])
 }
 
 // fillTiles cuts each sequence's rows into tiles of each size, none of which holds rows
@@ -136,11 +151,7 @@ func (e *executable) Run(s *kernels.Step, out *kernels.Result) (err error) {
 		return err
 	}
 	defer e.caught(&err)
-	longest, err := e.fill(s)
-	if err != nil {
-		return err
-	}
-	if err := e.growParts(e.limits.Tokens, longest); err != nil {
+	if err := e.fill(s); err != nil {
 		return err
 	}
 	e.made = e.made[:0]

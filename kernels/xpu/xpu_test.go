@@ -65,3 +65,11 @@ func TestMatrixUnit(t *testing.T) {
 func TestFewQueries(t *testing.T) {
 	kerneltest.Attentions(t, open(t, Tuning{Split: 2, Rows: 4, Queries: 2}))
 }
+
+// Where the room for splits holds those of one tile alone, attention goes over the rows
+// of a step tile by tile.
+func TestLittleRoom(t *testing.T) {
+	b := open(t, Tuning{})
+	b.mostParts = 1
+	kerneltest.Attentions(t, b)
+}

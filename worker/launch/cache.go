@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,18 @@ type plan struct {
 
 // cachePlan asks the model how it would use the memory that there is.
 func cachePlan(o *Options, m *model.Model, be kernels.Backend) (plan, error) {
+	var memory, pages int64
+	if d, ok := be.(kernels.Growing); ok {
+		memory = d.Free()
+	} else {
+		pages = min(mostCPUBytes, availableBytes()/4)
+	}
+	return planOf(o, m, memory, pages)
+}
+
+// planOf is cachePlan for a memory that is to be divided, or for pages of so many
+// bytes where the flags say nothing else.
+func planOf(o *Options, m *model.Model, memory, pages int64) (plan, error) {
 	if o.BlockTokens == 0 {
 		o.BlockTokens = cpuBlockTokens
 	}
@@ -38,10 +51,9 @@ func cachePlan(o *Options, m *model.Model, be kernels.Backend) (plan, error) {
 	if o.Model == "" && o.KVBytes == 0 {
 		want.KVMost = demoBytes
 	}
-	if d, ok := be.(interface{ Free() int64 }); ok {
-		want.Memory, want.Utilisation = d.Free(), 1 // its share is taken already
-	} else if want.KV == 0 {
-		want.KV = min(mostCPUBytes, availableBytes()/4)
+	want.Memory, want.Utilisation = memory, 1 // its share is taken already
+	if want.KV == 0 {
+		want.KV = pages
 	}
 	got, err := m.Plan(want)
 	if err != nil {
@@ -60,6 +72,63 @@ func cachePlan(o *Options, m *model.Model, be kernels.Backend) (plan, error) {
 		p.groups = []kv.Group{{Blocks: p.tokens / o.BlockTokens, BlockTokens: o.BlockTokens}}
 	}
 	return p, nil
+}
+
+// context is the longest sequence that a step may meet, whatever is planned yet.
+func (p *plan) context(o *Options, cfg model.Config) int {
+	if o.MaxModelLen > 0 {
+		return max(o.MaxModelLen, p.maxModelLen)
+	}
+	return max(cfg.MaxPositions, p.maxModelLen)
+}
+
+// small is the pages before it is known how much memory there is for them: as few
+// as can be, but for states, whose number does not depend on it.
+func (p *plan) small() []kernels.KVSpec {
+	specs := slices.Clone(p.specs)
+	for i := range specs {
+		if specs[i].StateBytes == 0 {
+			specs[i].Blocks = 1
+		}
+	}
+	return specs
+}
+
+// Room that stays free on a device, for what a step may want beyond what is set
+// aside: of its memory, within bounds.
+const (
+	spareShare = 64
+	leastSpare = 2 << 20
+	mostSpare  = 64 << 20
+)
+
+// grow gives the pages what weights and programs have left, where the flags do
+// not say how many they are.
+func (m *memory) grow(p plan, md *model.Model) (plan, error) {
+	be, ok := m.backend.(kernels.Growing)
+	if !ok || !m.o.autoPages(md) {
+		return p, nil
+	}
+	free := be.Free()
+	for _, kv := range m.pages {
+		free += kv.Bytes()
+	}
+	p, err := planOf(&m.o, md, 0, free-max(leastSpare, min(free/spareShare, mostSpare)))
+	if err != nil {
+		return p, err
+	}
+	for i, kv := range m.pages {
+		if err := be.Grow(kv, p.specs[i].Blocks); err != nil {
+			return p, err
+		}
+	}
+	m.specs = p.specs
+	return p, nil
+}
+
+// autoPages reports whether the cache takes the memory that there is.
+func (o *Options) autoPages(m *model.Model) bool {
+	return o.KVBytes == 0 && o.Blocks == 0 && m.Config().Kind == model.Generate
 }
 
 func gib(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }

@@ -17,6 +17,8 @@ import (
 type memory struct {
 	o       Options
 	specs   []kernels.KVSpec
+	context int             // tokens of the longest sequence
+	pages   []kernels.KV    // as specs say
 	backend kernels.Backend // nil: asleep
 	log     *slog.Logger
 
@@ -32,11 +34,11 @@ func (m *memory) compile(name string, md *model.Model, be kernels.Backend, packe
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	keepPacked(be, packed, m.log)
-	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs})
+	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Context: m.context})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	m.backend, m.adapters = be, built.Adapters
+	m.backend, m.adapters, m.pages = be, built.Adapters, built.KV
 	return exec, nil
 }
 
@@ -77,6 +79,6 @@ func (m *memory) Close() error {
 		return nil
 	}
 	be := m.backend
-	m.backend, m.adapters = nil, nil
+	m.backend, m.adapters, m.pages = nil, nil, nil
 	return be.Close()
 }

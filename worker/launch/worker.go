@@ -80,10 +80,16 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	} else if o.MaxModelLen > p.maxModelLen {
 		log.Warn("the model has no positions beyond its last: texts are held to them", "max_model_len", p.maxModelLen)
 	}
-	mem := &memory{o: o, specs: p.specs, log: log}
+	mem := &memory{o: o, specs: p.specs, context: p.context(&o, cfg), log: log}
+	if _, grows := be.(kernels.Growing); grows && o.autoPages(m) {
+		mem.specs = p.small()
+	}
 	exec, err := mem.compile(name, m, be, packed, reading.failed)
 	if err != nil {
 		return nil, err
+	}
+	if p, err = mem.grow(p, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	w, err := reading.wait()
 	if err != nil {

@@ -48,12 +48,13 @@
 #define PARTS (64 / QUERIES) // items that share the softmax of a query
 
 // tiles is where the tiles of rows are in step: pairs of the first row and how many.
+// parts begins with firstRow.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 void NAME(__global const float *q, int qStride, int qFirst, int shared,
 	__global const float *kRows, int kStride, int kFirst, __global const float *vRows, int vStride, int vFirst,
 	__global const STORED *keys, __global const STORED *values, int hasValues, int blockTokens, int heads, int keyDim, int valueDim, long layerBlocks,
 	__global const int *step, int seqs, int selfs, int firsts, int contexts, int tables, int tiles,
-	float scale, int window, float cap, int bidirectional, __global float *parts, int splits, __local float *queries COUNTER)
+	float scale, int window, float cap, int bidirectional, __global float *parts, int splits, int firstRow, __local float *queries COUNTER)
 {
 	__local float scores[QUERIES * 256];
 	__local float ends[64];
@@ -157,7 +158,7 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 		for (int p = 0; p < PARTS; p++)
 			sum += ends[i + p];
 		const int h = head * shared + band + s0 % perRow;
-		__global float *part = parts + (((long)(row0 + r0) * heads * shared + h) * splits + split) * (valueDim + 2);
+		__global float *part = parts + (((long)(row0 - firstRow + r0) * heads * shared + h) * splits + split) * (valueDim + 2);
 		STORE(part, 0, most);
 		STORE(part, 1, sum);
 	}
@@ -194,7 +195,7 @@ void NAME(__global const float *q, int qStride, int qFirst, int shared,
 		for (int s = 0; s < QUERIES; s++) {
 			const int r = s / perRow, h = head * shared + band + s % perRow;
 			if (r < rows && s % perRow < queriesHere)
-				STORE(parts, (((long)(row0 + r) * heads * shared + h) * splits + split) * (valueDim + 2) + 2 + d, y[s]);
+				STORE(parts, (((long)(row0 - firstRow + r) * heads * shared + h) * splits + split) * (valueDim + 2) + 2 + d, y[s]);
 		}
 	}
 	COUNT_END;

@@ -80,15 +80,15 @@ void keep_int8(__global const float *x, int stride, int first, int isValue,
 }
 
 // merge puts the splits of one head of one row together. A sink takes part in the
-// softmax and has no value.
-__kernel void merge(__global const float *parts, int splits, int valueDim, __global const float *vectors, long sinks,
+// softmax and has no value. parts begins with firstRow.
+__kernel void merge(__global const float *parts, int splits, int firstRow, int valueDim, __global const float *vectors, long sinks,
 	__global const int *step, int seqs, int selfs, int contexts, int bidirectional, __global float *out COUNTER)
 {
 	COUNT_BEGIN(get_global_id(0))
-	const int d = get_global_id(0), h = get_global_id(1), row = get_global_id(2), heads = get_global_size(1);
+	const int d = get_global_id(0), h = get_global_id(1), row = firstRow + get_global_id(2), heads = get_global_size(1);
 	const int last = bidirectional ? step[contexts + step[seqs + row]] - 1 : step[selfs + row];
 	const int used = last / 256 + 1;
-	__global const float *part = parts + ((long)row * heads + h) * splits * (valueDim + 2);
+	__global const float *part = parts + ((long)(row - firstRow) * heads + h) * splits * (valueDim + 2);
 	float most = sinks >= 0 ? vectors[sinks + h] : -INFINITY;
 	for (int s = 0; s < used; s++)
 		most = fmax(most, LOAD_SAME(part, s * (valueDim + 2)));
