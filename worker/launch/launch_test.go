@@ -214,6 +214,9 @@ func TestStartErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	f("chat template, line 1", "--model", dir)
+	for _, fixture := range []string{"qwen3_next", "qwen3_5"} {
+		f("--speculative-config: ", "--model", fixtureFolder(t, fixture, nil), "--speculative-config", `{"method":"ngram","num_speculative_tokens":2}`)
+	}
 }
 
 // TestServe starts a worker on the demonstration model, asks it, and stops it.

@@ -55,7 +55,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 		}
 	}()
 	cfg := m.Config()
-	if err := errors.Join(checkTask(&o, name, cfg.Kind), checkQuantised(&o, cfg.Quantised), withoutWindow(&o, cfg.Windows)); err != nil {
+	if err := errors.Join(checkTask(&o, name, cfg.Kind), checkQuantised(&o, cfg.Quantised), withoutWindow(&o, cfg.Windows), noGuesses(&o, name, m)); err != nil {
 		return nil, err
 	}
 	if err := prepare(&o, m); err != nil {
