@@ -44,7 +44,7 @@ func decoders() []architecture {
 		{name: "Qwen3ForSequenceClassification", kind: Score, quants: linearQuants(), fixture: "qwen3_score", defaults: qwen3ScoreDefaults, finish: qwenWindows, record: qwen3,
 			families: "Qwen3-Reranker as a classifier",
 			features: "Qwen3's, labels from the last token"},
-		{name: "Qwen3MoeForCausalLM", kind: Generate, quants: linearQuants(), fixture: "qwen3_moe", defaults: qwen3MoEDefaults, finish: qwen3MoEWindows, record: qwen3MoE,
+		{name: "Qwen3MoeForCausalLM", kind: Generate, quants: linearQuants(), fixture: "qwen3_moe", defaults: qwen3MoEDefaults, finish: qwen3MoEFinish, record: qwen3MoE,
 			families: "Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder",
 			features: "Qwen3's, experts by softmax, dense layers between"},
 		{name: "Qwen3NextForCausalLM", kind: Generate, fixture: "qwen3_next", defaults: qwen3NextDefaults, finish: qwenHybridLayers, record: qwen3Next,

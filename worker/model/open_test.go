@@ -326,3 +326,15 @@ func TestGeneration(t *testing.T) {
 		t.Errorf("a folder without the file: %v", err)
 	}
 }
+
+// The experts of a Qwen3 mixture are counted under either of the names that
+// transformers has written.
+func TestExpertNames(t *testing.T) {
+	f := readFixture(t, "qwen3_moe")
+	for _, name := range []string{"num_experts", "num_local_experts"} {
+		config := maps.Clone(f.Config)
+		delete(config, "num_experts")
+		config[name] = f.Config["num_experts"]
+		openFixture(t, config, f.Tensors)
+	}
+}

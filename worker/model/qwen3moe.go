@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 
 	"roundhouse/kernels"
@@ -30,11 +31,13 @@ func qwen3MoE(g *graph) {
 
 func qwen3MoEDefaults(s *settings) {
 	qwen2Defaults(s)
-	s.KVHeads, s.Experts, s.ExpertsPerTok, s.ExpertInner, s.SparseStep = 4, 128, 8, 768, 1
+	s.KVHeads, s.ExpertsPerTok, s.ExpertInner, s.SparseStep = 4, 8, 768, 1
 }
 
-// qwen3MoEWindows: a window, where there is one, is every layer's.
-func qwen3MoEWindows(s *settings) {
+// qwen3MoEFinish: a window, where there is one, is every layer's. The number of
+// experts has another name where transformers 5 wrote the file.
+func qwen3MoEFinish(s *settings) {
+	s.Experts = cmp.Or(s.Experts, s.LocalExperts, 128)
 	if !s.UseWindow {
 		s.Window = nil
 	}
