@@ -116,7 +116,11 @@ func (d *Door) commandWorker(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		control.Fail(w, http.StatusConflict, err.Error())
 	default:
-		answer(w, map[string]any{"schema": 1, "worker": id, "state": state})
+		for _, w2 := range d.current().workers {
+			if w2.id == id {
+				answer(w, map[string]any{"schema": 1, "worker": w2.shown(d)})
+			}
+		}
 	}
 }
 
@@ -147,19 +151,24 @@ func (d *Door) workersShown() any {
 	v := d.current()
 	out := []control.WorkerShown{}
 	for _, w := range v.workers {
-		s := w.view(d)
-		pool, name, _ := strings.Cut(w.id, "/")
-		shown := control.WorkerShown{ID: w.id, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
-			Models: s.Models, KV: s.KV, Requests: s.Requests, Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
-		w.mu.Lock()
-		shown.URL = control.Known(w.cfg.URL)
-		if w.cfg.State == "draining" {
-			shown.Drain = &control.DrainShown{Deadline: w.cfg.Deadline}
-		}
-		w.mu.Unlock()
-		out = append(out, shown)
+		out = append(out, w.shown(d))
 	}
 	return control.WorkersShown{Schema: 1, At: time.Now().UTC(), Workers: out}
+}
+
+// shown is the worker as the admin API shows it.
+func (w *worker) shown(d *Door) control.WorkerShown {
+	s := w.view(d)
+	pool, name := splitID(w.id)
+	shown := control.WorkerShown{ID: w.id, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
+		Models: s.Models, KV: s.KV, Requests: s.Requests, Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shown.URL = control.Known(w.cfg.URL)
+	if w.cfg.State == "draining" {
+		shown.Drain = &control.DrainShown{Deadline: w.cfg.Deadline}
+	}
+	return shown
 }
 
 func (d *Door) poolsShown() any {

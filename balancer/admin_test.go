@@ -85,9 +85,9 @@ func TestAdmin(t *testing.T) {
 	f("in flight", 200, `"id":"mine"`, "GET", "/api/requests")
 	f("the queue", 200, `[]`, "GET", "/api/queue")
 	f("its decision", 200, `"chosen":"p/1"`, "GET", "/api/decisions/mine")
-	f("draining", 200, `"state":"draining"`, "POST", "/api/workers/p/1/drain")
+	f("draining", 200, `"worker":{"id":"p/1"`, "POST", "/api/workers/p/1/drain")
 	f("it shows", 200, `"state":"draining","reason":"operator"`, "GET", "/api/workers")
-	f("back again", 200, `"state":"ready"`, "POST", "/api/workers/p/1/undrain")
+	f("back again", 200, `"worker":{"id":"p/1"`, "POST", "/api/workers/p/1/undrain")
 	f("a request that is not there", 404, "", "DELETE", "/api/requests/other")
 	f("cancel", 204, "", "DELETE", "/api/requests/mine")
 	if got := <-done; got != 499 {

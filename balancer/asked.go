@@ -43,6 +43,14 @@ func (a *asked) streams() bool {
 	return a.peek.Stream && (a.kind == kindChat || a.kind == kindText || a.kind == kindGen)
 }
 
+// owner is the name of the key that the request was sent with; empty: none is asked for.
+func (a *asked) owner() string {
+	if a.key == nil {
+		return ""
+	}
+	return a.key.name
+}
+
 // estimate is the tokens that a request is charged with before its answer has
 // said.
 func (a *asked) estimate() (prompt, expect int64) {

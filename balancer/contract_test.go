@@ -3,8 +3,10 @@ package balancer
 import (
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,7 +14,17 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/ledger"
+	"roundhouse/configs"
 )
+
+// TestScrapeKeys holds the figures that a configuration may name to those that are
+// read.
+func TestScrapeKeys(t *testing.T) {
+	known := slices.Sorted(maps.Keys(scrapeNames))
+	if named := slices.Sorted(slices.Values(configs.ScrapeKeys)); !slices.Equal(known, named) {
+		t.Errorf("a configuration may name %v; %v are read", named, known)
+	}
+}
 
 // TestMetricNames holds the door's metrics to the names and labels that bind.
 func TestMetricNames(t *testing.T) {

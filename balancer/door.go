@@ -79,6 +79,7 @@ type Door struct {
 	liveMu sync.Mutex
 	live   map[string]*exchange
 
+	asked fleet
 	why   decisions
 	held  held
 	peers peers

@@ -186,7 +186,7 @@ func (x *exchange) finish() {
 	r := &x.record
 	if x.asked.key != nil {
 		x.asked.key.leave()
-		x.asked.key.charge(r.usage.Prompt + r.output() - x.booking.advance)
+		x.asked.key.charge(x.used() - x.booking.advance)
 	}
 	x.d.delist(x)
 	if r.outcome == "" {
@@ -197,6 +197,18 @@ func (x *exchange) finish() {
 	if x.v.set.Log.Access {
 		x.d.logAccess(&x.asked, r)
 	}
+}
+
+// used is the tokens that the request's key is charged with in the end. Of an answer
+// that does not say what it took, the prompt counts as it was estimated: several
+// choices, an echo, or a client that left before the end are no cheaper.
+func (x *exchange) used() int64 {
+	r := &x.record
+	prompt := r.usage.Prompt
+	if !r.usage.Known && x.booking.sentAt > 0 && (r.status == 200 || r.outcome == "cancelled") {
+		prompt, _ = x.asked.estimate()
+	}
+	return prompt + r.output()
 }
 
 // tell has the filters and the trace know how the request ended.

@@ -52,8 +52,34 @@ func relayed(name string) bool {
 	return strings.HasPrefix(name, "vllm:") || strings.HasPrefix(name, "http_requests_total") || strings.HasPrefix(name, "roundhouse_device_")
 }
 
-// fleet merges the metrics of all workers that are passed on.
+// fleetFor is how long what the workers said is shown to whoever asks: however many
+// ask, a worker is asked once in that time.
+const fleetFor = time.Second
+
+// fleet is what the workers said last.
+type fleet struct {
+	mu   sync.Mutex // held while they are asked
+	at   time.Time
+	text []byte
+}
+
+// fleet writes the metrics of all workers that are passed on, as they are or were a
+// moment ago.
 func (d *Door) fleet(w io.Writer) {
+	f := &d.asked
+	f.mu.Lock()
+	if f.at.IsZero() || time.Since(f.at) > fleetFor {
+		var b bytes.Buffer
+		d.askFleet(&b)
+		f.text, f.at = b.Bytes(), time.Now()
+	}
+	text := f.text
+	f.mu.Unlock()
+	w.Write(text)
+}
+
+// askFleet merges the metrics of all workers that are passed on.
+func (d *Door) askFleet(w io.Writer) {
 	ctx, cancel := context.WithTimeout(d.ctx, fleetWithin)
 	defer cancel()
 	workers := d.current().workers

@@ -319,9 +319,26 @@ func (d *Door) cors(ctx *fasthttp.RequestCtx, v *view) {
 			h.Set("vary", "Origin")
 			h.Set("access-control-expose-headers", "x-request-id, x-roundhouse-worker, x-roundhouse-queue-ms, retry-after")
 			h.Set("access-control-allow-methods", "GET, POST, DELETE, OPTIONS")
-			h.Set("access-control-allow-headers", "authorization, content-type, x-api-key, x-request-id, x-session-id, x-roundhouse-priority")
+			h.Set("access-control-allow-headers", askedHeaders(ctx.Request.Header.Peek("Access-Control-Request-Headers")))
 			h.Set("access-control-max-age", "600")
 			return
 		}
 	}
+}
+
+// plainHeaders are those that a page may send where it does not ask for others.
+const plainHeaders = "authorization, content-type, x-api-key, x-request-id, x-session-id, x-roundhouse-priority"
+
+// askedHeaders are the fields that a preflight asks for, which is allowed: clients for
+// browsers send many of their own, and the door passes none on that it does not know.
+func askedHeaders(asked []byte) string {
+	if len(asked) == 0 || len(asked) > 4096 {
+		return plainHeaders
+	}
+	for _, c := range asked {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != ',' && c != ' ' {
+			return plainHeaders
+		}
+	}
+	return string(asked)
 }

@@ -14,16 +14,22 @@ const maxHeld = 65536
 // held remembers which worker has stored which response.
 type held struct {
 	mu   sync.Mutex
-	at   map[string]ledger.Try
+	at   map[string]holding
 	ring []string
 	next int
 }
 
-func (h *held) put(id string, t ledger.Try) {
+// holding is where a response is stored, and by whose request.
+type holding struct {
+	ledger.Try
+	key string // the key's name; empty: keys are not asked for
+}
+
+func (h *held) put(id string, t holding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at == nil {
-		h.at, h.ring = map[string]ledger.Try{}, make([]string, maxHeld)
+		h.at, h.ring = map[string]holding{}, make([]string, maxHeld)
 	}
 	if _, ok := h.at[id]; !ok {
 		delete(h.at, h.ring[h.next])
@@ -33,7 +39,7 @@ func (h *held) put(id string, t ledger.Try) {
 	h.at[id] = t
 }
 
-func (h *held) find(id string) (ledger.Try, bool) {
+func (h *held) find(id string) (holding, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t, ok := h.at[id]
@@ -46,7 +52,7 @@ func (x *exchange) keepHeld(data []byte) {
 		return
 	}
 	if v, ok := wire.Field(data, `"id"`); ok && len(v) > 2 && strings.HasPrefix(string(v), `"resp_`) {
-		x.d.held.put(string(v[1:len(v)-1]), x.booking.charge.Try())
+		x.d.held.put(string(v[1:len(v)-1]), holding{x.booking.charge.Try(), x.asked.owner()})
 	}
 }
 
@@ -56,11 +62,12 @@ func (x *exchange) readHeld() *failure {
 	return x.goTo(id)
 }
 
-// goTo binds the exchange to the worker that has stored a response.
+// goTo binds the exchange to the worker that has stored a response. What another key
+// has stored is not told from what is not there.
 func (x *exchange) goTo(id string) *failure {
 	gone := notFound("response %q is not held by any worker: it never was, or its worker has been restarted since", id)
 	t, ok := x.d.held.find(id)
-	if !ok || t.Worker.Generation(x.d.ledger) != t.Generation {
+	if !ok || t.key != x.asked.owner() || t.Worker.Generation(x.d.ledger) != t.Generation {
 		return gone
 	}
 	for _, w := range x.v.workers {

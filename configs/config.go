@@ -191,6 +191,13 @@ type Canary struct {
 	MinRequests int     `json:"min_requests"`
 }
 
+// ScrapeKeys are the figures that a door reads of an engine's metrics, each by the
+// name that scrape { names } may give it.
+var ScrapeKeys = []string{
+	"kv_cache_usage", "requests_running", "requests_waiting", "cache_config", "prompt_tokens", "generation_tokens", "process_start",
+	"prefix_cache_queries", "prefix_cache_hits", "gpu_prefix_cache_queries", "gpu_prefix_cache_hits",
+}
+
 // Scrape says how a worker without a status stream is read.
 type Scrape struct {
 	Interval Duration          `json:"interval"`

@@ -76,8 +76,8 @@ func (d *decoder) door(b *body, c *Door) {
 	})
 	b.block("limits", func(b *body) { d.limits(b, &c.Limits) })
 	b.block("queue", func(b *body) {
-		integer(b, "max_requests", &c.Queue.MaxRequests, 0, maxCount)
-		b.duration("max_wait", &c.Queue.MaxWait, 0)
+		integer(b, "max_requests", &c.Queue.MaxRequests, 1, maxCount)
+		b.duration("max_wait", &c.Queue.MaxWait, millisecond)
 		b.end()
 	})
 	b.block("retry", func(b *body) {

@@ -42,6 +42,11 @@ func (d *decoder) pool(b *body, c *Pool) {
 	b.block("scrape", func(b *body) {
 		b.duration("interval", &c.Scrape.Interval, 10*millisecond)
 		b.texts("names", &c.Scrape.Names)
+		for key := range c.Scrape.Names {
+			if !slices.Contains(ScrapeKeys, key) {
+				b.d.failf(sub(b.path, "names"), "names: %q is none of the figures that are read: %s", key, strings.Join(ScrapeKeys, ", "))
+			}
+		}
 		b.end()
 	})
 	d.container(b, &c.Container)

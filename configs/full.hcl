@@ -151,7 +151,7 @@ pool "vllm" {
 
   scrape {
     interval = "250ms"
-    names    = { kv_usage = "vllm:kv_cache_usage_perc" }
+    names    = { kv_cache_usage = "vllm:kv_cache_usage_perc" }
   }
 }
 

@@ -159,6 +159,7 @@ func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Conf
 			set := staticSet(next)
 			if err := d.Change(func(now *control.WorkerSet) error {
 				set.Version = now.Version
+				keepDrains(&set, now)
 				*now = set
 				return nil
 			}); err != nil {
@@ -172,6 +173,27 @@ func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Conf
 		return cfg.Admin.Listen, nil
 	}
 	return "http://" + l.Addr().String(), nil
+}
+
+// keepDrains leaves the workers drained that an operator has drained: a reload says
+// nothing of them.
+func keepDrains(next, now *control.WorkerSet) {
+	drained := map[string]control.Worker{}
+	for _, p := range now.Pools {
+		for _, w := range p.Workers {
+			if w.State == "draining" {
+				drained[p.Name+"/"+w.Name] = w
+			}
+		}
+	}
+	for i := range next.Pools {
+		for j := range next.Pools[i].Workers {
+			w := &next.Pools[i].Workers[j]
+			if was, ok := drained[next.Pools[i].Name+"/"+w.Name]; ok {
+				w.State, w.Reason, w.Deadline = was.State, was.Reason, was.Deadline
+			}
+		}
+	}
 }
 
 // replaceable refuses what a running door cannot take up.
