@@ -7,12 +7,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -65,7 +65,6 @@ type stream struct {
 	kind kinds.Kind
 	id   string
 	at   string // its worker when the fault came
-	live atomic.Bool
 	said *said.Said
 }
 
@@ -95,7 +94,6 @@ func (m *matrix) launch(tag string) *wave {
 			sent := make(chan struct{})
 			w.all.Go(func() { st.run(m.Door, &w.began, sent) })
 			<-sent
-			m.Until(st.id+" is under way", func() bool { return !st.live.Load() || m.where()[st.id] != "" })
 		}
 	}
 	return w
@@ -105,15 +103,15 @@ func (m *matrix) launch(tag string) *wave {
 func (st *stream) run(door string, began *sync.WaitGroup, sent chan struct{}) {
 	var once sync.Once
 	defer once.Do(began.Done)
-	st.live.Store(true)
-	defer st.live.Store(false)
-	req, err := http.NewRequestWithContext(context.Background(), "POST", door+st.kind.Path, bytes.NewReader(st.kind.Body(true)))
+	wrote := sync.OnceFunc(func() { close(sent) })
+	defer wrote()
+	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { wrote() }})
+	req, err := http.NewRequestWithContext(ctx, "POST", door+st.kind.Path, bytes.NewReader(st.kind.Body(true)))
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Request-Id", st.id)
-	close(sent)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		st.said = &said.Said{Errors: []string{err.Error()}}
