@@ -184,8 +184,11 @@ func (a *answer) stream() {
 	}
 	if a.chat && a.b.Resume == nil {
 		extra := ""
-		if ids {
-			extra = `,"prompt_token_ids":[1,2,3]`
+		switch {
+		case ids:
+			extra = `,"prompt_token_ids":[1,2,3],"prompt_text":null`
+		case a.tellsNulls():
+			extra = `,"prompt_token_ids":null,"prompt_text":null`
 		}
 		a.event(`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`, extra)
 	}
@@ -202,7 +205,11 @@ func (a *answer) stream() {
 		}
 		a.w.tokens.Add(1)
 		a.book(1)
-		a.event(a.choice(i, a.release(i), ids), a.promptIDs(i, ids))
+		extra := ""
+		if i == a.until-1 && a.tellsNulls() {
+			extra = `,"system_fingerprint":"vllm-0.32.0-sim"`
+		}
+		a.event(a.choice(i, a.release(i), ids), extra)
 	}
 	if a.b.Options.IncludeUsage {
 		a.event("", `,"usage":`+a.usage())
@@ -234,27 +241,34 @@ func (a *answer) release(i int) string {
 	return text
 }
 
-func (a *answer) promptIDs(i int, ids bool) string {
-	if ids && !a.chat && i == a.from {
-		return `,"prompt_token_ids":[1,2,3]`
-	}
-	return ""
-}
+// tellsNulls reports whether the worker is a vLLM of today, which names what it does
+// not tell.
+func (a *answer) tellsNulls() bool { return !a.w.Own && !a.w.NoIDs }
 
-// choice is the JSON of one token's choice.
+// choice is the JSON of one token's choice, its fields in vLLM's order.
 func (a *answer) choice(i int, text string, ids bool) string {
-	finish := "null"
+	finish, reason := "null", ""
 	if i == a.until-1 {
-		finish = `"stop"`
+		finish, reason = `"stop"`, `,"stop_reason":null`
 	}
-	extra := ""
-	if ids {
-		extra = fmt.Sprintf(`,"token_ids":[%d]`, FirstToken+i)
+	said := ""
+	switch {
+	case ids:
+		said = fmt.Sprintf(`,"token_ids":[%d]`, FirstToken+i)
+	case a.tellsNulls():
+		said = `,"token_ids":null`
 	}
-	if !a.chat {
-		return fmt.Sprintf(`{"index":0,"text":%q,"logprobs":null,"finish_reason":%s,"stop_reason":null%s}`, text, finish, extra)
+	if a.chat {
+		return fmt.Sprintf(`{"index":0,"delta":{%s},"logprobs":null,"finish_reason":%s%s%s}`, a.delta(i, text), finish, reason, said)
 	}
-	return fmt.Sprintf(`{"index":0,"delta":{%s},"logprobs":null,"finish_reason":%s%s}`, a.delta(i, text), finish, extra)
+	prompt := ""
+	switch {
+	case ids && i == a.from:
+		prompt = `,"prompt_token_ids":[1,2,3]`
+	case a.tellsNulls():
+		prompt = `,"prompt_token_ids":null`
+	}
+	return fmt.Sprintf(`{"index":0,"text":%q,"logprobs":null,"finish_reason":%s,"stop_reason":null%s%s}`, text, finish, prompt, said)
 }
 
 // marker ends the reasoning.
