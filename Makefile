@@ -162,6 +162,7 @@ VLLM ?= build/vllm
 test-vllm: ## two real vLLM servers behind the door, one of them struck under streams of every kind (6 GB of Python packages, once; half an hour)
 	test/vllm/install $(VLLM)
 	$(GO) test -tags vllm -timeout 2h -v ./test/vllm -vllm $(abspath $(VLLM))
+	$(GO) test -tags vllm -timeout 1h -v -run TestLive ./test/differential -vllm $(abspath $(VLLM))
 
 kernels: ## every XPU kernel compiled ahead of time for Intel's GPUs (ocloc); SPIR-V that the next build embeds
 	$(GO) run ./kernels/xpu/ahead

@@ -28,6 +28,7 @@ type chatRequest struct {
 	TemplateArguments   map[string]json.RawMessage `json:"chat_template_kwargs"`
 	samplingFields
 
+	unparsed    bool   // without a tool parser tools are shown to the model all the same, as vLLM does for the Responses API
 	answerField string // as the API that asked calls the bound of an answer; "": as here
 }
 

@@ -231,7 +231,7 @@ func TestRefusedFlavours(t *testing.T) {
 	f(responses, `,"input":[{"type":"item_reference","id":"x"}]`, 400, "Unsupported input item type: item_reference")
 	f(responses, `,"store":false`, 200, `"store":false`)
 	f(responses, `,"prompt":{"id":"x"}`, 400, "prompt template is not supported")
-	f(responses, `,"tools":[{"type":"function","name":"f"}]`, 400, "--enable-auto-tool-choice")
+	f(responses, `,"tools":[{"type":"function","name":"f"}]`, 200, `"object":"response"`)
 	f(responses, `,"tools":[],"tool_choice":"auto"`, 200, `"object":"response"`)
 	f(messages, `,"thinking":{"type":"enabled","budget_tokens":1024}`, 400, "must be less than max_tokens")
 	f(messages, `,"thinking":{"type":"enabled","budget_tokens":1023}`, 400, "greater than or equal to 1024")

@@ -124,7 +124,7 @@ func (s *Server) newResponse(r *http.Request, f *responsesRequest) (*response, *
 	if err != nil {
 		return nil, err
 	}
-	cr := &chatRequest{Model: f.Model, Messages: marshalled(messages), MaxCompletionTokens: f.MaxOutputTokens, ParallelToolCalls: f.Parallel, answerField: "max_output_tokens"}
+	cr := &chatRequest{Model: f.Model, Messages: marshalled(messages), MaxCompletionTokens: f.MaxOutputTokens, ParallelToolCalls: f.Parallel, answerField: "max_output_tokens", unparsed: true}
 	tools, err := f.chatTools(cr)
 	if err != nil {
 		return nil, err

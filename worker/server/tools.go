@@ -47,6 +47,10 @@ func (s *Server) tools(f *chatRequest) (toolUse, *apiError) {
 	switch use.choice {
 	case "none":
 	case "auto":
+		if s.cfg.ToolParser == "" && f.unparsed {
+			use.choice = "none"
+			break
+		}
 		if s.cfg.ToolParser == "" {
 			return use, badValue("", "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set")
 		}
