@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"roundhouse/worker/gguf"
@@ -96,8 +97,12 @@ func (w *words) parse(name string) error {
 	if asksNone.MatchString(w.source) {
 		content = nil
 	}
+	thinks := strings.Contains(w.source, "message.thinking")
 	w.template = func(vars map[string]any) ([]tokenizer.Segment, error) {
 		fillContents(vars, content)
+		if thinks {
+			fillThinking(vars)
+		}
 		return t.Render(vars, template.Limits{Now: time.Now()})
 	}
 	return nil

@@ -56,6 +56,7 @@ type Options struct {
 	ShutdownTimeout   time.Duration
 	ToolParser        string
 	AutoTools         bool
+	toolsChosen       bool // ToolParser is the model\'s own
 	ReasoningParser   string
 	HideTools         bool                       // from the prompt where tool_choice is none
 	CompactJSON       bool                       // no white space in answers that are held to JSON
@@ -163,13 +164,13 @@ func (o *Options) read(args []string) (same []string, err error) {
 }
 
 func (o *Options) check() error {
-	if _, err := parser.New(parser.Options{Tools: o.ToolParser}); err != nil {
+	if _, err := parser.New(parser.Options{Tools: strings.TrimPrefix(o.ToolParser, noParser)}); err != nil {
 		return fmt.Errorf("--tool-call-parser: %w", err)
 	}
-	if _, err := parser.New(parser.Options{Reasoning: o.ReasoningParser}); err != nil {
+	if _, err := parser.New(parser.Options{Reasoning: strings.TrimPrefix(o.ReasoningParser, noParser)}); err != nil {
 		return fmt.Errorf("--reasoning-parser: %w", err)
 	}
-	if o.AutoTools && o.ToolParser == "" {
+	if o.AutoTools && o.ToolParser == noParser {
 		return fmt.Errorf("--enable-auto-tool-choice requires --tool-call-parser")
 	}
 	if o.Scheduled > o.MaxBatched {

@@ -27,6 +27,32 @@ func fillContents(vars map[string]any, content any) {
 	}
 }
 
+// fillThinking gives an assistant's messages their reasoning under the name
+// that gpt-oss's template has for it. The template takes it beside calls only
+// where the message has no content.
+func fillThinking(vars map[string]any) {
+	messages, _ := vars["messages"].([]any)
+	for _, m := range messages {
+		d, ok := m.(*template.Dict)
+		if !ok {
+			continue
+		}
+		if role, _ := d.Get("role"); role != "assistant" {
+			continue
+		}
+		_, has := d.Get("thinking")
+		reasoning, _ := d.Get("reasoning")
+		if reasoning == nil {
+			reasoning, _ = d.Get("reasoning_content")
+		}
+		_, calls := d.Get("tool_calls")
+		content, _ := d.Get("content")
+		if !has && reasoning != nil && (!calls || content == nil || content == "") {
+			d.Set("thinking", reasoning)
+		}
+	}
+}
+
 // wordsOf reads the text side of a model, or of the one that --tokenizer names.
 func wordsOf(o *Options, name string, folder fs.FS, m *model.Model) (words, error) {
 	if o.Tokenizer != "" {

@@ -33,3 +33,25 @@ func TestMessagesWithoutContent(t *testing.T) {
 	f(`{% for m in messages %}{% if m['content'] is none %}-{% else %}{{ m['content'] }}{% endif %}{% endfor %}`, "hi--")
 	f(`{% for m in messages %}{% if m.content  is not  none %}{{ m.content }}{% else %}-{% endif %}{% endfor %}`, "hi--")
 }
+
+// TestThinking holds that reasoning in the history reaches a template that
+// calls it thinking, but not beside both content and calls.
+func TestThinking(t *testing.T) {
+	w := words{source: `{% for m in messages %}{% set message = m %}[{{ message.thinking }}]{% endfor %}`}
+	if err := w.parse("m"); err != nil {
+		t.Fatal(err)
+	}
+	vars, err := template.FromJSON([]byte(`[{"role":"user","content":"hi","reasoning":"no"},{"role":"assistant","content":"x","reasoning":"a"},{"role":"assistant","reasoning_content":"b","tool_calls":[]},
+		{"role":"assistant","content":"x","reasoning":"c","tool_calls":[]},{"role":"assistant","content":"x","reasoning":"d","thinking":"own"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	segments, err := w.template(map[string]any{"messages": vars})
+	got := ""
+	for _, s := range segments {
+		got += s.Text
+	}
+	if want := "[][a][b][][own]"; err != nil || got != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}

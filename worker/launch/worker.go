@@ -75,11 +75,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if most := cfg.MaxPositions; o.MaxModelLen > most && p.maxModelLen > most {
-		log.Warn("contexts may be longer than the model was made for: behind its last position answers may lose their sense", "max_model_len", p.maxModelLen, "positions", most)
-	} else if o.MaxModelLen > p.maxModelLen {
-		log.Warn("the model has no positions beyond its last: texts are held to them", "max_model_len", p.maxModelLen)
-	}
+	warnLength(&o, cfg.MaxPositions, p.maxModelLen, log)
 	mem := &memory{o: o, specs: p.specs, context: p.context(&o, cfg), log: log}
 	if _, grows := be.(kernels.Growing); grows && o.autoPages(m) {
 		mem.specs = p.small()
@@ -93,6 +89,9 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	}
 	w, err := reading.wait()
 	if err != nil {
+		return nil, err
+	}
+	if err := mem.o.chooseParsers(cfg, &w, log); err != nil {
 		return nil, err
 	}
 	log.Info("model loaded", "model", name, "architecture", cfg.Architecture, "backend", be.Name(), "weights", format(&o).String(), "head", m.HeadFormat(format(&o)).String(), "packed", cached(be), "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
@@ -138,6 +137,15 @@ func checkTask(o *Options, name string, kind model.Kind) error {
 	return nil
 }
 
+// warnLength says what VLLM_ALLOW_LONG_MAX_MODEL_LEN has allowed.
+func warnLength(o *Options, most, served int, log *slog.Logger) {
+	if o.MaxModelLen > most && served > most {
+		log.Warn("contexts may be longer than the model was made for: behind its last position answers may lose their sense", "max_model_len", served, "positions", most)
+	} else if o.MaxModelLen > served {
+		log.Warn("the model has no positions beyond its last: texts are held to them", "max_model_len", served)
+	}
+}
+
 // checkQuantised compares --quantization with how the checkpoint was quantised
 // before, where that is all that the flag can say.
 func checkQuantised(o *Options, method string) error {
@@ -156,7 +164,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 	e := worker.NewEngine(worker.Config{
 		Exec: exec, Memory: mem, Adapters: worker.AdapterSlots{Count: o.Adapters.room().Slots, Load: mem.loadAdapter}, Groups: p.groups, KVTokens: p.tokens, PrefixCache: o.PrefixCache, HashKey: key,
 		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Prefill: o.LongPrefill, Arrival: o.FCFS}, MaxModelLen: p.maxModelLen,
-		Vocab: cfg.Vocab, EOS: cfg.EOS, Models: names, Generation: generation(), Pace: o.Pace,
+		Vocab: cfg.Vocab, EOS: ends(o, cfg, w.tokenizer), Models: names, Generation: generation(), Pace: o.Pace,
 		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
 	})
 	s := server.New(server.Config{
@@ -166,21 +174,12 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
 		Compile:          w.compiler.compile,
 		TemplateDefaults: o.TemplateDefaults, HideTools: o.HideTools,
-		ToolParser: toolParser(o), ReasoningParser: o.ReasoningParser,
+		ToolParser: o.toolParser(), ReasoningParser: o.reasoningParser(),
 		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts, Dimensions: cfg.Dimensions, Pair: pairOf(cfg),
 		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, Role: o.ResponseRole, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
 		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
 	})
 	return &Worker{Engine: e, Server: s, memory: mem}
-}
-
-// toolParser is the parser that reads calls which the model makes of its own
-// accord.
-func toolParser(o *Options) string {
-	if !o.AutoTools {
-		return ""
-	}
-	return o.ToolParser
 }
 
 // kinds are the server's names of the model's kinds.

@@ -109,6 +109,30 @@ weights for those, with DoRA, biases or modules of its own, or whose training ch
 lora.json has PEFT's logits: with operands rounded to bfloat16, as they are here, ours are within 3e-3 of the greatest; as PEFT computes, in float32, within 2e-2.
 All adapters that are loaded lie in memory at once, in as many slots as the greatest of ` + "`--max-loras`" + `, ` + "`--max-cpu-loras`" + ` and the number of ` + "`--lora-modules`" + `.
 
+## Tools and reasoning
+
+Parsers have vLLM's names. Where no flag names one, the chat template tells which the model needs, and the start says it; ` + "`--tool-call-parser none`" + ` and
+` + "`--reasoning-parser none`" + ` leave an answer as the model wrote it.
+
+| models | tools | reasoning |
+|---|---|---|
+| Qwen2.5, Qwen3, QwQ, Qwen3-Next | hermes | qwen3 (what stands between <think> and </think>, also where the prompt has begun it) |
+| Qwen3-Coder, Qwen3.5, Qwen3.6 | qwen3_coder, qwen3_xml | qwen3 |
+| DeepSeek-R1 and its distillates | deepseek_v3 | qwen3 by itself; deepseek_r1 where neither prompt nor answer begins it |
+| DeepSeek-V3.1 | deepseek_v31 | deepseek_v3 |
+| gpt-oss | openai | openai_gptoss |
+| GLM-4.5, GLM-4.6, GLM-4.7 | glm45, glm47 | glm45, glm47 |
+| Seed-OSS | seed_oss | seed_oss |
+| Hunyuan | hunyuan_a13b | hunyuan_a13b |
+| Llama 3.x | llama3_json, pythonic | |
+| Mistral, Ministral | mistral | |
+| Kimi-K2, Granite 3, ERNIE 4.5 (not served; for models that write as they do) | kimi_k2, granite, ernie45 | kimi_k2 |
+
+gpt-oss answers in channels: analysis is the reasoning, final and commentary to nobody the content, what goes to functions.NAME a call. Its marks count where they are tokens, not
+where a text spells them; <|call|> and <|return|> end an answer. An answer that is held to a form, or that must call tools, is written without channels and without reasoning.
+worker/parser/testdata/vectors.json has what vLLM's own parsers say of outputs of ours; ours say the same, however an output is cut. For the channels, which vLLM reads with a vocabulary
+that is downloaded, the outputs are ours alone. What looks like a call and is none is content; vLLM drops some of it.
+
 ## Answers in a form
 
 An answer that is held to a JSON schema is valid by it; a validator of others judges what is drawn in the tests (worker/grammar/testdata/schemas.txt). Enforced are

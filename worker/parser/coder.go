@@ -16,15 +16,17 @@ import (
 //	</function>
 //	</tool_call>
 //
-// Values have no types; the tool's schema says which is which.
+// Values have no types; the tool's schema says which is which. seed_oss has
+// other tags around the function.
 type coderParser struct {
-	types map[string]map[string]string // by tool and parameter
-	state coderState
-	held  string
-	raw   string // <tool_call> and what followed, until there is a name
-	tool  string
-	key   string
-	given int // parameters of the call so far
+	open, shut string
+	types      map[string]map[string]string // by tool and parameter
+	state      coderState
+	held       string
+	raw        string // <tool_call> and what followed, until there is a name
+	tool       string
+	key        string
+	given      int // parameters of the call so far
 }
 
 type coderState int
@@ -40,8 +42,6 @@ const (
 )
 
 const (
-	coderOpen      = "<tool_call>"
-	coderShut      = "</tool_call>"
 	functionOpen   = "<function="
 	functionShut   = "</function>"
 	parameterOpen  = "<parameter="
@@ -49,8 +49,14 @@ const (
 	maxCoderHeader = 512 // bytes of a function's or parameter's name
 )
 
-func newCoderParser(tools []Tool) *coderParser {
-	p := &coderParser{types: map[string]map[string]string{}}
+func newCoderParser(tools []Tool, open, shut string) *coderParser {
+	return &coderParser{open: open, shut: shut, types: parameterTypes(tools)}
+}
+
+// parameterTypes are the types of the tools' parameters, as far as a schema
+// names one.
+func parameterTypes(tools []Tool) map[string]map[string]string {
+	out := map[string]map[string]string{}
 	for _, t := range tools {
 		var schema struct {
 			Properties map[string]struct {
@@ -63,9 +69,9 @@ func newCoderParser(tools []Tool) *coderParser {
 				types[name], _ = s.Type.(string)
 			}
 		}
-		p.types[t.Name] = types
+		out[t.Name] = types
 	}
-	return p
+	return out
 }
 
 // cutAny is cut for the first of several markers.
@@ -97,13 +103,13 @@ func (p *coderParser) add(text string, out *output) {
 func (p *coderParser) advance(out *output) bool {
 	switch p.state {
 	case coderText:
-		before, marker, rest := cutAny(p.held, coderOpen, functionOpen)
+		before, marker, rest := cutAny(p.held, p.open, functionOpen)
 		out.content(before)
 		p.held, p.raw = rest, marker
 		switch marker {
 		case "":
 			return false
-		case coderOpen:
+		case p.open:
 			p.state = coderOpened
 		default:
 			p.state = coderName
@@ -113,7 +119,7 @@ func (p *coderParser) advance(out *output) bool {
 	case coderName, coderKey:
 		return p.header(out)
 	case coderFunction:
-		_, marker, rest := cutAny(p.held, parameterOpen, functionShut, coderShut)
+		_, marker, rest := cutAny(p.held, parameterOpen, functionShut, p.shut)
 		p.held = rest
 		switch marker {
 		case "":
@@ -126,14 +132,14 @@ func (p *coderParser) advance(out *output) bool {
 	case coderValue:
 		return p.value(out)
 	case coderAfter:
-		_, marker, rest := cutAny(p.held, coderShut, functionOpen, coderOpen)
+		_, marker, rest := cutAny(p.held, p.shut, functionOpen, p.open)
 		p.held = rest
 		switch marker {
 		case "":
 			return false
 		case functionOpen:
 			p.raw, p.state = "", coderName
-		case coderOpen:
+		case p.open:
 			p.raw, p.state = marker, coderOpened
 		default:
 			p.state = coderText
@@ -190,7 +196,7 @@ func (p *coderParser) header(out *output) bool {
 func (p *coderParser) closeCall(marker string, out *output) {
 	out.arguments("}")
 	p.state = coderAfter
-	if marker == coderShut {
+	if marker == p.shut {
 		p.state = coderText
 	}
 }

@@ -5,7 +5,8 @@ import "strings"
 // output collects what is new.
 type output struct {
 	delta Delta
-	hold  bool   // white space before a call is dropped
+	hold  bool   // white space behind a call is dropped
+	tight bool   // and before the first one
 	space string // white space that may stand before a call
 	calls int
 	args  []byte // arguments for the last delta
@@ -28,7 +29,7 @@ func (o *output) settle() {
 }
 
 func (o *output) content(s string) {
-	if !o.hold {
+	if !o.hold || !o.tight && o.calls == 0 {
 		o.delta.Content += s
 		return
 	}
@@ -38,9 +39,11 @@ func (o *output) content(s string) {
 	o.space = s[len(text):]
 }
 
-// release hands out white space that no call follows.
+// release hands out white space at the end, but behind a call.
 func (o *output) release() {
-	o.delta.Content += o.space
+	if o.calls == 0 {
+		o.delta.Content += o.space
+	}
 	o.space = ""
 }
 

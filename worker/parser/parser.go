@@ -1,9 +1,6 @@
 package parser
 
-import (
-	"fmt"
-	"strings"
-)
+import "slices"
 
 // Delta is what a piece of text adds.
 type Delta struct {
@@ -63,14 +60,6 @@ type Options struct {
 	Choice  Choice
 }
 
-// ToolNames are the tool parsers, ReasoningNames the reasoning parsers.
-func ToolNames() []string {
-	return []string{"hermes", "llama3_json", "mistral", "pythonic", "qwen3_coder"}
-}
-
-// ReasoningNames returns the names of the reasoning parsers.
-func ReasoningNames() []string { return []string{"deepseek_r1", "qwen3"} }
-
 // toolParser takes calls out of content.
 type toolParser interface {
 	add(text string, out *output)
@@ -79,7 +68,9 @@ type toolParser interface {
 
 // Parser takes one output apart.
 type Parser struct {
+	channels  *channelParser   // of an output in channels, which hold all of it; nil: it has none
 	reasoning *reasoningParser // nil: none
+	wrap      *wrapParser      // what stands around the answer; nil: nothing
 	tools     toolParser       // nil: none
 	out       output
 }
@@ -88,51 +79,43 @@ type Parser struct {
 // those that are known; engines check theirs at start.
 func New(o Options) (*Parser, error) {
 	p := &Parser{}
-	switch o.Reasoning {
-	case "":
-	case "qwen3":
-		p.reasoning = &reasoningParser{open: o.Begun}
-	case "deepseek_r1":
-		p.reasoning = &reasoningParser{open: true}
-	default:
-		return nil, fmt.Errorf("reasoning parser %q is unknown; known are %s", o.Reasoning, strings.Join(ReasoningNames(), ", "))
+	if err := o.check(); err != nil {
+		return nil, err
 	}
-	tools, err := newToolParser(o)
-	p.tools = tools
-	p.out.hold = tools != nil
-	return p, err
+	if Channels(o.Reasoning, o.Tools) {
+		p.channels = newChannelParser(o)
+		return p, nil
+	}
+	if m, ok := Thoughts(o.Reasoning); ok {
+		p.reasoning = &reasoningParser{open: o.Begun || m.Always, marks: m}
+		if m.answer != "" {
+			p.wrap = &wrapParser{tag: m.answer}
+		}
+	}
+	p.tools = newToolParser(o)
+	p.out.hold = p.tools != nil
+	p.out.tight = !slices.Contains(loose, o.Tools)
+	return p, nil
 }
 
-func newToolParser(o Options) (toolParser, error) {
-	var t toolParser
-	switch o.Tools {
-	case "":
-	case "hermes":
-		t = &taggedParser{open: "<tool_call>", shut: "</tool_call>"}
-	case "llama3_json":
-		t = &llamaParser{}
-	case "mistral":
-		t = &mistralParser{}
-	case "pythonic":
-		t = &pythonicParser{}
-	case "qwen3_coder":
-		t = newCoderParser(o.Offered)
-	default:
-		return nil, fmt.Errorf("tool parser %q is unknown; known are %s", o.Tools, strings.Join(ToolNames(), ", "))
-	}
+func newToolParser(o Options) toolParser {
 	switch {
-	case len(o.Offered) == 0 || o.Choice == None:
-		return nil, nil
+	case len(o.Offered) == 0 || o.Choice == None || o.Choice == Auto && o.Tools == "":
+		return nil
 	case o.Choice == Required:
-		return &arrayParser{}, nil
+		return &arrayParser{}
 	case o.Choice == Named:
-		return &namedParser{name: o.Offered[0].Name}, nil
+		return &namedParser{name: o.Offered[0].Name}
 	}
-	return t, nil
+	return toolParsers[o.Tools](o.Offered)
 }
 
 // Add takes the next piece of text and returns what is new.
 func (p *Parser) Add(text string) Delta {
+	if p.channels != nil {
+		p.channels.add(text, &p.out)
+		return p.out.take()
+	}
 	content := text
 	if p.reasoning != nil {
 		content = p.reasoning.add(text, &p.out)
@@ -142,6 +125,13 @@ func (p *Parser) Add(text string) Delta {
 }
 
 func (p *Parser) content(text string) {
+	if p.wrap != nil && text != "" {
+		text = p.wrap.add(text)
+	}
+	p.unwrapped(text)
+}
+
+func (p *Parser) unwrapped(text string) {
 	if text == "" {
 		return
 	}
@@ -154,8 +144,15 @@ func (p *Parser) content(text string) {
 
 // Finish returns what was held back, the text being over.
 func (p *Parser) Finish() Delta {
+	if p.channels != nil {
+		p.channels.finish(&p.out)
+		return p.out.take()
+	}
 	if p.reasoning != nil {
 		p.content(p.reasoning.finish(&p.out))
+	}
+	if p.wrap != nil {
+		p.unwrapped(p.wrap.finish())
 	}
 	if p.tools != nil {
 		p.tools.finish(&p.out)
@@ -166,7 +163,12 @@ func (p *Parser) Finish() Delta {
 
 // Reasons reports whether the output is inside its reasoning, where a grammar
 // does not hold it yet.
-func (p *Parser) Reasons() bool { return p.reasoning != nil && p.reasoning.inside() }
+func (p *Parser) Reasons() bool {
+	if p.channels != nil {
+		return p.channels.reasons()
+	}
+	return p.reasoning != nil && p.reasoning.inside()
+}
 
 // Calls returns how many calls there are so far: with one or more, the
 // finish reason "stop" becomes "tool_calls".

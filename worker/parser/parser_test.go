@@ -65,7 +65,7 @@ var cases = []struct {
 }{
 	{"hermes", `plain text`, `plain text`, nil},
 	{"hermes", "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>", "", []string{`f({"x": 1})`}},
-	{"hermes", "Let me see.\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a</tool_call>\\\"}{\"}}\n</tool_call>\n<tool_call>\n{\"arguments\": {}, \"name\": \"g\"}\n</tool_call>\n", "Let me see.\n", []string{`f({"s": "a</tool_call>\"}{"})`, `g({})`}},
+	{"hermes", "Let me see.\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a</tool_call>\\\"}{\"}}\n</tool_call>\n<tool_call>\n{\"arguments\": {}, \"name\": \"g\"}\n</tool_call>\n", "Let me see.\n\n", []string{`f({"s": "a</tool_call>\"}{"})`, `g({})`}},
 	{"hermes", `<tool_call>{"name":"g"}</tool_call> done`, " done", []string{`g({})`}},
 	{"hermes", `<tool_call>{"name":"g","arguments":"{\"x\":2}","id":3}</tool_call>`, "", []string{`g({"x":2})`}},
 	{"hermes", `<tool_call>{"id": 1.5, "name":"g","arguments": null}`, "", []string{`g(null)`}},
@@ -120,6 +120,10 @@ func TestWhole(t *testing.T) {
 var fragments = []string{
 	"<tool_call>", "</tool_call>", "<function=f>", "<function=", "</function>", "<parameter=x>", "</parameter>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>",
 	"<think>", "</think>", "{", "}", "[", "]", "(", ")", `"name": "f"`, `"arguments": {"x": 1}`, `"parameters": {}`, `{"name": "g", "arguments": {"s": "}\""}}`, ",", ";", ":", " ", "\n", "\n\n",
+	"<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>", "<tool_calls>", "</tool_calls>", "<answer>", "</answer>",
+	"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>", "\n```json\n", "\n```", "<|tool_call|>", "<|tool_call_begin|>",
+	"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>", "functions.f:0", "\x00<|start|>", "\x00<|channel|>", "\x00<|message|>",
+	"\x00<|end|>", "\x00<|call|>", "<|end|>", "analysis", "final", "commentary to=functions.f ", "\x00<|constrain|>json",
 	"text", "f(x=1)", "g(", "'", `"`, "\\", "é", "<", ">", "1", "null", "f",
 }
 
@@ -164,13 +168,59 @@ func TestAnySplitSaysTheSame(t *testing.T) {
 	for seed := int64(0); seed < 3000; seed++ {
 		r := rand.New(rand.NewSource(seed))
 		o := Options{
-			Tools:     append(ToolNames(), "")[r.Intn(6)],
-			Reasoning: append(ReasoningNames(), "")[r.Intn(3)],
+			Tools:     append(ToolNames(), "")[r.Intn(len(ToolNames())+1)],
+			Reasoning: append(ReasoningNames(), "", "", "", "", "")[r.Intn(len(ReasoningNames())+5)],
 			Begun:     r.Intn(3) == 0,
 			Offered:   offered,
 			Choice:    []Choice{Auto, Auto, Auto, Auto, Required, Named, None}[r.Intn(7)],
 		}
 		check(seed, o, randomOutput(r))
+	}
+}
+
+// TestChannels has gpt-oss's messages. A mark counts where it is a token, which
+// \x00 says.
+func TestChannels(t *testing.T) {
+	f := func(o Options, text, want string) {
+		t.Helper()
+		o.Tools, o.Reasoning = "openai", "openai_gptoss"
+		text = strings.ReplaceAll(text, "<|", "\x00<|")
+		for seed := range 20 {
+			if got := parse(t, o, split(rand.New(rand.NewSource(int64(seed))), text)...).String(); got != want {
+				t.Errorf("%q\ngives %s\nwant  %s", text, got, want)
+				return
+			}
+		}
+	}
+	tools := Options{Offered: offered}
+	f(tools, "<|channel|>analysis<|message|>Hm é.<|end|><|start|>assistant<|channel|>final<|message|>42<|return|>", `reasoning "Hm é." content "42"`)
+	f(tools, "<|channel|>analysis<|message|>Need f.<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"x\": 1}<|call|>", `reasoning "Need f." content "" f({"x": 1})`)
+	f(tools, "<|start|>assistant to=functions.g<|channel|>commentary<|message|>{}<|call|>", `reasoning "" content "" g({})`)
+	f(tools, "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.f json<|message|>{\"x\": 1}", `reasoning "" content "I look." f({"x": 1})`)
+	f(tools, "<|channel|>analysis to=functions.g <|constrain|>json<|message|>{}<|end|><|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>", `reasoning "" content "" g({}) f({})`)
+	f(tools, "<|channel|>commentary to=browser.search<|message|>{}<|call|>", `reasoning "" content ""`)
+	f(tools, "<|channel|>analysis<|message|>cut of", `reasoning "cut of" content ""`)
+	f(tools, "plain", `reasoning "" content "plain"`)
+	f(tools, "<|channel|>fin", `reasoning "" content ""`)
+	f(Options{}, "<|channel|>commentary to=functions.f<|message|>{}<|call|>", `reasoning "" content "{}"`)
+	f(Options{Offered: offered, Choice: Required}, `[{"name": "f", "parameters": {"x": 1}}]`, `reasoning "" content "" f({"x": 1})`)
+	f(Options{Offered: offered[:1], Choice: Named}, `{"x": 1}`, `reasoning "" content "" f({"x": 1})`)
+
+	said := parse(t, Options{Tools: "openai", Offered: offered}, "\x00<|channel|>final\x00<|message|>write <|end|> and <|call|>\x00<|return|>")
+	if said.content != "write <|end|> and <|call|>" {
+		t.Errorf("marks that are spelt end a message: %s", said)
+	}
+	p, err := New(Options{Reasoning: "openai_gptoss"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		text    string
+		reasons bool
+	}{{"\x00<|channel|>", false}, {"analysis", false}, {"\x00<|message|>", true}, {"hm", true}, {"\x00<|end|>", false}, {"\x00<|start|>assistant\x00<|channel|>final\x00<|message|>", false}} {
+		if p.Add(step.text); p.Reasons() != step.reasons {
+			t.Errorf("after %q Reasons is %v", step.text, p.Reasons())
+		}
 	}
 }
 

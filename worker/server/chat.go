@@ -112,9 +112,10 @@ func (c *chat) guide(use toolUse) *apiError {
 		}
 		form = use.form()
 	}
-	inside, behind := begun(c.wrote.ending())
+	inside, behind := c.s.begun(c.wrote.ending())
+	channels := parser.Channels(c.s.cfg.ReasoningParser, c.s.cfg.ToolParser)
 	reasons := c.s.cfg.ReasoningParser != "" && !behind
-	if err := c.restrict(form, thinking{allowed: reasons, begun: inside, budget: c.f.ThinkingBudget}); err != nil {
+	if err := c.restrict(form, thinking{allowed: reasons && !channels, begun: inside, budget: c.f.ThinkingBudget}); err != nil {
 		return err
 	}
 	c.silent = reasons && !value(c.f.IncludeReasoning, true)
@@ -125,6 +126,9 @@ func (c *chat) guide(use toolUse) *apiError {
 	if use.choice == "auto" {
 		c.auto = true
 		c.text.skipSpecial = false // some families mark calls by special tokens
+	}
+	if channels {
+		c.text.skipSpecial, c.text.marks = false, c.s.channelMarks()
 	}
 	for i := range c.choices() {
 		p, err := parser.New(o)

@@ -124,7 +124,7 @@ func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completi
 	if err != nil {
 		return nil, err
 	}
-	inside, behind := begun(c.s.cfg.Tokenizer.Decode(c.reqs[0].Tokens, false))
+	inside, behind := s.begun(c.s.cfg.Tokenizer.Decode(c.reqs[0].Tokens, false))
 	if err := c.restrict(form, thinking{allowed: f.ThinkingBudget != nil && !behind, begun: inside, budget: f.ThinkingBudget}); err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func TestResponsesTools(t *testing.T) {
 	a := r.ask("/v1/responses", body)
 	want := []string{
 		`{"content":[{"text":"\nhm\n","type":"reasoning_text"}],"encrypted_content":null,"status":"completed","summary":[],"type":"reasoning"}`,
-		`{"content":[{"annotations":[],"logprobs":[],"text":"Sure.","type":"output_text"}],"phase":null,"role":"assistant","status":"completed","type":"message"}`,
+		`{"content":[{"annotations":[],"logprobs":[],"text":"Sure.\n","type":"output_text"}],"phase":null,"role":"assistant","status":"completed","type":"message"}`,
 		`{"arguments":"{\"city\": \"Köln\"}","name":"weather","status":"completed","type":"function_call"}`,
 		`{"arguments":"{}","name":"clock","status":"completed","type":"function_call"}`,
 	}
@@ -123,7 +123,7 @@ func TestMessagesTools(t *testing.T) {
 	body := object{"messages": hi, "tools": schemaTools, "max_tokens": 200, "temperature": 0}
 	a := r.ask("/v1/messages", body)
 	want := []string{
-		`{"thinking":"\nhm\n","type":"thinking"}`, `{"text":"Sure.","type":"text"}`,
+		`{"thinking":"\nhm\n","type":"thinking"}`, `{"text":"Sure.\n","type":"text"}`,
 		`{"input":{"city":"Köln"},"name":"weather","type":"tool_use"}`, `{"input":{},"name":"clock","type":"tool_use"}`,
 	}
 	blocks := a["content"].([]any)
@@ -152,7 +152,7 @@ func TestMessagesTools(t *testing.T) {
 			}
 		}
 	}
-	if got := text(sums); got != `{"0":"\nhm\n","1":"Sure.","2":"{\"city\": \"Köln\"}","3":"{}"}` {
+	if got := text(sums); got != `{"0":"\nhm\n","1":"Sure.\n","2":"{\"city\": \"Köln\"}","3":"{}"}` {
 		t.Errorf("deltas %s", got)
 	}
 	if _, text := r.get("/metrics"); !strings.Contains(text, `vllm:tool_call_parser_invocations_total{model_name="m",mode="streaming",outcome="tool_call",request_type="other"} 1.0`) {

@@ -47,7 +47,7 @@ func TestAutoTools(t *testing.T) {
 	c := r.ask(chats, body)["choices"].([]any)[0].(object)
 	m := c["message"].(object)
 	calls := m["tool_calls"].([]any)
-	if c["finish_reason"] != "tool_calls" || m["content"] != "Sure." || len(calls) != 2 {
+	if c["finish_reason"] != "tool_calls" || m["content"] != "Sure.\n" || len(calls) != 2 {
 		t.Fatalf("got %v", c)
 	}
 	if f := calls[0].(object)["function"].(object); f["name"] != "weather" || f["arguments"] != `{"city": "Köln"}` {

@@ -77,17 +77,32 @@ func (r *reader) finish(why worker.Finish) string {
 	return string(why)
 }
 
-// The markers of reasoning, as the reasoning parsers know them.
-const (
-	thinkOpen = "<think>"
-	thinkShut = "</think>"
-)
+// marks are those of the reasoning parser, or else the usual ones.
+func (s *Server) marks() parser.Marks {
+	if m, ok := parser.Thoughts(s.cfg.ReasoningParser); ok {
+		return m
+	}
+	m, _ := parser.Thoughts("qwen3")
+	return m
+}
 
 // begun reports whether what a prompt ends with has begun the reasoning, and
 // whether it has ended it.
-func begun(ending string) (inside, behind bool) {
-	open, shut := strings.LastIndex(ending, thinkOpen), strings.LastIndex(ending, thinkShut)
-	return open > shut, shut > open && strings.TrimSpace(ending[shut+len(thinkShut):]) == ""
+func (s *Server) begun(ending string) (inside, behind bool) {
+	m := s.marks()
+	open, shut := strings.LastIndex(ending, m.Open), strings.LastIndex(ending, m.Shut)
+	return open > shut, shut > open && strings.TrimSpace(ending[shut+len(m.Shut):]) == ""
+}
+
+// channelMarks are the tokens that hold an answer in channels together.
+func (s *Server) channelMarks() []int32 {
+	out := []int32{}
+	for _, name := range parser.ChannelMarks() {
+		if id, ok := s.cfg.Tokenizer.TokenID(name); ok && s.cfg.Tokenizer.IsSpecial(id) {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // gathered collects deltas into a message.

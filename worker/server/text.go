@@ -1,9 +1,11 @@
 package server
 
 import (
+	"slices"
 	"strings"
 
 	"roundhouse/worker"
+	"roundhouse/worker/parser"
 	"roundhouse/worker/tokenizer"
 )
 
@@ -14,6 +16,10 @@ type textOptions struct {
 	skipSpecial bool
 	minTokens   int
 	repeats     *repetition
+
+	// marks are tokens that hold an answer together. Before the text of each
+	// stands parser.Token, which the text of no other token has.
+	marks []int32
 }
 
 // assembler turns one choice's tokens into text and looks for its stop
@@ -46,7 +52,7 @@ func (a *assembler) add(token int32, end *worker.Event) string {
 		a.tokens++
 		// The token that marks the end is no part of the text, unless asked for.
 		if !end.Mark || a.o.includeStop {
-			fresh = a.dec.Add(token)
+			fresh = a.decode(token)
 		}
 	}
 	if end.Finish != "" {
@@ -60,6 +66,18 @@ func (a *assembler) add(token int32, end *worker.Event) string {
 		fresh += a.dec.Flush()
 	}
 	return a.release(fresh)
+}
+
+// decode is a token's text, with the sign of a mark.
+func (a *assembler) decode(token int32) string {
+	if slices.Contains(a.o.marks, token) {
+		return a.dec.Flush() + parser.Token + a.dec.Add(token)
+	}
+	text := a.dec.Add(token)
+	if a.o.marks != nil {
+		text = strings.ReplaceAll(text, parser.Token, "")
+	}
+	return text
 }
 
 // FinishRepetition is the end of an answer that goes in circles.

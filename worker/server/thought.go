@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"roundhouse/worker"
+	"roundhouse/worker/parser"
 	"roundhouse/worker/tokenizer"
 )
 
@@ -32,6 +33,7 @@ func (s *Server) checkBudget(budget *int) *apiError {
 type thought struct {
 	worker.Guide                      // of the answer; nil: it is free
 	tok          *tokenizer.Tokenizer // whose markers are looked for
+	marks        parser.Marks         // of the reasoning
 	vocab        int                  // of the model, which may be more than the tokenizer's
 	shut         []int32              // the marker that ends the reasoning
 	ending       int                  // tokens of it that were brought about
@@ -54,14 +56,14 @@ const (
 // the reasoning has a budget.
 func (s *Server) afterThought(g worker.Guide, least int, t thinking) worker.Guide {
 	out := &thought{
-		Guide: g, tok: s.cfg.Tokenizer, vocab: s.cfg.Vocab, ends: s.cfg.Engine.Config().EOS, least: least, left: value(t.budget, -1),
+		Guide: g, tok: s.cfg.Tokenizer, marks: s.marks(), vocab: s.cfg.Vocab, ends: s.cfg.Engine.Config().EOS, least: least, left: value(t.budget, -1),
 	}
-	if id, ok := out.tok.TokenID(thinkShut); ok {
+	if id, ok := out.tok.TokenID(out.marks.Shut); ok {
 		out.shut = []int32{id}
 	} else {
-		out.shut = out.tok.Encode(thinkShut, tokenizer.EncodeOptions{})
+		out.shut = out.tok.Encode(out.marks.Shut, tokenizer.EncodeOptions{})
 	}
-	if t.begun || s.cfg.ReasoningParser == "deepseek_r1" {
+	if t.begun || out.marks.Always {
 		out.state = inside
 	}
 	return out
@@ -74,7 +76,7 @@ func (t *thought) Mask(remaining int) []uint32 {
 		return t.answerMask(remaining)
 	case maybe:
 		mask := t.answerMask(remaining)
-		open, ok := t.tok.TokenID(thinkOpen)
+		open, ok := t.tok.TokenID(t.marks.Open)
 		if !ok || mask == nil || remaining <= t.least+2 {
 			return mask
 		}
@@ -126,7 +128,7 @@ func (t *thought) Accept(token int32) bool {
 	case behind:
 		return t.Guide == nil || t.Guide.Accept(token)
 	case maybe:
-		if open, ok := t.tok.TokenID(thinkOpen); ok && token == open {
+		if open, ok := t.tok.TokenID(t.marks.Open); ok && token == open {
 			t.state = inside
 			return true
 		}
@@ -140,11 +142,11 @@ func (t *thought) Accept(token int32) bool {
 		t.left--
 	}
 	t.tail = append(t.tail, t.tok.TokenBytes(token)...)
-	if bytes.Contains(t.tail, []byte(thinkShut)) {
+	if bytes.Contains(t.tail, []byte(t.marks.Shut)) {
 		t.state, t.tail = behind, nil
 		return true
 	}
-	if n := len(t.tail) - len(thinkShut); n > 0 {
+	if n := len(t.tail) - len(t.marks.Shut); n > 0 {
 		t.tail = t.tail[n:]
 	}
 	return true
