@@ -55,13 +55,13 @@ func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *key) (*key, *failure) {
 	return k, nil
 }
 
-// filteredPriority takes the priority over that a filter has set.
-func (x *exchange) filteredPriority() {
-	if x.pass == nil {
+// filtered takes the priority over that a filter has set.
+func (a *asked) filtered(pass *extend.Pass) {
+	if pass == nil {
 		return
 	}
-	if p, ok := priorityOf(x.pass.Priority); ok {
-		x.asked.priority = p
+	if p, ok := priorityOf(pass.Priority); ok {
+		a.priority = p
 	}
 }
 
@@ -77,11 +77,11 @@ func (r *keyring) named(name string) *key {
 }
 
 // filterFields appends the fields that filters set on the way to the worker.
-func (x *exchange) filterFields(b []byte) []byte {
-	if x.pass == nil {
+func filterFields(b []byte, pass *extend.Pass) []byte {
+	if pass == nil {
 		return b
 	}
-	for _, h := range x.pass.Headers {
+	for _, h := range pass.Headers {
 		if h[1] != "" {
 			b = append(append(append(append(b, "\r\n"...), h[0]...), ": "...), h[1]...)
 		}
@@ -90,16 +90,16 @@ func (x *exchange) filterFields(b []byte) []byte {
 }
 
 // replyFields are the fields that filters set on the way to the client.
-func (x *exchange) replyFields() [][2]string {
-	if x.pass == nil {
+func (r *record) replyFields(pass *extend.Pass) [][2]string {
+	if pass == nil {
 		return nil
 	}
-	return x.pass.Respond(x.record.status, x.record.worker)
+	return pass.Respond(r.status, r.worker)
 }
 
 // rewrite lets the filters rewrite an answer that does not stream.
-func (x *exchange) rewrite(body []byte) ([]byte, *failure) {
-	out, refusal := x.pass.Chunk(body, true)
+func rewrite(body []byte, pass *extend.Pass) ([]byte, *failure) {
+	out, refusal := pass.Chunk(body, true)
 	if refusal != nil {
 		return nil, filterFailed
 	}
@@ -142,7 +142,7 @@ func (x *exchange) askPolicy() {
 	predicted := x.d.ledger.Predicted(nil, &x.asked.pool.group, &x.booking.ask)
 	for i, w := range workers {
 		if v := x.d.ledger.View(w.acct, x.booking.ask.Now); v.Ready && v.Ejected == "" {
-			candidates = append(candidates, x.candidate(i, v, predicted))
+			candidates = append(candidates, candidate(i, v, x.booking.ask.Hits, predicted))
 		}
 	}
 	req := &pb.Request{Id: x.asked.id, Pool: x.asked.pool.name, Model: x.asked.model, Session: x.asked.session, Priority: priorityNames[x.asked.priority],
@@ -164,13 +164,13 @@ func (x *exchange) askPolicy() {
 }
 
 // candidate is one worker's account as a policy plugin reads it.
-func (x *exchange) candidate(i int, v ledger.View, predicted []float64) *pb.Candidate {
+func candidate(i int, v ledger.View, hits []int32, predicted []float64) *pb.Candidate {
 	c := &pb.Candidate{
 		Worker: v.ID, CapacityTokens: v.Capacity, ChargedTokens: v.KV, ForeignTokens: v.Foreign, PrefillTokens: v.Prefill,
 		InFlight: int32(v.InFlight), TokensPerSecond: v.Decode, ReportAgeSeconds: -1,
 	}
-	if x.booking.ask.Hits != nil && i < len(x.booking.ask.Hits) {
-		c.PrefixTokens = int64(x.booking.ask.Hits[i])
+	if i < len(hits) {
+		c.PrefixTokens = int64(hits[i])
 	}
 	if v.Rate > 0 && i < len(predicted) { // else nothing was learned yet
 		c.PredictedTtftSeconds = predicted[i]

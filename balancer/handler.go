@@ -98,7 +98,8 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 		return x.turnAway(f)
 	}
 	if x.asked.streams() {
-		x.hijack(ctx)
+		x.s = newRelay(x)
+		x.s.hijack(ctx)
 		return nil
 	}
 	x.unary(&throughFasthttp{ctx})
@@ -124,7 +125,7 @@ func (x *exchange) enter(seen *wire.Seen, k *key) *failure {
 	if f := x.read(seen, k); f != nil {
 		return f
 	}
-	x.filteredPriority()
+	x.asked.filtered(x.pass)
 	if k != nil {
 		if f := k.enter(x.asked.wall); f != nil {
 			return f
@@ -153,7 +154,7 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 		return &failure{status: 415, typ: "invalid_request_error", code: "unsupported_encoding", reason: "bad_request",
 			message: "request bodies must come without Content-Encoding"}
 	}
-	if f := x.readPriority(string(seen.Priority), k); f != nil {
+	if f := x.asked.readPriority(string(seen.Priority), k); f != nil {
 		return f
 	}
 	if a := seen.Accept; len(a) > 0 && len(a) < 200 {
@@ -161,7 +162,16 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 	}
 	switch x.asked.kind {
 	case kindForm:
-		return x.readForm(seen, k)
+		if f := x.asked.readForm(seen, x.payload.body); f != nil {
+			return f
+		}
+		if f := x.asked.find(x.d, x.v, x.pass, x.payload.body, string(seen.Session)); f != nil {
+			return f
+		}
+		if name := x.asked.peek.Model; name != "" && name != x.asked.model {
+			return badRequest("model", "aliases and routes are not served with multipart bodies; ask for %q", x.asked.model)
+		}
+		return x.asked.permit(k)
 	case kindHeld:
 		return x.readHeld()
 	}
@@ -176,7 +186,7 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 	if x.asked.peek.Resume {
 		return badRequest("roundhouse_resume", "the field \"roundhouse_resume\" is the door's own")
 	}
-	if f := x.find(x.v, string(seen.Session)); f != nil {
+	if f := x.asked.find(x.d, x.v, x.pass, x.payload.body, string(seen.Session)); f != nil {
 		return f
 	}
 	if x.asked.peek.Session != "" && x.asked.path == responsesPath {
@@ -184,7 +194,7 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 			return f
 		}
 	}
-	return x.permit(k)
+	return x.asked.permit(k)
 }
 
 // checkType accepts JSON in UTF-8, and a body that does not say what it is.
@@ -204,16 +214,16 @@ func checkType(given []byte) *failure {
 
 // permit checks that the key may use what was asked for; the answer does not
 // tell a model that is hidden from one that is not there.
-func (x *exchange) permit(k *key) *failure {
-	if k == nil || k.allows(x.asked.model) && x.asked.route == nil || x.asked.route != nil && (k.allows(x.asked.route.cfg.Name) || k.allows(x.asked.model)) {
+func (a *asked) permit(k *key) *failure {
+	if k == nil || k.allows(a.model) && a.route == nil || a.route != nil && (k.allows(a.route.cfg.Name) || k.allows(a.model)) {
 		return nil
 	}
-	return unknownModel(x.asked.peek.Model)
+	return unknownModel(a.peek.Model)
 }
 
-func (x *exchange) readPriority(asked string, k *key) *failure {
+func (a *asked) readPriority(asked string, k *key) *failure {
 	if k != nil && k.cfg.Priority != "" {
-		x.asked.priority, _ = priorityOf(k.cfg.Priority)
+		a.priority, _ = priorityOf(k.cfg.Priority)
 	}
 	if asked == "" {
 		return nil
@@ -222,7 +232,7 @@ func (x *exchange) readPriority(asked string, k *key) *failure {
 	if !ok {
 		return badRequest("x-roundhouse-priority", "x-roundhouse-priority must be high, normal or low")
 	}
-	x.asked.priority = max(x.asked.priority, p)
+	a.priority = max(a.priority, p)
 	return nil
 }
 

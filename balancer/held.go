@@ -46,13 +46,13 @@ func (h *held) find(id string) (holding, bool) {
 	return t, ok
 }
 
-// keepHeld notes the id of a response that the worker may have stored.
-func (x *exchange) keepHeld(data []byte) {
-	if x.asked.path != responsesPath {
+// keep notes the id of a response that the worker may have stored.
+func (h *held) keep(a *asked, data []byte, t ledger.Try) {
+	if a.path != responsesPath {
 		return
 	}
 	if v, ok := wire.Field(data, `"id"`); ok && len(v) > 2 && strings.HasPrefix(string(v), `"resp_`) {
-		x.d.held.put(string(v[1:len(v)-1]), holding{x.booking.charge.Try(), x.asked.owner()})
+		h.put(string(v[1:len(v)-1]), holding{t, a.owner()})
 	}
 }
 

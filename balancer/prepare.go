@@ -25,39 +25,39 @@ func (x *exchange) prepare() {
 		if x.asked.kind == kindJSON || x.asked.kind == kindForm {
 			x.booking.ask.Expect = 0
 		}
-		x.digest()
-		x.preferCanary()
+		x.booking.digest(&x.asked, x.payload.body)
+		x.booking.preferCanary(p.canary.Load())
 	}
 	x.booking.ask.Tried = x.booking.tried
-	x.match()
+	x.booking.match(&x.asked)
 }
 
 // digest hashes the prompt's chunks, before any lock.
-func (x *exchange) digest() {
-	if x.asked.promptLen() < ledger.ChunkBytes {
+func (b *booking) digest(a *asked, body []byte) {
+	if a.promptLen() < ledger.ChunkBytes {
 		return
 	}
-	salt := xxhash.Sum64String(x.asked.model)
-	if x.asked.peek.CacheSalt.Set() {
-		salt ^= xxhash.Sum64(x.asked.peek.CacheSalt.Of(x.payload.body)) * 31
+	salt := xxhash.Sum64String(a.model)
+	if a.peek.CacheSalt.Set() {
+		salt ^= xxhash.Sum64(a.peek.CacheSalt.Of(body)) * 31
 	}
-	if x.asked.peek.Extra.Set() {
-		salt ^= xxhash.Sum64(x.asked.peek.Extra.Of(x.payload.body)) * 17
+	if a.peek.Extra.Set() {
+		salt ^= xxhash.Sum64(a.peek.Extra.Of(body)) * 17
 	}
-	if x.asked.peek.System.Set() {
-		salt ^= xxhash.Sum64(x.asked.peek.System.Of(x.payload.body)) * 13
+	if a.peek.System.Set() {
+		salt ^= xxhash.Sum64(a.peek.System.Of(body)) * 13
 	}
-	x.booking.chunks = ledger.Digests(x.booking.chunks[:0], salt, x.asked.peek.Prompt.Of(x.payload.body))
+	b.chunks = ledger.Digests(b.chunks[:0], salt, a.peek.Prompt.Of(body))
 }
 
 // match looks up what of the prompt each worker has seen.
-func (x *exchange) match() {
-	x.booking.ask.Hits = nil
-	t := x.asked.pool.prefix.Load()
-	if len(x.booking.chunks) == 0 || t == nil {
+func (b *booking) match(a *asked) {
+	b.ask.Hits = nil
+	t := a.pool.prefix.Load()
+	if len(b.chunks) == 0 || t == nil {
 		return
 	}
-	workers := *x.asked.pool.workers.Load()
+	workers := *a.pool.workers.Load()
 	lent := slotHits.Get().(*[]int32)
 	defer slotHits.Put(lent)
 	slots := 0
@@ -68,46 +68,47 @@ func (x *exchange) match() {
 		*lent = make([]int32, slots)
 	}
 	bySlot := (*lent)[:slots]
-	t.Match(x.booking.chunks, bySlot)
-	if cap(x.booking.hits) < len(workers) {
-		x.booking.hits = make([]int32, len(workers))
+	t.Match(b.chunks, bySlot)
+	if cap(b.hits) < len(workers) {
+		b.hits = make([]int32, len(workers))
 	}
-	x.booking.hits = x.booking.hits[:len(workers)]
-	per := float64(x.booking.ask.Prompt) / float64(max(1, x.asked.peek.PromptBytes, x.asked.promptLen())) * ledger.ChunkBytes
+	b.hits = b.hits[:len(workers)]
+	per := float64(b.ask.Prompt) / float64(max(1, a.peek.PromptBytes, a.promptLen())) * ledger.ChunkBytes
 	for i, w := range workers {
-		x.booking.hits[i] = int32(float64(ledger.Units(int(bySlot[w.slot]))) * per)
+		b.hits[i] = int32(float64(ledger.Units(int(bySlot[w.slot]))) * per)
 	}
-	x.booking.ask.Hits = x.booking.hits
-	x.booking.ask.Chunks, x.booking.ask.ChunkTokens = x.booking.chunks, per
+	b.ask.Hits = b.hits
+	b.ask.Chunks, b.ask.ChunkTokens = b.chunks, per
 }
 
 // computed enters that the worker has computed the prompt.
 func (x *exchange) computed() {
 	if x.booking.own {
-		x.remember()
+		x.asked.pool.remember(&x.booking)
 	} else { // it was remembered when it was sent
 		x.booking.worker.Load().hits.came(x.booking.charge.Prompt(), x.booking.charge.Believed())
 	}
 }
 
-// remember notes that the worker now has the prompt in its cache. What an answer
-// has used until its end is remembered once more then, as the last that was used.
-func (x *exchange) remember() {
-	t := x.asked.pool.prefix.Load()
-	if t == nil || len(x.booking.chunks) == 0 {
+// remember notes that a worker now has the prompt of a booking in its cache. What
+// an answer has used until its end is remembered once more then, as the last that
+// was used.
+func (p *pool) remember(b *booking) {
+	t := p.prefix.Load()
+	if t == nil || len(b.chunks) == 0 {
 		return
 	}
-	w := x.booking.worker.Load()
+	w := b.worker.Load()
 	// A worker can cache what its KV holds and no more.
-	if per := x.booking.ask.ChunkTokens; per > 0 {
+	if per := b.ask.ChunkTokens; per > 0 {
 		most, now := int64(float64(w.capacity.Load())/per), w.believes.Load()
 		if d := most - now; d*8 > now || d*8 < -now {
 			w.believes.Store(most)
 			t.Limit(w.slot, int(most))
 		}
 	}
-	t.Add(w.slot, x.booking.chunks)
-	x.asked.pool.tellCached(w, x.booking.chunks)
+	t.Add(w.slot, b.chunks)
+	p.tellCached(w, b.chunks)
 }
 
 // slotHits are lent for looking prompts up.
@@ -118,12 +119,12 @@ const mostChunks = 1024
 
 // chunkField appends the digests of the prompt's chunks, by which a worker of
 // ours names what leaves its cache.
-func (x *exchange) chunkField(b []byte) []byte {
-	if len(x.booking.chunks) == 0 {
+func (k *booking) chunkField(b []byte) []byte {
+	if len(k.chunks) == 0 {
 		return b
 	}
 	b = append(b, "\r\n"+api.HeaderChunks+": "...)
-	for i, d := range x.booking.chunks[:min(len(x.booking.chunks), mostChunks)] {
+	for i, d := range k.chunks[:min(len(k.chunks), mostChunks)] {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -135,8 +136,7 @@ func (x *exchange) chunkField(b []byte) []byte {
 }
 
 // preferCanary gives a worker under trial its exact share.
-func (x *exchange) preferCanary() {
-	c := x.asked.pool.canary.Load()
+func (b *booking) preferCanary(c *canary) {
 	if c == nil {
 		return
 	}
@@ -144,9 +144,9 @@ func (x *exchange) preferCanary() {
 	defer c.mu.Unlock()
 	if c.debt += c.share; c.debt >= 1 {
 		c.debt--
-		x.booking.ask.Prefer = c.worker.acct
+		b.ask.Prefer = c.worker.acct
 	} else {
-		x.booking.ask.Spare = c.worker.acct
+		b.ask.Spare = c.worker.acct
 	}
 }
 

@@ -271,7 +271,7 @@ func (x *exchange) placed(reason ledger.Reason) {
 	if !w.own.Load() {
 		// An engine that computes prompts as they come has this one in its cache before
 		// it comes to the next.
-		x.remember()
+		x.asked.pool.remember(&x.booking)
 	}
 }
 
@@ -329,14 +329,16 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 				n--
 				continue
 			}
-			if f := x.leave(w, x.waitedTooLong(patience)); f == nil || !x.eagerly() {
+			if f := x.leave(w, x.asked.pool.waitedTooLong(x.d, len(x.booking.tried), patience)); f == nil || !x.eagerly() {
 				return f
 			}
 			return nil
 		case <-beat.C:
 			// A worker that died is known to be gone within a second; one that
 			// is still there then is alive, and does not want this request.
-			if n > 1 && x.hopeless() {
+			// Where every worker that is there has failed this very request, waiting
+			// would not help.
+			if n > 1 && len(x.booking.tried) > 0 && x.asked.pool.alive(x.d) && !x.asked.pool.others(x) {
 				return x.leave(w, workerFailed(x.asked.pool.name))
 			}
 			if n%max(1, int(x.d.step/time.Second)) == 0 && x.s != nil && !x.s.heartbeat() {
@@ -344,12 +346,6 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 			}
 		}
 	}
-}
-
-// hopeless reports whether workers are there and every one of them has failed
-// this very request: waiting would not help.
-func (x *exchange) hopeless() bool {
-	return len(x.booking.tried) > 0 && x.asked.pool.alive(x.d) && !x.asked.pool.others(x)
 }
 
 // eagerly sends the request even to a worker at which it waits behind others: here
@@ -385,15 +381,15 @@ func (x *exchange) leave(w *waiter, f *failure) *failure {
 	return f
 }
 
-func (x *exchange) waitedTooLong(patience time.Duration) *failure {
-	if len(x.booking.tried) > 0 {
-		return workerFailed(x.asked.pool.name)
+func (p *pool) waitedTooLong(d *Door, tried int, patience time.Duration) *failure {
+	if tried > 0 {
+		return workerFailed(p.name)
 	}
-	if !x.asked.pool.alive(x.d) {
-		return noWorker(x.asked.pool.name)
+	if !p.alive(d) {
+		return noWorker(p.name)
 	}
-	return &failure{status: 504, typ: "service_unavailable", code: "queue_timeout", reason: "wait", retryAfter: x.asked.pool.patience(x.d),
-		message: fmt.Sprintf("no worker of pool %q had room within %v", x.asked.pool.name, patience)}
+	return &failure{status: 504, typ: "service_unavailable", code: "queue_timeout", reason: "wait", retryAfter: p.patience(d),
+		message: fmt.Sprintf("no worker of pool %q had room within %v", p.name, patience)}
 }
 
 // patience guesses after how many seconds a refused client may come again:

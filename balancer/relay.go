@@ -40,36 +40,37 @@ const writeWithin = 30 * time.Second
 
 // hijack takes the connection out of fasthttp and runs the stream in a
 // goroutine of its own, which holds nothing of fasthttp's.
-func (x *exchange) hijack(ctx *fasthttp.RequestCtx) {
+func (s *relay) hijack(ctx *fasthttp.RequestCtx) {
+	x := s.x
 	if len(x.payload.body) <= bufSize {
 		x.payload.body = append([]byte(nil), x.payload.body...) // fasthttp's buffer is larger, and wanted for the next request
 	} else {
 		x.payload.body = ctx.Request.SwapBody(nil)
 	}
-	x.openStream()
 	if h := &ctx.Response.Header; len(x.v.set.Door.CORS.Origins) > 0 {
 		for _, name := range [...]string{"access-control-allow-origin", "vary", "access-control-expose-headers"} {
 			if v := h.Peek(name); len(v) > 0 {
-				x.s.cors = fmt.Appendf(x.s.cors, "%s: %s\r\n", name, v)
+				s.cors = fmt.Appendf(s.cors, "%s: %s\r\n", name, v)
 			}
 		}
 	}
 	ctx.HijackSetNoResponse(true)
-	ctx.Hijack(func(net.Conn) { go x.s.run() })
+	ctx.Hijack(func(net.Conn) { go s.run() })
 }
 
-// openStream makes the state of an answer that streams.
-func (x *exchange) openStream() {
-	x.s = &relay{x: x}
+// newRelay is the way of an exchange's answer, which streams.
+func newRelay(x *exchange) *relay {
+	s := &relay{x: x}
 	a := &x.asked
 	name := ""
 	if a.keepsName() {
 		name = a.peek.Model
 	}
-	x.s.answer.Open(resume.Asked{
+	s.answer.Open(resume.Asked{
 		API: apiOf(a), Peek: &a.peek, Body: x.payload.body, Model: a.model, Name: name, End: *a.pool.end.Load(),
-		Enabled: x.v.set.Door.Resume.Enabled && a.kind != kindHeld, Context: x.s.context(),
+		Enabled: x.v.set.Door.Resume.Enabled && a.kind != kindHeld, Context: s.context(),
 	})
+	return s
 }
 
 // apiOf is how the events of an answer are shaped.
@@ -251,7 +252,7 @@ func (s *relay) pass(b []byte) error {
 		x.record.usage = got.Usage
 	}
 	if got.Stored != nil {
-		x.keepHeld(got.Stored)
+		x.d.held.keep(&x.asked, got.Stored, x.booking.charge.Try())
 	}
 	if got.Refused {
 		x.record.outcome = "client_error"
@@ -357,7 +358,7 @@ func (s *relay) head() {
 	b := make([]byte, 0, 512)
 	b = append(b, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n"...)
 	b = append(b, s.cors...)
-	b = x.marks(b)
+	b = x.record.marks(b, x.asked.id, x.pass)
 	if x.asked.http10 {
 		x.close = true
 	} else {
@@ -409,7 +410,7 @@ func (s *relay) complete() bool {
 		x.booking.worker.Load().hits.tells(x.record.usage.Cached)
 		x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
 	}
-	x.remember()
+	x.asked.pool.remember(&x.booking)
 	how := x.judged(200)
 	if x.record.resumes > 0 {
 		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, x.record.resumeFor, "ok").Inc()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"roundhouse/balancer/extend"
 	"roundhouse/balancer/ledger"
 )
 
@@ -49,7 +50,7 @@ func (t *throughFasthttp) mark(x *exchange) {
 		h.Set("x-roundhouse-worker", w.id)
 	}
 	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.record.queued/1e6, 10))
-	for _, f := range x.replyFields() {
+	for _, f := range x.record.replyFields(x.pass) {
 		h.Set(f[0], f[1])
 	}
 }
@@ -87,7 +88,7 @@ func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
 	}
 	b = append(b, "\r\n"...)
 	b = append(b, more...)
-	b = x.marks(b)
+	b = x.record.marks(b, x.asked.id, x.pass)
 	if x.asked.http10 || x.d.parting(x.g) {
 		x.close = true
 	}
@@ -98,14 +99,14 @@ func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
 }
 
 // marks appends the fields that every answer carries.
-func (x *exchange) marks(b []byte) []byte {
-	b = append(append(append(b, "x-request-id: "...), x.asked.id...), "\r\n"...)
-	if w := x.booking.worker.Load(); w != nil {
-		b = append(append(append(b, "x-roundhouse-worker: "...), w.id...), "\r\n"...)
+func (r *record) marks(b []byte, id string, pass *extend.Pass) []byte {
+	b = append(append(append(b, "x-request-id: "...), id...), "\r\n"...)
+	if r.worker != "" {
+		b = append(append(append(b, "x-roundhouse-worker: "...), r.worker...), "\r\n"...)
 	}
 	b = append(b, "x-roundhouse-queue-ms: "...)
-	b = strconv.AppendInt(b, x.record.queued/1e6, 10)
-	for _, f := range x.replyFields() {
+	b = strconv.AppendInt(b, r.queued/1e6, 10)
+	for _, f := range r.replyFields(pass) {
 		b = append(append(append(append(b, "\r\n"...), f[0]...), ": "...), f[1]...)
 	}
 	return append(b, "\r\n"...)

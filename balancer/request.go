@@ -33,7 +33,7 @@ func (x *exchange) write(w *worker, c *upConn) error {
 		if s != nil && w.strict.Load() {
 			s.answer.WithoutIDs()
 		}
-		cuts = x.splices(cuts)
+		cuts = x.asked.splices(cuts, x.payload.body, x.s)
 	}
 	length := len(body)
 	for _, s := range cuts {
@@ -112,21 +112,22 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 			b = append(b, "\r\n"+api.HeaderWaited+": "...)
 			b = strconv.AppendInt(b, waited, 10)
 		}
-		b = x.chunkField(b)
+		b = x.booking.chunkField(b)
 	}
 	b = x.trace.fields(b, w.id)
-	b = x.filterFields(b)
+	b = filterFields(b, x.pass)
 	return append(b, "\r\n\r\n"...)
 }
 
-// splices lists what the door changes in a body, in the order of the body.
-func (x *exchange) splices(cuts []splice) []splice {
-	p := &x.asked.peek
-	if x.asked.kind == kindForm || x.asked.kind == kindHeld {
+// splices lists what the door changes in a body, in the order of the body. s is
+// nil where the answer does not stream.
+func (a *asked) splices(cuts []splice, body []byte, s *relay) []splice {
+	p := &a.peek
+	if a.kind == kindForm || a.kind == kindHeld {
 		return cuts
 	}
 	var insert []byte
-	if s := x.s; s != nil && s.answer.IDs() {
+	if s != nil && s.answer.IDs() {
 		if !p.ReturnTokenIDs.Set() {
 			insert = append(insert, `"return_token_ids":true,`...)
 		}
@@ -146,17 +147,17 @@ func (x *exchange) splices(cuts []splice) []splice {
 	}
 	var tail [3]splice
 	n := 0
-	if p.ModelSpan.Set() && x.asked.model != p.Model {
-		tail[n] = splice{p.ModelSpan, quote(x.asked.model)}
+	if p.ModelSpan.Set() && a.model != p.Model {
+		tail[n] = splice{p.ModelSpan, quote(a.model)}
 		n++
 	}
-	if s := x.s; s != nil && s.answer.IDs() {
+	if s != nil && s.answer.IDs() {
 		if p.ReturnTokenIDs.Set() && !p.WantsTokenIDs {
 			tail[n] = splice{p.ReturnTokenIDs, []byte("true")}
 			n++
 		}
 		if p.StreamOptions.Set() && !p.IncludeUsage {
-			tail[n] = splice{p.StreamOptions, withUsage(p.StreamOptions.Of(x.payload.body))}
+			tail[n] = splice{p.StreamOptions, withUsage(p.StreamOptions.Of(body))}
 			n++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"roundhouse/balancer/extend"
 	"roundhouse/configs"
 )
 
@@ -84,10 +85,10 @@ func rendezvous(session, node string, weight float64) float64 {
 }
 
 // find resolves the model that a client asked for into a target and a pool.
-func (x *exchange) find(v *view, sessionHeader string) *failure {
-	name := x.asked.peek.Model
-	if x.pass != nil && x.pass.Route != "" {
-		name = x.pass.Route
+func (a *asked) find(d *Door, v *view, pass *extend.Pass, body []byte, sessionHeader string) *failure {
+	name := a.peek.Model
+	if pass != nil && pass.Route != "" {
+		name = pass.Route
 	}
 	if name == "" {
 		if len(v.models) != 1 {
@@ -102,57 +103,57 @@ func (x *exchange) find(v *view, sessionHeader string) *failure {
 	}
 	r := v.routes[name]
 	if r == nil {
-		x.asked.target = v.models[name]
-		x.asked.model = name
-		return x.pickPool(v, name)
+		a.target = v.models[name]
+		a.model = name
+		return a.pickPool(d, v, name)
 	}
-	x.asked.route = r
-	x.asked.session = r.sessionOf(x, sessionHeader)
+	a.route = r
+	a.session = r.sessionOf(a, body, sessionHeader)
 	usable := func(model string) bool {
 		t := v.models[model]
-		return t != nil && t.alive(x.d) != nil
+		return t != nil && t.alive(d) != nil
 	}
-	if i := r.choose(x.asked.session, usable); i >= 0 {
-		x.asked.model = r.cfg.Targets[i].Model
-		x.asked.target = v.models[x.asked.model]
-		return x.pickPool(v, name)
+	if i := r.choose(a.session, usable); i >= 0 {
+		a.model = r.cfg.Targets[i].Model
+		a.target = v.models[a.model]
+		return a.pickPool(d, v, name)
 	}
-	return x.fallback(v, r, name)
+	return a.fallback(d, v, r, name)
 }
 
 // fallback serves a route none of whose targets can.
-func (x *exchange) fallback(v *view, r *route, name string) *failure {
+func (a *asked) fallback(d *Door, v *view, r *route, name string) *failure {
 	if p := v.byName[r.cfg.Fallback]; p != nil {
 		for model, t := range v.models {
 			for _, of := range t.pools {
 				if of == p {
-					x.asked.model, x.asked.target, x.asked.pool = model, t, p
+					a.model, a.target, a.pool = model, t, p
 					return nil
 				}
 			}
 		}
 	}
 	if t := v.models[r.cfg.Fallback]; t != nil {
-		x.asked.model, x.asked.target = r.cfg.Fallback, t
-		return x.pickPool(v, name)
+		a.model, a.target = r.cfg.Fallback, t
+		return a.pickPool(d, v, name)
 	}
 	// No target can serve now; one that is known may be parked at.
 	for _, t := range r.cfg.Targets {
 		if m := v.models[t.Model]; m != nil && t.Weight > 0 {
-			x.asked.model, x.asked.target = t.Model, m
-			return x.pickPool(v, name)
+			a.model, a.target = t.Model, m
+			return a.pickPool(d, v, name)
 		}
 	}
 	return v.unknown(name)
 }
 
 // pickPool takes the first pool of the target that is alive.
-func (x *exchange) pickPool(v *view, name string) *failure {
-	if x.asked.target == nil {
+func (a *asked) pickPool(d *Door, v *view, name string) *failure {
+	if a.target == nil {
 		return v.unknown(name)
 	}
-	if x.asked.pool = x.asked.target.alive(x.d); x.asked.pool == nil {
-		x.asked.pool = x.asked.target.pools[0]
+	if a.pool = a.target.alive(d); a.pool == nil {
+		a.pool = a.target.pools[0]
 	}
 	return nil
 }
@@ -168,15 +169,15 @@ func (t *target) alive(d *Door) *pool {
 }
 
 // sessionOf is what makes the requests of one session stick together.
-func (r *route) sessionOf(x *exchange, header string) string {
+func (r *route) sessionOf(a *asked, body []byte, header string) string {
 	switch r.cfg.Sticky {
 	case "session":
 		return header
 	case "user":
-		return x.asked.peek.User
+		return a.peek.User
 	case "prefix":
-		if p := x.asked.peek.Prompt; p.Set() {
-			text := p.Of(x.payload.body)
+		if p := a.peek.Prompt; p.Set() {
+			text := p.Of(body)
 			return string(text[:min(len(text), 1024)])
 		}
 	}

@@ -228,7 +228,7 @@ func (g *guard) answer(v *view, h *wire.Head, kd kind, body []byte, lent *[]byte
 			x.payload.body = append([]byte(nil), body...)
 		}
 		g.letGo()
-		x.openStream()
+		x.s = newRelay(x)
 		g.streamed = x
 		return streams
 	}

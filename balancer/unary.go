@@ -40,7 +40,7 @@ func (x *exchange) unary(out replier) {
 		if err == nil {
 			x.settle(a.Status, whole[len(room):])
 			if x.pass.WantsChunks() {
-				body, f := x.rewrite(whole[len(room):])
+				body, f := rewrite(whole[len(room):], x.pass)
 				if f != nil {
 					out.refuse(x, f)
 					return
@@ -110,9 +110,9 @@ func (x *exchange) settle(status int, body []byte) {
 		}
 		x.computed()
 		if !x.booking.own {
-			x.remember()
+			x.asked.pool.remember(&x.booking)
 		}
-		x.keepHeld(body)
+		x.d.held.keep(&x.asked, body, x.booking.charge.Try())
 	}
 	x.releaseAt(how, x.record.whole)
 }

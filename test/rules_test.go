@@ -142,6 +142,94 @@ func TestRulesOfSize(t *testing.T) {
 	}
 }
 
+// A type is seen whole too: what a function may not have in lines, it must not
+// have in fields of its receiver. The types that are larger may only shrink.
+func TestRulesOfTypes(t *testing.T) {
+	const mostFields, mostFiles = 30, 8
+	larger := map[string][2]int{ // fields, files of its methods
+		"balancer.Door":                 {42, 26},
+		"balancer.exchange":             {0, 12},
+		"balancer.guard":                {35, 0},
+		"balancer/ledger.Ledger":        {0, 12},
+		"balancer/ledger.Worker":        {40, 0},
+		"cmd/roundhouse.benchFlags":     {54, 0},
+		"cmd/roundhouse.console":        {0, 16},
+		"kernels/cpu.plan":              {0, 12},
+		"kernels/cpu/gen.gen":           {0, 16},
+		"kernels/xpu.executable":        {0, 12},
+		"supervisor.Supervisor":         {60, 26},
+		"worker.Engine":                 {0, 12},
+		"worker.Snapshot":               {38, 0},
+		"worker/launch.Options":         {80, 0},
+		"worker/model.graph":            {0, 18},
+		"worker/model.settings":         {83, 0},
+		"worker/server.Config":          {42, 0},
+		"worker/server.Server":          {0, 30},
+		"worker/server.responsesAnswer": {36, 0},
+		"worker/server.samplingFields":  {48, 0},
+		"worker/template.renderer":      {0, 18},
+	}
+	fields, files := map[string]int{}, map[string]map[string]bool{}
+	for _, f := range goFiles(t) {
+		if f.test() {
+			continue
+		}
+		dir := filepath.ToSlash(filepath.Dir(f.path))
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
+				if name := receiver(fn); name != "" {
+					key := dir + "." + name
+					if files[key] == nil {
+						files[key] = map[string]bool{}
+					}
+					files[key][f.path] = true
+				}
+			}
+			gen, ok := d.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, s := range gen.Specs {
+				if ts, ok := s.(*ast.TypeSpec); ok {
+					if st, ok := ts.Type.(*ast.StructType); ok {
+						fields[dir+"."+ts.Name.Name] = st.Fields.NumFields()
+					}
+				}
+			}
+		}
+	}
+	for name, n := range fields {
+		if limit := max(mostFields, larger[name][0]); n > limit {
+			t.Errorf("%s has %d fields; a struct has at most %d", name, n, limit)
+		}
+	}
+	for name, in := range files {
+		if limit := max(mostFiles, larger[name][1]); len(in) > limit {
+			t.Errorf("the methods of %s are in %d files; they may be in %d", name, len(in), limit)
+		}
+	}
+	for name, limit := range larger {
+		if limit[0] > 0 && fields[name] <= mostFields && limit[1] > 0 && len(files[name]) <= mostFiles || fields[name]+len(files[name]) == 0 {
+			t.Errorf("%s needs no place among the larger types any more", name)
+		}
+	}
+}
+
+// receiver is the name of a method's type.
+func receiver(fn *ast.FuncDecl) string {
+	e := fn.Recv.List[0].Type
+	if p, ok := e.(*ast.StarExpr); ok {
+		e = p.X
+	}
+	if g, ok := e.(*ast.IndexExpr); ok {
+		e = g.X
+	}
+	if id, ok := e.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}
+
 // Every package says once what it is, and every exported name what it is for.
 func TestRulesOfWords(t *testing.T) {
 	docs, packages := map[string]int{}, map[string]bool{}
