@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,9 @@ func TestMediaChargesNoText(t *testing.T) {
 func TestLongerContextFirst(t *testing.T) {
 	short, long := sim.New(sim.Options{Context: 1024}), sim.New(sim.Options{Context: 32_000})
 	r := newRig(t, []*sim.Worker{short, long}, nil)
+	r.until("both contexts are known", func() bool {
+		return !slices.ContainsFunc(r.door.State().Workers, func(w control.WorkerState) bool { return len(w.Models) == 0 || w.KV.ReportAgeSeconds == nil })
+	})
 	body := fmt.Sprintf(`{"model":"sim","max_tokens":4,"prompt":%q}`, strings.Repeat("some words ", 3000))
 	for range 6 {
 		if resp, _ := r.post("/v1/completions", body); resp.Header.Get("x-roundhouse-worker") != "p/2" {
