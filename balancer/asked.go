@@ -30,6 +30,7 @@ type asked struct {
 	pool     *pool
 	model    string // as it is sent to the worker
 	session  string
+	owner    string // whose stored responses it may see; empty: nobody's in particular, or none are asked for
 }
 
 // keepsName reports whether the answer is to carry the name that the client
@@ -41,14 +42,6 @@ func (a *asked) keepsName() bool {
 // streams reports whether the answer is to stream.
 func (a *asked) streams() bool {
 	return a.peek.Stream && (a.kind == kindChat || a.kind == kindText || a.kind == kindGen)
-}
-
-// owner is the name of the key that the request was sent with; empty: none is asked for.
-func (a *asked) owner() string {
-	if a.key == nil {
-		return ""
-	}
-	return a.key.name
 }
 
 // estimate is the tokens that a request is charged with before its answer has

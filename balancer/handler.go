@@ -122,6 +122,7 @@ func (d *Door) newExchange(v *view, g *guard, seen *wire.Seen) *exchange {
 // those in flight.
 func (x *exchange) enter(seen *wire.Seen, k *key) *failure {
 	x.asked.key = k
+	x.asked.identify(k, seen)
 	if f := x.read(seen, k); f != nil {
 		return f
 	}

@@ -224,7 +224,7 @@ func (h *held) export(v *view) (out []control.Stored) {
 		}
 		w.mu.Lock()
 		if w.generation() == t.Generation {
-			out = append(out, control.Stored{ID: id, Worker: w.id, Generation: w.cfg.Generation, Identity: w.identity, Key: t.key})
+			out = append(out, control.Stored{ID: id, Worker: w.id, Generation: w.cfg.Generation, Identity: w.identity, Owner: t.owner})
 		}
 		w.mu.Unlock()
 	}
@@ -248,7 +248,7 @@ func (h *held) take(v *view, all []control.Stored) {
 		t := ledger.Try{Worker: w.acct, Generation: w.generation()}
 		w.mu.Unlock()
 		if same {
-			h.put(s.ID, holding{t, s.Key})
+			h.put(s.ID, holding{t, s.Owner})
 		}
 	}
 }

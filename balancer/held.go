@@ -1,6 +1,8 @@
 package balancer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"sync"
 
@@ -22,7 +24,7 @@ type held struct {
 // holding is where a response is stored, and by whose request.
 type holding struct {
 	ledger.Try
-	key string // the key's name; empty: keys are not asked for
+	owner string
 }
 
 func (h *held) put(id string, t holding) {
@@ -52,7 +54,7 @@ func (h *held) keep(a *asked, data []byte, t ledger.Try) {
 		return
 	}
 	if v, ok := wire.Field(data, `"id"`); ok && len(v) > 2 && strings.HasPrefix(string(v), `"resp_`) {
-		h.put(string(v[1:len(v)-1]), holding{t, a.owner()})
+		h.put(string(v[1:len(v)-1]), holding{t, a.owner})
 	}
 }
 
@@ -62,12 +64,35 @@ func (x *exchange) readHeld() *failure {
 	return x.goTo(id)
 }
 
-// goTo binds the exchange to the worker that has stored a response. What another key
+// identify notes whose stored responses a request may see: its key's, or, where the
+// door asks for no keys, those of whoever shows the same one. It is a digest, so that a
+// worker learns no key, and the same at every door.
+func (a *asked) identify(k *key, seen *wire.Seen) {
+	if a.kind != kindHeld && a.path != responsesPath {
+		return
+	}
+	shown := string(seen.Key)
+	if bearer, ok := cutBearer(string(seen.Authorization)); ok {
+		shown = bearer
+	}
+	switch {
+	case k != nil:
+		shown = "key " + k.name
+	case shown == "":
+		return
+	default:
+		shown = "client " + shown
+	}
+	sum := sha256.Sum256([]byte(shown))
+	a.owner = hex.EncodeToString(sum[:16])
+}
+
+// goTo binds the exchange to the worker that has stored a response. What another client
 // has stored is not told from what is not there.
 func (x *exchange) goTo(id string) *failure {
 	gone := notFound("response %q is not held by any worker: it never was, or its worker has been restarted since", id)
 	t, ok := x.d.held.find(id)
-	if !ok || t.key != x.asked.owner() || t.Worker.Generation(x.d.ledger) != t.Generation {
+	if !ok || t.owner != x.asked.owner || t.Worker.Generation(x.d.ledger) != t.Generation {
 		return gone
 	}
 	for _, w := range x.v.workers {

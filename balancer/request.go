@@ -107,6 +107,10 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 		b = append(b, x.d.id...)
 		b = append(b, "\r\n"+api.HeaderSeq+": "...)
 		b = strconv.AppendUint(b, x.booking.charge.Seq, 10)
+		if x.asked.owner != "" {
+			b = append(b, "\r\n"+api.HeaderOwner+": "...)
+			b = append(b, x.asked.owner...)
+		}
 		if waited := (x.booking.sentAt - x.booking.came) / 1e6; waited > 0 {
 			// It has aged here, or at a worker that failed it, and ages on there.
 			b = append(b, "\r\n"+api.HeaderWaited+": "...)

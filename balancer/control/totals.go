@@ -126,7 +126,7 @@ type Stored struct {
 	Worker     string `json:"worker"`
 	Generation uint64 `json:"generation"`
 	Identity   string `json:"identity,omitempty"`
-	Key        string `json:"key,omitempty"` // whose request stored it
+	Owner      string `json:"owner,omitempty"` // a digest of whose request stored it
 }
 
 // PrefixFacts is what a pool's prefix table knows, the oldest chunk first.

@@ -7,7 +7,7 @@ const (
 	HeaderSeq       = "X-Roundhouse-Seq"    // decimal; rises by one a request that this door sends to this worker
 	HeaderChunks    = "X-Roundhouse-Chunks" // the door's prompt-chunk digests: 16 hex digits each, joined by commas; the last says how many times the chunk's length was doubled
 	HeaderWaited    = "X-Roundhouse-Waited" // decimal: milliseconds that the request has waited at the door, or at a worker that failed it
-	HeaderOwner     = "X-Roundhouse-Owner"  // the client that the door knows by its key: who may see again what was stored
+	HeaderOwner     = "X-Roundhouse-Owner"  // a digest of the client that the door knows by its key: who may see again what was stored
 	HeaderRequestID = "X-Request-Id"
 )
 
