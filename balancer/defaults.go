@@ -1,28 +1,16 @@
 package balancer
 
 import (
-	"time"
+	"cmp"
 
 	"roundhouse/configs"
 )
 
-// defaultDoor stands in for what a worker set leaves out.
-var defaultDoor = configs.Door{
-	Policy: "least_kv", Memory: 4 << 30, Metrics: "listen",
-	Limits: configs.Limits{
-		Body: 64 << 20, Headers: 64 << 10, HeaderRead: configs.Duration(10 * time.Second), BodyIdle: configs.Duration(30 * time.Second),
-		UploadRate: 1 << 10, FirstByte: configs.Duration(10 * time.Minute), Idle: configs.Duration(10 * time.Minute), Connections: 20000,
-	},
-	Queue:   configs.Queue{MaxRequests: 2048, MaxWait: configs.Duration(time.Minute)},
-	Retry:   configs.Retry{Attempts: 2, Budget: 0.2},
-	Resume:  configs.Resume{Enabled: true},
-	Breaker: configs.Breaker{Failures: 5, Open: configs.Duration(10 * time.Second)},
-}
-
-// filled returns a door's configuration with zero limits replaced by the
-// defaults. Switches and shares are taken as they are.
+// filled returns a door's configuration with the limits that it lacks replaced by
+// the defaults. Switches, shares and slow_start are taken as they are: their 0
+// turns them off.
 func filled(c configs.Door) configs.Door {
-	def := &defaultDoor
+	def := configs.DefaultDoor()
 	or(&c.Memory, def.Memory)
 	or(&c.Metrics, def.Metrics)
 	or(&c.Limits.Body, def.Limits.Body)
@@ -40,9 +28,9 @@ func filled(c configs.Door) configs.Door {
 	return c
 }
 
-func or[T comparable](v *T, def T) {
+func or[T cmp.Ordered](v *T, def T) {
 	var zero T
-	if *v == zero {
+	if *v <= zero {
 		*v = def
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/ledger"
+	"roundhouse/configs"
 )
 
 // Options says what a door needs to stand.
@@ -115,8 +116,9 @@ func New(o Options) (*Door, error) {
 	d.ctx, d.end = context.WithCancel(context.Background())
 	d.metrics = newMetrics(d)
 	d.ledger.OnEject = d.metrics.ejected
-	d.memory.limit.Store(4 << 30)
-	d.view.Store(&view{byName: map[string]*pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring{}, limits: limitsOf(&defaultDoor)})
+	def := configs.DefaultDoor()
+	d.memory.limit.Store(int64(def.Memory))
+	d.view.Store(&view{byName: map[string]*pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring{}, limits: limitsOf(&def.Limits)})
 	d.server = d.newServer()
 	if err := d.firstSet(); err != nil {
 		d.end()

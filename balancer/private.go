@@ -155,6 +155,7 @@ func (d *Door) firstSet() error {
 		return nil
 	}
 	if err == nil {
+		k.Door = filled(k.Door)
 		err = d.apply(k.WorkerSet, true)
 	}
 	if err != nil {

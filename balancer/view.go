@@ -101,11 +101,8 @@ func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, err
 // one. d.mu is held.
 func (d *Door) replace(set control.WorkerSet, keys *keyring, ext *extend.Set) {
 	old := d.current()
-	v := &view{tls: d.cert.shown(), set: set, keys: keys, ext: ext, byName: map[string]*pool{}, limits: limitsOf(&set.Door)}
+	v := &view{tls: d.cert.shown(), set: set, keys: keys, ext: ext, byName: map[string]*pool{}, limits: limitsOf(&set.Door.Limits)}
 	d.memory.limit.Store(int64(set.Door.Memory))
-	if set.Door.Memory == 0 {
-		d.memory.limit.Store(4 << 30)
-	}
 	d.ledger.Configure(ledger.Breaker{Failures: set.Door.Breaker.Failures, Open: int64(set.Door.Breaker.Open)}, int64(set.Door.SlowStart))
 	kept := map[*worker]bool{}
 	for i := range set.Pools {
@@ -234,28 +231,12 @@ func (p *pool) setCanary(c *control.Canary, workers []*worker) {
 	}
 }
 
-// limitsOf fills in what a configuration leaves out.
-func limitsOf(c *configs.Door) *limits {
-	or := func(v configs.Duration, def time.Duration) time.Duration {
-		if v > 0 {
-			return time.Duration(v)
-		}
-		return def
+// limitsOf are the guard's limits by a filled configuration.
+func limitsOf(c *configs.Limits) *limits {
+	return &limits{
+		body: int64(c.Body), headers: int(c.Headers), uploadRate: int64(c.UploadRate), keepAlive: 2 * time.Minute,
+		headerRead: time.Duration(c.HeaderRead), bodyIdle: time.Duration(c.BodyIdle),
 	}
-	l := &limits{
-		body: int64(c.Limits.Body), headers: int(c.Limits.Headers), keepAlive: 2 * time.Minute,
-		headerRead: or(c.Limits.HeaderRead, 10*time.Second), bodyIdle: or(c.Limits.BodyIdle, 30*time.Second),
-	}
-	if l.uploadRate = int64(c.Limits.UploadRate); l.uploadRate <= 0 {
-		l.uploadRate = int64(defaultDoor.Limits.UploadRate)
-	}
-	if l.body <= 0 {
-		l.body = 64 << 20
-	}
-	if l.headers <= 0 {
-		l.headers = 64 << 10
-	}
-	return l
 }
 
 // mapModels finds which pools serve which model: by their configuration, else

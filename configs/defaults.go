@@ -9,27 +9,33 @@ import (
 // defaults is a Config as an empty file would have it.
 func defaults(env func(string) (string, bool)) *Config {
 	return &Config{
-		StateDir: defaultStateDir(env, os.Geteuid() == 0),
-		Log:      Log{Format: "text", Access: true},
-		Door: Door{
-			Listen:  ":8000",
-			Policy:  "least_kv",
-			Memory:  4 << 30,
-			Metrics: "listen",
-			Limits: Limits{
-				Body: 64 << 20, Headers: 64 << 10,
-				HeaderRead: 10 * second, BodyIdle: 30 * second, UploadRate: 1 << 10,
-				FirstByte: Duration(10 * time.Minute), Idle: Duration(10 * time.Minute),
-				Connections: 20000,
-			},
-			Queue:     Queue{MaxRequests: 2048, MaxWait: 60 * second},
-			Retry:     Retry{Attempts: 2, Budget: 0.2},
-			Resume:    Resume{Enabled: true},
-			Breaker:   Breaker{Failures: 5, Open: 10 * second},
-			SlowStart: 30 * second,
-		},
+		StateDir:   defaultStateDir(env, os.Geteuid() == 0),
+		Log:        Log{Format: "text", Access: true},
+		Door:       DefaultDoor(),
 		Admin:      Admin{Listen: "127.0.0.1:8001"},
 		Supervisor: Supervisor{Parallel: 1},
+	}
+}
+
+// DefaultDoor is a door block that sets nothing. The door takes from it what a
+// worker set leaves out.
+func DefaultDoor() Door {
+	return Door{
+		Listen:  ":8000",
+		Policy:  "least_kv",
+		Memory:  4 << 30,
+		Metrics: "listen",
+		Limits: Limits{
+			Body: 64 << 20, Headers: 64 << 10,
+			HeaderRead: 10 * second, BodyIdle: 30 * second, UploadRate: 1 << 10,
+			FirstByte: Duration(10 * time.Minute), Idle: Duration(10 * time.Minute),
+			Connections: 20000,
+		},
+		Queue:     Queue{MaxRequests: 2048, MaxWait: 60 * second},
+		Retry:     Retry{Attempts: 2, Budget: 0.2},
+		Resume:    Resume{Enabled: true},
+		Breaker:   Breaker{Failures: 5, Open: 10 * second},
+		SlowStart: 30 * second,
 	}
 }
 
