@@ -187,7 +187,11 @@ func TestStartThatNobodyHeardOf(t *testing.T) {
 	b.runWith(func(o *Options) {
 		o.OpenDriver = func(string, string) (driver.Driver, error) {
 			n, err := process.NewNursery(filepath.Join(b.dir, "far"), []string{o.Program, "supervise", "shim"})
-			return &cutOff{Driver: process.NewDriver(n, o.Worker, o.Env)}, err
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(n.Close)
+			return &cutOff{Driver: process.NewDriver(n, o.Worker, o.Env)}, nil
 		}
 	})
 	b.until("both are ready", func() bool {
