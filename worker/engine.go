@@ -48,6 +48,7 @@ type Engine struct {
 	rows     []rowRef
 	last     time.Time
 	paused   bool
+	pausing  pausing
 	asleep   int // the level of sleep; 0: awake
 	timings  stepTimes
 	past     past
@@ -98,6 +99,7 @@ func (e *Engine) Run(ctx context.Context) (err error) {
 	defer func() { e.close(err) }()
 	for {
 		e.takePosted()
+		e.settle()
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -129,6 +131,7 @@ func (e *Engine) close(err error) {
 	e.closed = err
 	e.mu.Unlock()
 	e.takePosted() // what came before the door was shut
+	e.letIn()
 	e.failPooling(err)
 	for r := range e.live {
 		for c := range r.choices {
@@ -268,14 +271,25 @@ func (e *Engine) newSequence(r *request, choice int) (*Sequence, error) {
 	return q, nil
 }
 
-// admit hands a request to the scheduler; one that was resumed at its very end
-// ends here.
+// admit takes a request in; one that was resumed at its very end ends here.
 func (e *Engine) admit(r *request) {
 	e.live[r] = struct{}{}
 	e.doors.arrive(r)
 	e.stats.arrive(r)
+	if len(e.pausing.waiters) > 0 {
+		e.pausing.requests = append(e.pausing.requests, r)
+		return
+	}
+	e.schedule(r)
+}
+
+// schedule hands the choices that are still wanted to the scheduler.
+func (e *Engine) schedule(r *request) {
 	waited := e.past.steps(e.sched.step, time.Now(), r.Waited)
 	for c, q := range r.choices {
+		if q == nil {
+			continue
+		}
 		q.waited = waited
 		if r.Adapter != nil && !e.adapters.holds(r.Adapter) {
 			e.endWith(r, c, Event{Choice: c, Token: -1, Finish: FinishError, StopID: -1, Err: fmt.Errorf("the adapter %s was unloaded", r.Adapter.Name)})

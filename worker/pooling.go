@@ -41,7 +41,7 @@ func (e *Engine) Pool(ctx context.Context, texts []Text) ([][]float32, error) {
 		}
 		jobs[i] = &pooled{text: t, began: time.Now(), done: make(chan struct{})}
 	}
-	if !e.post(func() { e.pooling = append(e.pooling, jobs...) }) {
+	if !e.post(func() { e.takeTexts(jobs) }) {
 		return nil, ErrClosed
 	}
 	rows := make([][]float32, len(jobs))

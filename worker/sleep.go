@@ -25,9 +25,6 @@ func (e *Engine) Pause(ctx context.Context, abort bool) {
 	e.call(ctx, func() { e.paused = true })
 }
 
-// Resume ends a pause; a sleep goes on.
-func (e *Engine) Resume(ctx context.Context) { e.call(ctx, func() { e.paused = false }) }
-
 // Paused says whether the engine is held, by Pause or by Sleep.
 func (e *Engine) Paused(ctx context.Context) bool {
 	held := false
@@ -80,7 +77,7 @@ func (e *Engine) WakeUp(ctx context.Context) (err error) {
 			}
 			e.asleep, e.cfg.Exec = 0, exec
 		}
-		e.paused = false
+		e.resume()
 	})
 	if !ran {
 		return ErrClosed

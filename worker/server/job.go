@@ -69,6 +69,14 @@ func (s *Server) newJob(r *http.Request, prefix string, f *samplingFields, model
 	return j
 }
 
+// rename gives the request the id that its answer has, by which it can be aborted.
+func (j *job) rename(id string) {
+	j.id = id
+	for i := range j.reqs {
+		j.reqs[i].ID = id
+	}
+}
+
 // take makes an engine's request of a prompt that may be answered by as many
 // tokens as are wanted by the field named; nil: all that fit.
 func (j *job) take(r *http.Request, p worker.Params, tokens []int32, wanted *int, field string) (err *apiError) {

@@ -142,7 +142,7 @@ func (s *Server) newMessages(r *http.Request, f *messagesRequest) (*messagesJob,
 	if err != nil {
 		return nil, err
 	}
-	c.id = "msg_" + strings.TrimPrefix(c.id, "chatcmpl-")
+	c.rename("msg_" + strings.TrimPrefix(c.id, "chatcmpl-"))
 	return &messagesJob{c}, nil
 }
 

@@ -12,11 +12,17 @@ import (
 	"roundhouse/worker"
 )
 
+// abortPath is the route that ends others' requests: it needs the key where there
+// is one, and development mode where there is none.
+const abortPath = "/abort_requests"
+
 // operating are the routes that act on the engine rather than ask it. As in
 // vLLM most of them exist only in development mode; the front door never
 // passes any of them on.
 func (s *Server) operating() {
-	s.handle("POST /abort_requests", s.abortRequests)
+	if s.cfg.DevMode || len(s.keys) > 0 {
+		s.handle("POST "+abortPath, s.abortRequests)
+	}
 	if !s.cfg.DevMode {
 		return
 	}
@@ -31,7 +37,10 @@ func (s *Server) operating() {
 		writeJSON(w, http.StatusOK, map[string]bool{"is_sleeping": s.cfg.Engine.Paused(r.Context())})
 	})
 	s.handle("POST /pause", func(w http.ResponseWriter, r *http.Request) {
-		s.cfg.Engine.Pause(r.Context(), r.URL.Query().Get("mode") != "keep")
+		if err := s.pause(r); err != nil {
+			writeError(w, err)
+			return
+		}
 		writeJSON(w, http.StatusOK, map[string]string{"status": "paused"})
 	})
 	s.handle("POST /resume", func(w http.ResponseWriter, r *http.Request) {
@@ -63,16 +72,8 @@ func (s *Server) sleep(w http.ResponseWriter, r *http.Request) {
 		}
 		level = n
 	}
-	switch mode := r.URL.Query().Get("mode"); mode {
-	case "", "abort":
-		s.cfg.Engine.Pause(r.Context(), true)
-	case "wait":
-		s.cfg.Engine.WaitIdle(r.Context())
-		s.cfg.Engine.Pause(r.Context(), false)
-	case "keep":
-		s.cfg.Engine.Pause(r.Context(), false)
-	default:
-		writeError(w, badValue("mode", "mode must be abort, wait or keep, got %.32q", mode))
+	if err := s.pause(r); err != nil {
+		writeError(w, err)
 		return
 	}
 	if level > 0 {
@@ -82,6 +83,24 @@ func (s *Server) sleep(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.WriteHeader(http.StatusOK)
+}
+
+// pause holds the engine as mode says: requests under way are aborted, waited for
+// or kept.
+func (s *Server) pause(r *http.Request) *apiError {
+	switch mode := r.URL.Query().Get("mode"); mode {
+	case "", "abort":
+		s.cfg.Engine.Pause(r.Context(), true)
+	case "wait":
+		if !s.cfg.Engine.PauseIdle(r.Context()) {
+			return badValue("mode", "the engine was resumed before its requests had ended")
+		}
+	case "keep":
+		s.cfg.Engine.Pause(r.Context(), false)
+	default:
+		return badValue("mode", "mode must be abort, wait or keep, got %.32q", mode)
+	}
+	return nil
 }
 
 // wakeUp brings weights and KV cache back. Both are one here: a part of them

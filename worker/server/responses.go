@@ -141,9 +141,11 @@ func (s *Server) newResponse(r *http.Request, f *responsesRequest) (*response, *
 		return nil, err
 	}
 	x := &response{chat: c, f: f, tools: tools}
-	if c.id = strings.TrimPrefix(c.id, "chatcmpl-"); !strings.HasPrefix(c.id, "resp_") {
-		c.id = "resp_" + c.id
+	id := strings.TrimPrefix(c.id, "chatcmpl-")
+	if !strings.HasPrefix(id, "resp_") {
+		id = "resp_" + id
 	}
+	c.rename(id)
 	x.begin()
 	return x, nil
 }

@@ -169,13 +169,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(rec, r)
 }
 
-// allowed checks the key on the paths that vLLM guards. Keys are compared by
+// allowed checks the key on the paths that vLLM guards, and on abortPath. Keys are compared by
 // digest, which takes the same time whatever they are.
 func (s *Server) allowed(r *http.Request) bool {
 	if len(s.keys) == 0 || r.Method == http.MethodOptions {
 		return true
 	}
-	guarded := false
+	guarded := r.URL.Path == abortPath
 	for _, prefix := range []string{"/v1", "/v2", "/inference", "/cohere"} {
 		guarded = guarded || strings.HasPrefix(r.URL.Path, prefix)
 	}
