@@ -14,6 +14,8 @@ import (
 type Text struct {
 	Tokens []int32
 	Types  []int32 // segments; nil: zeros
+
+	Positions []int32 // nil: 0, 1, 2 and so on
 }
 
 // pooled is one text on its way. Texts go through the model whole, first come,
@@ -85,7 +87,8 @@ func (e *Engine) poolStep() (bool, error) {
 		}
 		first := len(s.Tokens)
 		s.Tokens = append(s.Tokens, j.text.Tokens...)
-		for i := range n {
+		s.Positions = append(s.Positions, j.text.Positions...)
+		for i := len(j.text.Positions); i < n; i++ {
 			s.Positions = append(s.Positions, int32(i))
 		}
 		s.Types = append(s.Types, j.text.Types...)

@@ -1,9 +1,13 @@
 package launch
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"roundhouse/worker/demo"
@@ -75,4 +79,52 @@ func TestPooledModels(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSegments holds that a pair is scored by a model without segments whatever
+// its tokenizer says of them, and that a model which lacks some of the
+// tokenizer's is refused at the start.
+func TestSegments(t *testing.T) {
+	w, err := loadWords(demo.FS, "demo", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if types := w.tokenizer.PairTypes(); !slices.Equal(types, []int32{0, 1}) {
+		t.Fatalf("the demonstration model's tokenizer gives the segments %v; want two", types)
+	}
+	hs := demoServer(t, "--model", pooledFolder(t, "xlm_roberta_score", w.tokenizer.Size()))
+	var got struct{ Data []struct{ Score float64 } }
+	if err := postJSON(hs.URL+"/score", map[string]any{"text_1": "one", "text_2": []string{"two", "three"}}, &got); err != nil {
+		t.Error(err)
+	} else if len(got.Data) != 2 || got.Data[0] == got.Data[1] {
+		t.Errorf("scores %v", got.Data)
+	}
+
+	dir := pooledFolder(t, "bert_score", w.tokenizer.Size())
+	path := filepath.Join(dir, "tokenizer.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file map[string]any
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	part := func(id string, kind int) any {
+		return map[string]any{"Sequence": map[string]any{"id": id, "type_id": kind}}
+	}
+	file["post_processor"] = map[string]any{"type": "TemplateProcessing", "single": []any{part("A", 0)}, "pair": []any{part("A", 0), part("B", 2)}, "special_tokens": map[string]any{}}
+	if data, err = json.Marshal(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := ParseServe([]string{"--model", dir}, noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(o, quiet); err == nil || !strings.Contains(err.Error(), "gives segment 2 to a part of a pair of texts, and type_vocab_size in config.json is 2") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -91,7 +91,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := mem.o.chooseParsers(cfg, &w, log); err != nil {
+	if err := errors.Join(checkSegments(name, cfg, &w), mem.o.chooseParsers(cfg, &w, log)); err != nil {
 		return nil, err
 	}
 	log.Info("model loaded", "model", name, "architecture", cfg.Architecture, "backend", be.Name(), "weights", format(&o).String(), "head", m.HeadFormat(format(&o)).String(), "packed", cached(be), "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
@@ -155,6 +155,20 @@ func checkQuantised(o *Options, method string) error {
 	return fmt.Errorf("--quantization %s: the checkpoint's own is %s; leave the flag out", o.Quantization, cmp.Or(method, "none"))
 }
 
+// checkSegments refuses a model whose table of segments lacks those that its
+// tokenizer gives to the texts of a pair.
+func checkSegments(name string, cfg model.Config, w *words) error {
+	if cfg.Kind != model.Score || cfg.Segments == 0 {
+		return nil
+	}
+	for _, t := range w.tokenizer.PairTypes() {
+		if t < 0 || int(t) >= cfg.Segments {
+			return fmt.Errorf("%s: tokenizer.json gives segment %d to a part of a pair of texts, and type_vocab_size in config.json is %d: pairs cannot be scored; the tokenizer is not this model's, or its post_processor is to be mended", name, t, cfg.Segments)
+		}
+	}
+	return nil
+}
+
 // assemble puts engine and server together.
 func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec kernels.Executable) *Worker {
 	o := &mem.o
@@ -176,6 +190,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 		TemplateDefaults: o.TemplateDefaults, HideTools: o.HideTools,
 		ToolParser: o.toolParser(), ReasoningParser: o.reasoningParser(),
 		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts, Dimensions: cfg.Dimensions, Pair: pairOf(cfg),
+		Segments: cfg.Segments > 0, Positions: cfg.Positions,
 		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, Role: o.ResponseRole, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
 		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
 	})

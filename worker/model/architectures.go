@@ -18,9 +18,11 @@ type architecture struct {
 	fixture  string   // testdata/<fixture>.json holds its golden test
 	gguf     string   // its name in GGUF files; "": none are read
 
-	seeing  bool   // sees images too: its text model stands in text_config
-	encoder bool   // keeps no KV cache
-	embeds  string // testdata/<embeds>.json: golden test as an embedding model; "": it is none
+	seeing   bool   // sees images too: its text model stands in text_config
+	encoder  bool   // keeps no KV cache
+	segments bool   // a pair's texts have segments
+	padding  bool   // a token takes no position
+	embeds   string // testdata/<embeds>.json: golden test as an embedding model; "": it is none
 
 	defaults func(*settings) // before config.json is read
 	finish   func(*settings) // after; nil: nothing
@@ -100,16 +102,16 @@ func decoders() []architecture {
 
 func encoders() []architecture {
 	return []architecture{
-		{name: "BertModel", kind: Embed, fixture: "bert", defaults: bertDefaults, finish: encoderEps, record: bertEmbed, encoder: true, embeds: "bert",
+		{name: "BertModel", kind: Embed, fixture: "bert", defaults: bertDefaults, finish: encoderEps, record: bertEmbed, encoder: true, segments: true, embeds: "bert",
 			families: "BERT embeddings: bge-large, all-MiniLM, e5",
 			features: "segments, pooling (first, mean, last), normalisation"},
-		{name: "BertForSequenceClassification", kind: Score, fixture: "bert_score", defaults: bertDefaults, finish: encoderEps, record: bertScore, encoder: true,
+		{name: "BertForSequenceClassification", kind: Score, fixture: "bert_score", defaults: bertDefaults, finish: encoderEps, record: bertScore, encoder: true, segments: true,
 			families: "BERT cross-encoders: ms-marco-MiniLM",
 			features: "segments, labels"},
-		{name: "XLMRobertaModel", kind: Embed, fixture: "xlm_roberta", defaults: xlmRobertaDefaults, finish: xlmRobertaPositions, record: xlmRobertaEmbed, encoder: true, embeds: "xlm_roberta",
+		{name: "XLMRobertaModel", kind: Embed, fixture: "xlm_roberta", defaults: xlmRobertaDefaults, finish: xlmRobertaPositions, record: xlmRobertaEmbed, encoder: true, padding: true, embeds: "xlm_roberta",
 			families: "XLM-RoBERTa embeddings: bge-m3, multilingual-e5",
 			features: "positions from the padding on, pooling (first, mean, last), normalisation"},
-		{name: "XLMRobertaForSequenceClassification", kind: Score, fixture: "xlm_roberta_score", defaults: xlmRobertaDefaults, finish: xlmRobertaPositions, record: xlmRobertaScore, encoder: true,
+		{name: "XLMRobertaForSequenceClassification", kind: Score, fixture: "xlm_roberta_score", defaults: xlmRobertaDefaults, finish: xlmRobertaPositions, record: xlmRobertaScore, encoder: true, padding: true,
 			families: "XLM-RoBERTa rerankers: bge-reranker-base, bge-reranker-large, bge-reranker-v2-m3",
 			features: "positions from the padding on, labels"},
 	}

@@ -12,6 +12,7 @@ import (
 type encoder struct {
 	root  string // what the names of tensors begin with
 	shift int    // rows of the position table before position 0
+	pads  bool   // the row before position 0 is that of padding
 }
 
 // encode records the encoder and returns the last layer's output.
@@ -44,9 +45,15 @@ func (g *graph) embedEncoder(e encoder, x, y kernels.Tensor) {
 	types, places := g.value("branch", kernels.Tokens, g.Hidden), g.value("mixed", kernels.Tokens, g.Hidden)
 	g.prog.Do(&kernels.Embed{Out: x, IDs: kernels.TokenIDs, Table: g.table(p+"word_embeddings.weight", g.Vocab, g.Hidden)})
 	g.prog.Do(&kernels.Embed{Out: types, IDs: kernels.TypeIDs, Table: g.table(p+"token_type_embeddings.weight", g.TypeVocab, g.Hidden)})
-	positions := piece{name: p + "position_embeddings.weight", shape: []int{g.MaxPositions + e.shift, g.Hidden}, first: e.shift, count: g.MaxPositions}
+	positions := []piece{{name: p + "position_embeddings.weight", shape: []int{g.MaxPositions + e.shift, g.Hidden}, first: e.shift, count: g.MaxPositions}}
+	rows := g.MaxPositions
+	if e.pads {
+		padding := positions[0]
+		padding.first, padding.count = e.shift-1, 1
+		positions, rows = append(positions, padding), rows+1
+	}
 	g.prog.Do(&kernels.Embed{Out: places, IDs: kernels.PositionIDs,
-		Table: g.bind(wanted{format: wideFormat(g.format), out: g.MaxPositions, in: g.Hidden, pieces: []piece{positions}})})
+		Table: g.bind(wanted{format: wideFormat(g.format), out: rows, in: g.Hidden, pieces: positions})})
 	g.prog.Do(&kernels.Scale{In: types, Gate: kernels.None, Add: x, Out: x})
 	g.layerNorm(places, x, y, p+"LayerNorm")
 }

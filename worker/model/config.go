@@ -49,6 +49,13 @@ type Config struct {
 
 	Labels int // numbers that a model which scores gives for each text; 0 for others
 
+	// Segments is how many a model tells apart of the texts of a pair; 0: it has none.
+	Segments int
+
+	// Padding is a token that takes no position, see Positions; nil: all take one.
+	Padding      *int32
+	positionRows int // of the table, but for padding's
+
 	// Dimensions are the lengths that a vector of this model may be cut to:
 	// nil: none; empty: any.
 	Dimensions []int
@@ -147,6 +154,12 @@ func (s *settings) config(arch architecture, groups []group) Config {
 	c := Config{Architecture: arch.name, ModelType: s.ModelType, Kind: arch.kind, DType: s.DType,
 		Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
 		MaxPositions: s.positions(), EOS: s.EOS}
+	if arch.segments {
+		c.Segments = s.TypeVocab
+	}
+	if arch.padding {
+		c.Padding, c.positionRows = s.xlmRobertaPadding(), s.MaxPositions
+	}
 	if s.quant != nil {
 		c.Quantised = s.quant.method
 	}

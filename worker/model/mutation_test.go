@@ -172,7 +172,7 @@ func TestTensorsMatter(t *testing.T) {
 			f := readPooledFixture(t, name)
 			tensors = f.Tensors
 			run = func(list []fixtureTensor) [][]float32 {
-				return f.run(t, newCPU(t), f.folder(t, f.Config, list, f.Files))
+				return pooledRows(t, newCPU(t), f.folder(t, f.Config, list, f.Files), f.Sequences)
 			}
 		}
 		want := run(tensors)

@@ -18,7 +18,7 @@ type pooledFixture struct {
 	Config       map[string]any
 	Files        map[string]string
 	Tensors      []fixtureTensor
-	Sequences    []struct{ IDs, Types []int32 }
+	Sequences    []fixtureSequence
 	Rows         string
 	Variants     []struct {
 		Name    string
@@ -27,8 +27,12 @@ type pooledFixture struct {
 		Tensors []fixtureTensor
 		Without []string
 		Rows    string
+
+		Sequences []fixtureSequence // nil: the fixture's
 	}
 }
+
+type fixtureSequence struct{ IDs, Types []int32 }
 
 func readPooledFixture(t *testing.T, name string) *pooledFixture {
 	t.Helper()
@@ -47,7 +51,7 @@ func (f *pooledFixture) folder(t *testing.T, config map[string]any, tensors []fi
 }
 
 // run puts all sequences into one step and returns a row for each.
-func (f *pooledFixture) run(t *testing.T, be kernels.Backend, fsys fstest.MapFS) [][]float32 {
+func pooledRows(t *testing.T, be kernels.Backend, fsys fstest.MapFS, sequences []fixtureSequence) [][]float32 {
 	t.Helper()
 	m, err := OpenFS(fsys)
 	if err != nil {
@@ -68,11 +72,14 @@ func (f *pooledFixture) run(t *testing.T, be kernels.Backend, fsys fstest.MapFS)
 		t.Fatal(err)
 	}
 	step, block := &kernels.Step{}, int32(0)
-	for _, s := range f.Sequences {
+	for _, s := range sequences {
 		q := kernels.Seq{First: int32(len(step.Tokens)), Count: int32(len(s.IDs)), Context: int32(len(s.IDs))}
 		var table []int32
+		at := m.Config().Positions(s.IDs)
 		for i := range s.IDs {
-			step.Positions = append(step.Positions, int32(i))
+			if at == nil {
+				step.Positions = append(step.Positions, int32(i))
+			}
 			if i%blockTokens == 0 {
 				table, block = append(table, block), block+1
 			}
@@ -80,6 +87,7 @@ func (f *pooledFixture) run(t *testing.T, be kernels.Backend, fsys fstest.MapFS)
 		for range specs {
 			q.Blocks = append(q.Blocks, table)
 		}
+		step.Positions = append(step.Positions, at...)
 		step.Tokens, step.Types, step.Seqs = append(step.Tokens, s.IDs...), append(step.Types, s.Types...), append(step.Seqs, q)
 	}
 	var out kernels.Result
@@ -118,8 +126,8 @@ func goldenPooled(t *testing.T, name string) {
 			t.Errorf("rows differ by %.2g of the greatest; want at most %g", d, tolerance)
 		}
 	}
-	compare(t, f.run(t, ref.New(), f.folder(t, f.Config, f.Tensors, f.Files)), f.Rows)
-	compare(t, f.run(t, newCPU(t), f.folder(t, f.Config, f.Tensors, f.Files)), f.Rows)
+	compare(t, pooledRows(t, ref.New(), f.folder(t, f.Config, f.Tensors, f.Files), f.Sequences), f.Rows)
+	compare(t, pooledRows(t, newCPU(t), f.folder(t, f.Config, f.Tensors, f.Files), f.Sequences), f.Rows)
 	for _, v := range f.Variants {
 		t.Run(v.Name, func(t *testing.T) {
 			config := maps.Clone(f.Config)
@@ -134,7 +142,11 @@ func goldenPooled(t *testing.T, name string) {
 			if v.Files != nil {
 				files = v.Files
 			}
-			compare(t, f.run(t, newCPU(t), f.folder(t, config, tensors, files)), v.Rows)
+			sequences := f.Sequences
+			if v.Sequences != nil {
+				sequences = v.Sequences
+			}
+			compare(t, pooledRows(t, newCPU(t), f.folder(t, config, tensors, files), sequences), v.Rows)
 		})
 	}
 }

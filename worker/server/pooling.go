@@ -59,12 +59,15 @@ func (s *Server) pooledRoutes() {
 
 // pool runs texts through the model and tells how many tokens they had.
 func (s *Server) pool(ctx context.Context, texts []worker.Text) (rows [][]float32, tokens int, err *apiError) {
-	for _, t := range texts {
+	for i, t := range texts {
 		if len(t.Tokens) == 0 {
 			return nil, 0, badValue("input", "The prompt cannot be empty")
 		}
 		if len(t.Tokens) > s.cfg.MaxModelLen {
 			return nil, 0, badValue("input_tokens", "This model's maximum context length is %d tokens. However, you requested %d tokens in the input for embedding generation. Please reduce the length of the input.", s.cfg.MaxModelLen, len(t.Tokens))
+		}
+		if s.cfg.Positions != nil {
+			texts[i].Positions = s.cfg.Positions(t.Tokens)
 		}
 		tokens += len(t.Tokens)
 	}

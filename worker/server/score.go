@@ -71,6 +71,9 @@ func (s *Server) scores(ctx context.Context, a, b []string, instruction string, 
 			continue
 		}
 		ids, types := s.cfg.Tokenizer.EncodePair(a[i], b[i])
+		if !s.cfg.Segments {
+			types = nil
+		}
 		texts = append(texts, worker.Text{Tokens: ids, Types: types})
 	}
 	for i := range texts {

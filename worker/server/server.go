@@ -43,6 +43,9 @@ type Config struct {
 	Prompts     map[string]string // that a request may name instead of EmbedPrefix
 	Dimensions  []int             // that a vector may be cut to; nil: none, empty: any
 
+	Segments  bool                         // the texts of a pair have segments
+	Positions func(tokens []int32) []int32 // of a text's tokens; nil, or its answer nil: as they come
+
 	// Pair writes a query, a document and an instruction ("": the model's own) as
 	// the model was trained with them; nil: as the tokenizer joins two texts.
 	Pair func(query, document, instruction string) []tokenizer.Segment

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -69,6 +70,13 @@ func (t *Tokenizer) EncodePair(a, b string) (ids, types []int32) {
 	first := t.Encode(a, EncodeOptions{})
 	second := t.Encode(b, EncodeOptions{})
 	return t.post.pair(first, second)
+}
+
+// PairTypes are the types that EncodePair may give.
+func (t *Tokenizer) PairTypes() []int32 {
+	_, types := t.post.pair([]int32{0}, []int32{0})
+	slices.Sort(types)
+	return slices.Compact(types)
 }
 
 // span is a range of bytes [from, to) of a text.

@@ -323,6 +323,7 @@ FAMILIES = {
             "last, not normalised": {"pooling": {"mode": "lasttoken", "normalise": False}},
             "layer_norm_eps": {"patch": {"layer_norm_eps": 0.3}},
             "pad_token_id": {"patch": {"pad_token_id": 0}},
+            "padding inside a text": {"padding": [2, 3, 17], "pooling": {"mode": "mean", "normalise": True}},
         },
     },
     "xlm_roberta_score": {

@@ -212,15 +212,21 @@ def make_pooled(name, family):
         extra = [t for t in wanted if t not in tensors]
         without = sorted({t[0] for t in tensors} - {t[0] for t in wanted})
         how = v.get("pooling", default)
-        other = pooled(changed, wanted, sequences, family, how)
+        texts = padded(sequences, changed["pad_token_id"], v["padding"]) if "padding" in v else sequences
+        other = pooled(changed, wanted, texts, family, how)
         far = float(np.abs(other - rows).max() / greatest) if other.shape == rows.shape else 1.0
         print(f"    {title}: differs by {far:.3g} of the greatest")
         assert far >= 100 * TOLERANCE, f"{title} makes too little difference"
         variants.append({"name": title, "patch": v.get("patch", {}), "tensors": extra, "without": without, "files": sentence_transformers(how) if "pooling" in v else None,
-                         "rows": encode(other)})
+                         "sequences": texts if "padding" in v else None, "rows": encode(other)})
     files = sentence_transformers(default) if "pooling" in family else {}
     fixture = {"transformers": transformers.__version__, "config": config, "files": files, "tensors": tensors, "sequences": sequences, "rows": encode(rows), "variants": variants}
     write(name, fixture)
+
+
+def padded(sequences, pad, positions):
+    """The sequences with padding at some positions, which attention sees as any other token."""
+    return [{**s, "ids": [pad if t in positions else i for t, i in enumerate(s["ids"])]} for s in sequences]
 
 
 def stored_names(tensors, family):
