@@ -1,7 +1,6 @@
 package device
 
 import (
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -9,32 +8,16 @@ import (
 
 // Quota is how many processors' worth of time the control groups of this
 // process leave it, and 0 where they set no limit. proc and sysfs are /proc and
-// /sys. Both versions of control groups are read, and all groups above the
-// process's own.
+// /sys.
 func Quota(proc, sysfs string) float64 {
 	least := 0.0
-	for line := range strings.Lines(read(filepath.Join(proc, "self/cgroup"))) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
+	for _, g := range groups(proc, sysfs, "cpu") {
+		limit := limitV2
+		if g.old {
+			limit = limitV1
 		}
-		root, limit := filepath.Join(sysfs, "fs/cgroup"), limitV2
-		switch {
-		case parts[1] == "":
-		case strings.Contains(","+parts[1]+",", ",cpu,"):
-			root, limit = filepath.Join(root, parts[1]), limitV1
-		default:
-			continue
-		}
-		// A container may see its own group as the root, whatever it is called
-		// outside; groups that are not there set no limit.
-		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
-			if q := limit(filepath.Join(root, group)); q > 0 && (least == 0 || q < least) {
-				least = q
-			}
-			if group == "/" {
-				break
-			}
+		if q := limit(g.dir); q > 0 && (least == 0 || q < least) {
+			least = q
 		}
 	}
 	return least

@@ -2,12 +2,11 @@ package launch
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"roundhouse/kernels"
+	"roundhouse/worker/device"
 	"roundhouse/worker/kv"
 	"roundhouse/worker/model"
 )
@@ -26,35 +25,48 @@ type plan struct {
 	maxModelLen int
 	tokens      int
 	bytes       int64
+	total       int64 // of memory, with weights and a step
 	concurrency float64
 }
 
-// cachePlan asks the model how it would use the memory that there is.
-func cachePlan(o *Options, m *model.Model, be kernels.Backend) (plan, error) {
-	var memory, pages int64
+// cachePlan asks the model how it would use the memory that there is: that of a
+// device, or as much of the machine's as there is room for.
+func cachePlan(o *Options, m *model.Model, be kernels.Backend, room device.Room) (plan, error) {
 	if d, ok := be.(kernels.Growing); ok {
-		memory = d.Free()
-	} else {
-		pages = min(mostCPUBytes, availableBytes()/4)
+		return planOf(o, m, division{memory: d.Free()})
 	}
-	return planOf(o, m, memory, pages)
+	if room.Bytes == 0 {
+		return planOf(o, m, division{pages: mostCPUBytes / 4})
+	}
+	usable := room.Bytes - spare(room.Bytes)
+	p, err := planOf(o, m, division{memory: usable, most: min(mostCPUBytes, room.Bytes/4)})
+	switch {
+	case err != nil:
+		return p, fmt.Errorf("%w (%s leaves %s)", err, room.Limit, gib(room.Bytes))
+	case p.total > usable:
+		return p, fmt.Errorf("weights, a step and the KV cache take %s, and %s leaves %s: less is to be asked of --kv-cache-memory-bytes, --num-gpu-blocks-override, --max-model-len or --max-num-batched-tokens, or the weights are to be smaller by --quantization", gib(p.total), room.Limit, gib(room.Bytes))
+	}
+	return p, nil
 }
 
-// planOf is cachePlan for a memory that is to be divided, or for pages of so many
-// bytes where the flags say nothing else.
-func planOf(o *Options, m *model.Model, memory, pages int64) (plan, error) {
+// division is what there is for pages where the flags do not say: what the rest
+// leaves of a memory, at most so much, or so many bytes.
+type division struct{ memory, most, pages int64 }
+
+// planOf is cachePlan for a division.
+func planOf(o *Options, m *model.Model, d division) (plan, error) {
 	if o.BlockTokens == 0 {
 		o.BlockTokens = cpuBlockTokens
 	}
 	want := model.PlanOptions{KV: o.KVBytes, Blocks: o.Blocks, Format: format(o), KVType: kvType(o), BlockTokens: o.BlockTokens, MaxModelLen: o.MaxModelLen, Beyond: o.BeyondModel,
 		Limits: kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}}
-	if o.Model == "" && o.KVBytes == 0 {
-		want.KVMost = demoBytes
+	if o.KVBytes == 0 {
+		want.KV, want.KVMost = d.pages, d.most
+		if o.Model == "" && (d.most == 0 || d.most > demoBytes) {
+			want.KVMost = demoBytes
+		}
 	}
-	want.Memory, want.Utilisation = memory, 1 // its share is taken already
-	if want.KV == 0 {
-		want.KV = pages
-	}
+	want.Memory, want.Utilisation = d.memory, 1 // its share is taken already
 	got, err := m.Plan(want)
 	if err != nil {
 		return plan{}, err
@@ -65,7 +77,9 @@ func planOf(o *Options, m *model.Model, memory, pages int64) (plan, error) {
 	}
 	o.MaxBatched = got.Limits.Tokens
 	p := plan{specs: got.KVSpecs, maxModelLen: got.MaxModelLen, tokens: got.KVTokens, bytes: got.KV, concurrency: got.Concurrency}
+	p.total = got.Weights + got.Activations
 	for i, s := range p.specs {
+		p.total += int64(s.Blocks) * s.PageBytes()
 		p.groups = append(p.groups, kv.Group{Blocks: s.Blocks, BlockTokens: s.BlockTokens, Window: cfg.Windows[i], State: s.StateBytes > 0})
 	}
 	if len(p.groups) == 0 {
@@ -94,13 +108,15 @@ func (p *plan) small() []kernels.KVSpec {
 	return specs
 }
 
-// Room that stays free on a device, for what a step may want beyond what is set
+// Room that stays free, for what a step may want beyond what is set
 // aside: of its memory, within bounds.
 const (
 	spareShare = 64
 	leastSpare = 2 << 20
 	mostSpare  = 64 << 20
 )
+
+func spare(free int64) int64 { return max(leastSpare, min(free/spareShare, mostSpare)) }
 
 // grow gives the pages what weights and programs have left, where the flags do
 // not say how many they are.
@@ -113,7 +129,7 @@ func (m *memory) grow(p plan, md *model.Model) (plan, error) {
 	for _, kv := range m.pages {
 		free += kv.Bytes()
 	}
-	p, err := planOf(&m.o, md, 0, free-max(leastSpare, min(free/spareShare, mostSpare)))
+	p, err := planOf(&m.o, md, division{pages: free - spare(free)})
 	if err != nil {
 		return p, err
 	}
@@ -132,23 +148,6 @@ func (o *Options) autoPages(m *model.Model) bool {
 }
 
 func gib(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }
-
-// availableBytes is the memory that the machine could give now.
-func availableBytes() int64 {
-	data, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return mostCPUBytes
-	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			if err == nil {
-				return kb << 10
-			}
-		}
-	}
-	return mostCPUBytes
-}
 
 // commas writes n as 114,432.
 func commas(n int) string {

@@ -6,6 +6,7 @@ import (
 
 	"roundhouse/kernels/cpu"
 	"roundhouse/worker/demo"
+	"roundhouse/worker/device"
 	"roundhouse/worker/model"
 )
 
@@ -25,7 +26,7 @@ func TestCachePlan(t *testing.T) {
 	f := func(o Options, tokens, longest int, want string) {
 		t.Helper()
 		o.MaxSeqs, o.MaxBatched, o.DType, o.KVDType = 4, 64, "auto", "auto"
-		p, err := cachePlan(&o, m, be)
+		p, err := cachePlan(&o, m, be, device.Room{})
 		if want != "" {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v; want an error with %q", err, want)
@@ -46,4 +47,49 @@ func TestCachePlan(t *testing.T) {
 	f(Options{KVBytes: 1}, 0, 0, "No available memory for the cache blocks")
 	f(Options{KVBytes: 1 << 30, MaxModelLen: 9000}, 0, 0, "max_model_len is 9000; want 1 to 8192")
 	f(Options{}, demoBytes/2560/32*32, 8192, "")
+}
+
+// TestMemoryOfMachine holds that a start on CPUs asks for no more than the machine
+// or its control group leaves: fewer pages where the flags leave them open, and a
+// sentence where weights, a step and pages do not fit.
+func TestMemoryOfMachine(t *testing.T) {
+	m, err := model.OpenFS(demo.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	be, err := cpu.New(cpu.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	open := func(o Options, room int64) (plan, error) {
+		o.MaxSeqs, o.MaxBatched, o.DType, o.KVDType = 4, 64, "auto", "auto"
+		return cachePlan(&o, m, be, device.Room{Bytes: room, Limit: "memory.max of /here"})
+	}
+	all, err := open(Options{}, 64<<30)
+	if err != nil || all.bytes != demoBytes {
+		t.Fatalf("with all the memory: %+v, %v", all, err)
+	}
+	rest := all.total - all.bytes // weights and a step
+	for _, room := range []int64{rest + 96<<20, rest + 256<<20, 1 << 30} {
+		p, err := open(Options{}, room)
+		if err != nil || p.total > room || p.bytes > room/4 || p.tokens < 8192 {
+			t.Errorf("%d bytes: %+v, %v", room, p, err)
+		}
+	}
+	refused := func(o Options, room int64, want string) {
+		t.Helper()
+		if p, err := open(o, room); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "memory.max of /here leaves") {
+			t.Errorf("%d bytes: %+v, %v; want %q", room, p, err, want)
+		}
+	}
+	refused(Options{}, rest, "No available memory for the cache blocks. Weights take")
+	refused(Options{}, 1, "No available memory")
+	refused(Options{}, rest+16<<20, "max seq len (8192)")
+	refused(Options{KVBytes: 128 << 20}, rest+100<<20, "less is to be asked of --kv-cache-memory-bytes")
+	refused(Options{Blocks: 2000}, rest+100<<20, "--num-gpu-blocks-override")
+	if p, err := open(Options{KVBytes: 128 << 20}, rest+140<<20); err != nil || p.total > rest+140<<20 {
+		t.Errorf("pages that fit: %+v, %v", p, err)
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"roundhouse/worker"
 	"roundhouse/worker/api"
 	"roundhouse/worker/demo"
+	"roundhouse/worker/device"
 	"roundhouse/worker/kv"
 	"roundhouse/worker/metrics"
 	"roundhouse/worker/model"
@@ -71,7 +72,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 			_ = be.Close()
 		}
 	}()
-	p, err := cachePlan(&o, m, be)
+	p, err := cachePlan(&o, m, be, device.MemoryHere())
 	if err != nil {
 		return nil, err
 	}
