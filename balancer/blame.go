@@ -3,6 +3,7 @@ package balancer
 import (
 	"errors"
 	"net"
+	"syscall"
 
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/resume"
@@ -16,10 +17,20 @@ const mostDeaths = 2
 var errEnded = &failure{status: 500, typ: "api_error", code: "workers_died",
 	message: "two workers died one after the other while they had this request; it is given to no other"}
 
-// broken enters that the present worker has broken off the request, and returns by
-// which word that is counted, and errEnded where the request is to be given to no
-// other.
-func (x *exchange) broken(err error, word, what string) (why string, f *failure) {
+// neverHad reports whether an error, before a byte of the answer, shows that the worker
+// had not read the request: it refused the connection, or the kernel reset it, as it
+// does if a process ends with bytes left unread. A process that had read everything
+// ends with an end of file. So an outage of all workers at once, which sends requests
+// to a worker that is dead already, does not look like a request that kills them.
+func neverHad(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// broken enters that the present worker has broken off the request, which it had read
+// or not, and returns the word by which that is counted, and errEnded if the request
+// is to be given to no other.
+func (x *exchange) broken(err error, had bool, word, what string) (why string, f *failure) {
 	w := x.booking.worker.Load()
 	how, why := x.booking.blame(word)
 	x.d.log.Warn(what, "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error())
@@ -35,8 +46,7 @@ func (x *exchange) broken(err error, word, what string) (why string, f *failure)
 		return why, nil
 	}
 	x.d.suspect(w, err)
-	var op *net.OpError
-	if !errors.As(err, &op) || op.Op != "dial" { // one that refuses the connection never had the request
+	if had {
 		x.booking.deaths++
 	}
 	if x.booking.deaths < mostDeaths {

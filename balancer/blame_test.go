@@ -3,6 +3,7 @@ package balancer_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -39,6 +40,33 @@ func TestTwoDeaths(t *testing.T) {
 	f("at once", false, "", 500)
 	f("at once, streamed", true, "", 500)
 	f("within the stream", true, `data: {"id":"1","object":"text_completion","created":1,"model":"sim","choices":[{"index":0,"text":"hi","finish_reason":null}]}`+"\n\n", 200)
+}
+
+// TestResetIsNoDeath sends a request to three workers whose kernel resets it, as it
+// does if a process ends before it has read what was sent: none of them had it, and
+// the fourth serves it.
+func TestResetIsNoDeath(t *testing.T) {
+	resets := func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+	}
+	serves := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"choices":[{"text":"ok"}]}`)
+	}
+	r := stubRig(t, nil, resets, resets, resets, serves)
+	for range 8 {
+		if resp, got := r.post("/v1/completions", `{"model":"sim","prompt":"x"}`); resp.StatusCode != 200 {
+			t.Errorf("got %d %s", resp.StatusCode, got)
+		}
+	}
 }
 
 // TestLastWorkerStays has one client send what all workers fail on: none of them is

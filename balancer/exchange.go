@@ -45,14 +45,16 @@ func (x *exchange) open(a *wire.Answer) *failure {
 		}
 		w := x.booking.worker.Load()
 		err := x.send(w, a, false)
+		had := !neverHad(err)
 		if errors.Is(err, errStale) {
 			err = x.send(w, a, true)
+			had = had || !neverHad(err) // at a worker that has died since, it counts how the kept connection ended
 		}
 		if x.booking.over() {
 			return nil
 		}
 		if err != nil {
-			if _, f := x.broken(err, retryReason(err), "worker failed a request"); f != nil {
+			if _, f := x.broken(err, had, retryReason(err), "worker failed a request"); f != nil {
 				return f
 			}
 			continue
@@ -113,7 +115,7 @@ func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
 		c.close()
 		x.booking.hold(nil)
 		if c.reused {
-			return errStale
+			return fmt.Errorf("%w: %w", errStale, err)
 		}
 		return err
 	}

@@ -30,7 +30,7 @@ func (s *relay) broke(err error) (again, keep bool) {
 		// This worker did carry the stream on: the others may be asked again.
 		x.booking.tried, x.booking.deaths = x.booking.tried[:0], 0
 	}
-	why, ended := x.broken(err, word, "a worker's stream broke")
+	why, ended := x.broken(err, true, word, "a worker's stream broke")
 	if errors.Is(err, resume.ErrDiffers) {
 		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, x.record.resumeFor, "failed").Inc()
 		return false, s.fail(workerFailed(x.asked.pool.name))

@@ -180,7 +180,7 @@ func (s *relay) plain(a *wire.Answer) (again, keep bool) {
 			return false, s.stopped()
 		}
 		if err != nil {
-			if _, f := x.broken(err, "broken_answer", "worker broke off an answer"); f != nil {
+			if _, f := x.broken(err, true, "broken_answer", "worker broke off an answer"); f != nil {
 				return false, s.refuse(f)
 			}
 			return true, false

@@ -63,7 +63,7 @@ func (x *exchange) unary(out replier) {
 			out.refuse(x, &failure{status: 502, typ: "api_error", code: "answer_too_long", message: fmt.Sprintf("the worker's answer is longer than %d MiB", maxAnswer>>20)})
 			return
 		}
-		if _, f := x.broken(err, "broken_answer", "worker broke off an answer"); f != nil {
+		if _, f := x.broken(err, true, "broken_answer", "worker broke off an answer"); f != nil {
 			out.refuse(x, f)
 			return
 		}

@@ -263,7 +263,7 @@ func (c *upConn) answer(a *wire.Answer) error {
 		started := c.to > c.from
 		if err := c.fill(); err != nil {
 			if c.reused && !started && !timedOut(err) {
-				return errStale
+				return fmt.Errorf("%w: %w", errStale, err)
 			}
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,9 @@ import (
 type tally struct {
 	turning atomic.Bool // a rotation runs
 	ending  atomic.Bool
+	outages bool // all workers die at once: what was at two deaths is answered 500, by the law of docs/architecture.md
 	whole   atomic.Int64
+	twice   atomic.Int64 // answers that were refused so
 
 	mu     sync.Mutex
 	failed map[counting.Fate]int
@@ -58,6 +61,8 @@ func (c *tally) note(turning bool, first time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case err != nil && c.outages && strings.Contains(err.Error(), "two workers died one after the other"):
+		c.twice.Add(1)
 	case err != nil:
 		c.failed[counting.FateOf(err)]++
 		if c.first == nil {
