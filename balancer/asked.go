@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"net/netip"
 	"time"
 
 	"roundhouse/balancer/ledger"
@@ -14,6 +15,7 @@ type asked struct {
 	id     string
 	wall   time.Time
 	start  int64 // by the door's clock
+	client netip.Addr
 	method string
 	path   string
 	query  string

@@ -50,7 +50,7 @@ func TestMetricNames(t *testing.T) {
 		"roundhouse_in_flight_requests": "[pool worker]", "roundhouse_worker_state": "[pool worker state]", "roundhouse_worker_kv_capacity_tokens": "[pool worker]",
 		"roundhouse_worker_kv_tokens": "[pool worker source]", "roundhouse_worker_report_age_seconds": "[pool worker]", "roundhouse_door_fault": "[what]",
 		"roundhouse_decisions_total": "[pool policy reason]", "roundhouse_retries_total": "[pool reason]", "roundhouse_resumes_total": "[pool reason result]",
-		"roundhouse_hangups_total": "[pool phase]", "roundhouse_ejections_total": "[pool worker reason]",
+		"roundhouse_hangups_total": "[pool phase]", "roundhouse_ejections_total": "[pool worker reason]", "roundhouse_log_lines_dropped_total": "[]",
 	}
 	descs := make(chan *prometheus.Desc, 100)
 	d.metrics.registry.Describe(descs)

@@ -1,9 +1,7 @@
 package balancer_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -198,52 +196,6 @@ func TestCancelledStream(t *testing.T) {
 		t.Errorf("the client got …%q", s.raw[max(0, len(s.raw)-300):])
 	}
 	r.until("the worker is told", func() bool { return w.Cancelled.Load() == 1 })
-}
-
-// TestAccessLog writes a line a request, as text and as JSON: sizes and times.
-func TestAccessLog(t *testing.T) {
-	var out bytes.Buffer
-	var mu sync.Mutex
-	doorLog = slog.New(slog.NewJSONHandler(locked{&mu, &out}, nil))
-	defer func() { doorLog = nil }()
-	r := newRig(t, []*sim.Worker{sim.New(sim.Options{Own: true, Words: 3})}, func(s *control.WorkerSet) {
-		s.Log.Access = true
-		s.Door.Keys = []configs.Key{{Name: "team", SHA256: []string{hashOf("k")}, Models: []string{"*"}}}
-	})
-	r.post("/v1/chat/completions", okBody, "Authorization", "Bearer k", "X-Request-Id", "one")
-	r.post("/v1/chat/completions", fmt.Sprintf(chatBody, true, ""), "Authorization", "Bearer k", "X-Request-Id", "two")
-	r.post("/v1/chat/completions", strings.Replace(okBody, "sim", "nobody", 1), "Authorization", "Bearer k", "X-Request-Id", "three")
-	lines := map[string]map[string]any{}
-	r.until("two lines are there", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		for line := range strings.Lines(out.String()) {
-			var m map[string]any
-			if json.Unmarshal([]byte(line), &m) == nil && m["msg"] == "request" {
-				lines[fmt.Sprint(m["request"])] = m
-			}
-		}
-		return len(lines) >= 2
-	})
-	for _, id := range []string{"one", "two"} {
-		m := lines[id]
-		want := map[string]any{"path": "/v1/chat/completions", "status": 200., "outcome": "ok", "pool": "p", "worker": "p/1", "model": "sim", "key": "team", "generated_tokens": 3.}
-		for name, v := range want {
-			if m[name] != v {
-				t.Errorf("%s: %s is %v; want %v", id, name, m[name], v)
-			}
-		}
-		for _, name := range []string{"seconds", "queue_seconds", "ttft_seconds", "prompt_tokens", "cached_tokens"} {
-			if _, ok := m[name].(float64); !ok {
-				t.Errorf("%s: %s is %v", id, name, m[name])
-			}
-		}
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if strings.Contains(out.String(), "count") {
-		t.Errorf("a prompt is in the log:\n%s", out.String())
-	}
 }
 
 // locked is a writer that several goroutines may use.

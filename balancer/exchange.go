@@ -197,7 +197,7 @@ func (x *exchange) finish() {
 	x.tell()
 	x.d.metrics.ended(&x.asked, r)
 	if x.v.set.Log.Access {
-		x.d.logAccess(&x.asked, r)
+		x.d.logAccess(x.v, &x.asked, r)
 	}
 }
 

@@ -113,6 +113,7 @@ func (d *Door) newExchange(v *view, g *guard, seen *wire.Seen) *exchange {
 	a := &x.asked
 	a.wall = time.Now()
 	a.start = int64(a.wall.Sub(d.epoch))
+	a.client = v.client(g.peer(), seen.Forwarded)
 	a.id, a.ctype, a.priority = requestID(seen.RequestID), "application/json", priorityNormal
 	x.trace = beginTrace(v.traces, seen)
 	return x

@@ -77,7 +77,8 @@ func newMetrics(d *Door) *metrics {
 	m.ejections = counter("ejections_total", "Workers taken out by the door.", "pool", "worker", "reason")
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "roundhouse_build_info", Help: "The program's version."}, []string{"component", "version"})
 	build.WithLabelValues("door", d.opts.Build).Set(1)
-	m.registry.MustRegister(build, newGauges(d))
+	lost := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "roundhouse_log_lines_dropped_total", Help: "Lines of the log that its output did not take."}, d.droppedLines)
+	m.registry.MustRegister(build, lost, newGauges(d))
 	return m
 }
 

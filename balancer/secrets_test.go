@@ -64,7 +64,8 @@ func TestSecrets(t *testing.T) {
 func testSecrets(t *testing.T) {
 	log := &journal{}
 	doorLog = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	defer func() { doorLog = nil }()
+	doorAccess = log
+	defer func() { doorLog, doorAccess = nil, nil }()
 	good := sim.New(sim.Options{Words: 5})
 	dying := sim.New(sim.Options{Own: true, Words: 20, Pace: time.Millisecond})
 	sum := sha256.Sum256([]byte(canaryKey))

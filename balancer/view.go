@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -31,6 +32,7 @@ type view struct {
 	tls     *tls.Config    // nil: plain HTTP
 	ext     *extend.Set    // nil: no plugins
 	traces  *otlp.Exporter // nil: none are sent
+	trusted []netip.Prefix // whose X-Forwarded-For is believed
 }
 
 // target is a model and the pools that serve it.
@@ -55,6 +57,10 @@ func (d *Door) apply(set control.WorkerSet, strict bool) error {
 	if set.Schema != 1 {
 		return fmt.Errorf("the worker set has schema %d; this door knows 1", set.Schema)
 	}
+	trusted, err := trustedOf(&set.Door)
+	if err != nil {
+		return err
+	}
 	keys, err := newKeyring(set.Door.Keys, old)
 	if err != nil {
 		return err
@@ -77,7 +83,7 @@ func (d *Door) apply(set control.WorkerSet, strict bool) error {
 	d.faults.note(d.log, faultCertificate, uncertain)
 	d.faults.note(d.log, faultPlugins, missing)
 	d.cert = cert
-	d.replace(set, keys, ext)
+	d.replace(set, keys, trusted, ext)
 	return nil
 }
 
@@ -99,9 +105,9 @@ func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, err
 
 // replace makes the view of a set that was checked, and puts it in place of the old
 // one. d.mu is held.
-func (d *Door) replace(set control.WorkerSet, keys *keyring, ext *extend.Set) {
+func (d *Door) replace(set control.WorkerSet, keys *keyring, trusted []netip.Prefix, ext *extend.Set) {
 	old := d.current()
-	v := &view{tls: d.cert.shown(), set: set, keys: keys, ext: ext, byName: map[string]*pool{}, limits: limitsOf(&set.Door.Limits)}
+	v := &view{tls: d.cert.shown(), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*pool{}, limits: limitsOf(&set.Door.Limits)}
 	d.memory.limit.Store(int64(set.Door.Memory))
 	d.ledger.Configure(ledger.Breaker{Failures: set.Door.Breaker.Failures, Open: int64(set.Door.Breaker.Open)}, int64(set.Door.SlowStart))
 	kept := map[*worker]bool{}

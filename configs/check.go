@@ -79,6 +79,11 @@ func (d *decoder) checkDoor(c *Config) {
 			d.failf("door/peers", `%q is not the admin API of a door; write host:port`, peer)
 		}
 	}
+	for _, proxy := range c.Door.TrustedProxies {
+		if _, err := ParsePrefix(proxy); err != nil {
+			d.failf("door/trusted_proxies", "%v", err)
+		}
+	}
 	owner := map[string]string{}
 	for _, k := range c.Door.Keys {
 		path := sub("door", labelled("key", k.Name))

@@ -53,6 +53,8 @@ type Door struct {
 	// workers: host:port, or a name that stands for several. Totals are exchanged
 	// with them under admin.token.
 	Peers []string `json:"peers,omitempty"`
+	// TrustedProxies are the addresses whose X-Forwarded-For is believed.
+	TrustedProxies []string `json:"trusted_proxies,omitempty"`
 }
 
 // TLS names the door's certificate.

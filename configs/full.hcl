@@ -19,6 +19,9 @@ door {
   # admin APIs of doors elsewhere that serve the same workers (roundhouse balance)
   peers = ["door-2.example:8001"]
 
+  # whose X-Forwarded-For is believed: the client's address in the log of requests
+  trusted_proxies = ["10.0.0.0/8"]
+
   tls {
     cert = "/etc/roundhouse/cert.pem"
     key  = "/etc/roundhouse/key.pem"

@@ -9,6 +9,7 @@ type Seen struct {
 	Authorization, Key          []byte // Authorization, X-Api-Key
 	Connection, Upgrade, Origin []byte
 	Traceparent, Tracestate     []byte
+	Forwarded                   []byte // X-Forwarded-For; several are one list
 
 	Again bool // one of them is given more than once; the last counts
 }
@@ -18,6 +19,10 @@ func (s *Seen) Take(name, value []byte) {
 	at := s.place(name)
 	if at == nil {
 		return
+	}
+	if at == &s.Forwarded && *at != nil {
+		value = append(append((*at)[:len(*at):len(*at)], ','), value...)
+		*at = nil
 	}
 	s.Again = s.Again || *at != nil
 	if *at = value; value == nil {
@@ -46,6 +51,8 @@ func (s *Seen) place(name []byte) *[]byte {
 		return at
 	case 13:
 		return s.either(name, "authorization", &s.Authorization, "", nil)
+	case 15:
+		return s.either(name, "x-forwarded-for", &s.Forwarded, "", nil)
 	case 16:
 		return s.either(name, "content-encoding", &s.Encoding, "", nil)
 	case 21:

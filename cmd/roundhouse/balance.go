@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"roundhouse/balancer"
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/lines"
 	"roundhouse/configs"
 	"roundhouse/supervisor"
 	"roundhouse/worker/api"
@@ -97,7 +99,13 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	} else if f.socket == "" {
 		return usageError("-c FILE is missing: which configuration? Or --socket PATH, for a supervisor")
 	}
-	o.Log = logger(c.err, cfg.Log)
+	log := lines.New(c.err, func(dropped uint64, why string) []byte {
+		var line bytes.Buffer
+		logger(&line, cfg.Log).Warn("lines of the log were dropped", "lines", dropped, "error", why)
+		return line.Bytes()
+	})
+	defer log.Close()
+	o.Log, o.Access, o.Dropped = logger(log, cfg.Log), log, log.Dropped
 	var err error
 	if o.Listener, err = openListener(f.fd, cfg.Door.Listen); err != nil {
 		return err
