@@ -20,6 +20,7 @@ import (
 	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
+	"roundhouse/supervisor/moby"
 	"roundhouse/supervisor/process"
 	"roundhouse/supervisor/swarm"
 )
@@ -38,7 +39,7 @@ type Options struct {
 	Doors   []string // private sockets of doors that others run; none: a door of our own
 	Sysfs   string   // where the machine is read from: "/sys"
 	Proc    string   // and its processes: "/proc"
-	Docker  docker.Host
+	Docker  moby.Host
 	// OpenDriver opens what driver = "plugin:<name>" stands for. Nil: nothing.
 	OpenDriver func(name, instance string) (driver.Driver, error)
 	// Changing is told a configuration that passed every check, before it is put in

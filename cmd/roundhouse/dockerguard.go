@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"roundhouse/compose/guard"
+	"roundhouse/supervisor/moby"
 )
 
 // dockerGuardCommand stands between a supervisor in a container and the
@@ -59,7 +60,7 @@ func dockerGuardCommand(c *console) *cobra.Command {
 	cmd.Flags().StringVarP(&file, "config", "c", "", "the configuration, whose docker pools are what may run")
 	cmd.Flags().StringVar(&listen, "listen", "unix:///run/roundhouse/docker.sock", "the socket for the supervisor")
 	cmd.Flags().StringVar(&engine, "engine", "unix:///var/run/docker.sock", "the Docker engine's socket")
-	cmd.Flags().StringVar(&instance, "instance", "roundhouse", "the value of the label "+guard.LabelInstance+" on our containers")
+	cmd.Flags().StringVar(&instance, "instance", "roundhouse", "the value of the label "+moby.LabelInstance+" on our containers")
 	if err := cmd.MarkFlagRequired("config"); err != nil {
 		panic("BUG: " + err.Error())
 	}

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"syscall"
 
-	"roundhouse/supervisor/docker"
+	"roundhouse/supervisor/moby"
 )
 
 // dockerHost says where the Docker engine is, as Docker's own client is told.
-func (c *console) dockerHost() docker.Host {
-	var host docker.Host
+func (c *console) dockerHost() moby.Host {
+	var host moby.Host
 	host.URL, _ = c.env("DOCKER_HOST")
 	host.CertPath, _ = c.env("DOCKER_CERT_PATH")
 	verify, _ := c.env("DOCKER_TLS_VERIFY")
@@ -21,7 +21,7 @@ func (c *console) dockerHost() docker.Host {
 		folder = filepath.Join(home, ".docker")
 	}
 	if folder != "" {
-		host.Auth = docker.Auths(folder)
+		host.Auth = moby.Auths(folder)
 	}
 	return host
 }

@@ -16,6 +16,7 @@ import (
 	"roundhouse/configs"
 	"roundhouse/supervisor"
 	"roundhouse/supervisor/docker"
+	"roundhouse/supervisor/moby"
 	"roundhouse/worker/device"
 )
 
@@ -28,7 +29,7 @@ type facts struct {
 	listen  func(address string) error // whether an address could be had
 	access  func(path string, mode uint32) error
 	dial    func(network, address string) error
-	engine  func(docker.Host) (docker.Powers, error)
+	engine  func(moby.Host) (docker.Powers, error)
 	machine func(sysfs, proc string) (device.Machine, error)
 }
 
@@ -36,7 +37,7 @@ type facts struct {
 func realFacts() facts {
 	f := facts{
 		now: time.Now(), access: unix.Access, machine: supervisor.Machine,
-		engine: func(host docker.Host) (docker.Powers, error) { return docker.Ask(context.Background(), host) },
+		engine: func(host moby.Host) (docker.Powers, error) { return docker.Ask(context.Background(), host) },
 		listen: func(address string) error {
 			l, err := net.Listen("tcp", address)
 			if err != nil {

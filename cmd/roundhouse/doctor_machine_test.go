@@ -10,6 +10,7 @@ import (
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/docker"
+	"roundhouse/supervisor/moby"
 	"roundhouse/worker/device"
 )
 
@@ -28,7 +29,7 @@ func TestDoctorMachine(t *testing.T) {
 		return facts{
 				files: 1 << 20, memory: 64 << 30, synced: true, now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
 				listen: func(string) error { return nil }, access: func(string, uint32) error { return nil }, dial: func(string, string) error { return nil },
-				engine:  func(docker.Host) (docker.Powers, error) { return docker.Powers{Confines: true, Measures: true}, nil },
+				engine:  func(moby.Host) (docker.Powers, error) { return docker.Powers{Confines: true, Measures: true}, nil },
 				machine: machine(),
 			}, &configs.Config{
 				StateDir: "/", Door: configs.Door{Listen: ":8000", Memory: 4 << 30, Limits: configs.Limits{Connections: 20000}}, Admin: configs.Admin{Listen: "127.0.0.1:8001"},
@@ -96,12 +97,12 @@ func TestDoctorMachine(t *testing.T) {
 		c.Pools[0].Container.NetworkMode = "host"
 		c.Pools[0].Devices = "auto"
 		c.Pools[0].Workers = nil
-		f.engine = func(docker.Host) (docker.Powers, error) { return docker.Powers{Rootless: true}, nil }
+		f.engine = func(moby.Host) (docker.Powers, error) { return docker.Powers{Rootless: true}, nil }
 	}, "warn docker: the engine at unix:///var/run/docker.sock has not all control groups: its containers are on all CPUs", "tell nothing of their memory", "Delegate=",
 		"fail pool chat: network_mode", "leave network_mode out", "warn pool chat: the engine", "setfacl")
 	f("an engine behind a guard", func(f *facts, c *configs.Config) {
 		container(c)
-		f.engine = func(docker.Host) (docker.Powers, error) { return docker.Powers{}, errors.New("403") }
+		f.engine = func(moby.Host) (docker.Powers, error) { return docker.Powers{}, errors.New("403") }
 	}, "ok docker: an engine answers", "note docker: the engine at unix:///var/run/docker.sock does not tell")
 	f("a GPU without a driver", func(f *facts, _ *configs.Config) {
 		f.machine = machine(device.GPU{PCI: "0000:18:00.0", Vendor: "intel"})

@@ -10,6 +10,8 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
+
+	"roundhouse/supervisor/moby"
 )
 
 // create makes the body of a container's creation anew: what may be set is moved into
@@ -26,12 +28,12 @@ func create(g *Guard, r *http.Request, _ string) (*order, error) {
 		asked.Config = &container.Config{}
 	}
 	policy := g.policy()
-	if owner := asked.Labels[LabelInstance]; owner == "" || owner != policy.Instance {
-		return nil, fmt.Errorf("Labels: the label %s is %q and not %q", LabelInstance, owner, policy.Instance)
+	if owner := asked.Labels[moby.LabelInstance]; owner == "" || owner != policy.Instance {
+		return nil, fmt.Errorf("Labels: the label %s is %q and not %q", moby.LabelInstance, owner, policy.Instance)
 	}
 	w, known := policy.worker(asked.Labels)
 	if !known {
-		return nil, fmt.Errorf("Labels: %s=%q and %s=%q are no worker of the configuration", labelPool, asked.Labels[labelPool], labelWorker, asked.Labels[labelWorker])
+		return nil, fmt.Errorf("Labels: %s=%q and %s=%q are no worker of the configuration", moby.LabelPool, asked.Labels[moby.LabelPool], moby.LabelWorker, asked.Labels[moby.LabelWorker])
 	}
 	name := r.URL.Query().Get("name")
 	if !slices.Contains(w.names, name) {

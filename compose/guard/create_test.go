@@ -13,6 +13,8 @@ import (
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/go-connections/nat"
 	"github.com/docker/go-units"
+
+	"roundhouse/supervisor/moby"
 )
 
 // What would give a worker the host, another's files, GPUs or network, or the network
@@ -213,7 +215,7 @@ func TestEveryField(t *testing.T) {
 			}
 			found++
 			asked := &container.CreateRequest{
-				Config:     &container.Config{Image: "intel/llm-scaler-vllm:0.21", Labels: map[string]string{LabelInstance: "here", labelPool: "vllm", labelWorker: "vllm/old"}},
+				Config:     &container.Config{Image: "intel/llm-scaler-vllm:0.21", Labels: map[string]string{moby.LabelInstance: "here", moby.LabelPool: "vllm", moby.LabelWorker: "vllm/old"}},
 				HostConfig: &container.HostConfig{}, NetworkingConfig: &network.NetworkingConfig{},
 			}
 			fill(part.into(asked).Elem().FieldByIndex(f.Index))
@@ -326,7 +328,7 @@ func FuzzCreate(f *testing.F) {
 	f.Add([]byte(body(`{"Devices":[{"PathOnHost":"/dev/dri/card0","PathInContainer":"/dev/dri/card0","CgroupPermissions":"rw","PathOnHoſt":"/dev/sda"}]}`)))
 	f.Add([]byte(body(`{"MaskedPaths":[],"ReadonlyPaths":[]}`)))
 	full := container.CreateRequest{
-		Config: &container.Config{Image: "intel/llm-scaler-vllm:0.21", Labels: map[string]string{LabelInstance: "here", labelPool: "vllm", labelWorker: "vllm/old"}},
+		Config: &container.Config{Image: "intel/llm-scaler-vllm:0.21", Labels: map[string]string{moby.LabelInstance: "here", moby.LabelPool: "vllm", moby.LabelWorker: "vllm/old"}},
 		HostConfig: &container.HostConfig{
 			PortBindings: nat.PortMap{"8000/tcp": {{HostIP: "127.0.0.1", HostPort: "8008"}}}, ShmSize: 32 << 30,
 			Resources: container.Resources{Ulimits: []*units.Ulimit{{Name: "memlock", Soft: -1, Hard: -1}}},

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"roundhouse/configs"
+	"roundhouse/supervisor/moby"
 )
 
 // TestEngine: Docker's own client creates and removes a container through the
@@ -57,7 +58,7 @@ func TestEngine(t *testing.T) {
 		return string(out), err
 	}
 	create := []string{
-		"create", "--name", "roundhouse-a-1", "--label", LabelInstance + "=guard-test", "--label", labelPool + "=a", "--label", labelWorker + "=a/1",
+		"create", "--name", "roundhouse-a-1", "--label", moby.LabelInstance + "=guard-test", "--label", moby.LabelPool + "=a", "--label", moby.LabelWorker + "=a/1",
 		"--network", "host", "--shm-size", "64m",
 	}
 	if out, err := docker(append(create, "roundhouse-guard-test:1", "/nothing")...); err != nil {

@@ -16,11 +16,13 @@ import (
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/registry"
 	"go.yaml.in/yaml/v3"
+
+	"roundhouse/supervisor/moby"
 )
 
 // ours are the labels of a container of the worker vllm/old.
 func ours() map[string]string {
-	return map[string]string{LabelInstance: "here", labelPool: "vllm", labelWorker: "vllm/old"}
+	return map[string]string{moby.LabelInstance: "here", moby.LabelPool: "vllm", moby.LabelWorker: "vllm/old"}
 }
 
 // reached is the engine's side of a test: what it was asked last, in one line.
@@ -160,7 +162,7 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%s runs", other)
 		}
 	}
-	r.learn("stranger", id("b"), id("9"), map[string]string{LabelInstance: "there", labelPool: "vllm"})
+	r.learn("stranger", id("b"), id("9"), map[string]string{moby.LabelInstance: "there", moby.LabelPool: "vllm"})
 	if _, err := r.client.ContainerInspect(t.Context(), "stranger"); err == nil {
 		t.Error("a stranger's container was told of")
 	}
@@ -231,7 +233,7 @@ func TestStrangers(t *testing.T) {
 	r := newRig(t)
 	r.learn("mine", id("a"), id("1"), ours())
 	r.learn("vllm_1", id("b"), id("1"), nil)
-	r.learn("database", id("c"), id("1"), map[string]string{LabelInstance: "there"})
+	r.learn("database", id("c"), id("1"), map[string]string{moby.LabelInstance: "there"})
 	r.learn("web", id("d"), id("1"), nil)
 	before := r.count()
 	for _, refused := range []string{

@@ -9,6 +9,8 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/go-connections/nat"
+
+	"roundhouse/supervisor/moby"
 )
 
 // host takes of HostConfig, where the host itself is at stake, what the worker may have.
@@ -128,20 +130,13 @@ func (w worker) ports(h *container.HostConfig) error {
 	return nil
 }
 
-// LogDriver keeps what a worker writes where the engine can read it again. Others send
-// it to wherever their options say.
-const LogDriver = "json-file"
-
-// LogOptions bound it.
-func LogOptions() map[string]string { return map[string]string{"max-size": "64m", "max-file": "4"} }
-
 // logged has every container's output kept, and bounded.
 func logged(h *container.HostConfig) error {
 	asked := h.LogConfig
-	if (asked.Type != "" || len(asked.Config) > 0) && (asked.Type != LogDriver || !maps.Equal(asked.Config, LogOptions())) {
-		return fmt.Errorf("LogConfig: %s with %v; a worker's is %s with %v", asked.Type, slices.Sorted(maps.Keys(asked.Config)), LogDriver, LogOptions())
+	if (asked.Type != "" || len(asked.Config) > 0) && (asked.Type != moby.LogDriver || !maps.Equal(asked.Config, moby.LogOptions())) {
+		return fmt.Errorf("LogConfig: %s with %v; a worker's is %s with %v", asked.Type, slices.Sorted(maps.Keys(asked.Config)), moby.LogDriver, moby.LogOptions())
 	}
-	h.LogConfig = container.LogConfig{Type: LogDriver, Config: LogOptions()}
+	h.LogConfig = container.LogConfig{Type: moby.LogDriver, Config: moby.LogOptions()}
 	return nil
 }
 

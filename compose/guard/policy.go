@@ -5,25 +5,18 @@ import (
 	"strings"
 
 	"roundhouse/configs"
+	"roundhouse/supervisor/moby"
 )
 
-// LabelInstance is the label that says whose container it is.
-const LabelInstance = "roundhouse.instance"
-
-// The labels by which a container says which worker it is, and those that only the
-// supervisor may give: an image has labels too, which an engine adds to the container's.
-const (
-	labelPool   = "roundhouse.pool"
-	labelWorker = "roundhouse.worker"
-)
-
+// ourLabels are those that only the supervisor may give: an image has labels too, which
+// an engine adds to the container's.
 var ourLabels = []string{
-	LabelInstance, labelPool, labelWorker, "roundhouse.config_hash", "roundhouse.generation", "roundhouse.url", "roundhouse.image",
+	moby.LabelInstance, moby.LabelPool, moby.LabelWorker, moby.LabelHash, moby.LabelGeneration, moby.LabelURL, moby.LabelImage,
 }
 
 // Policy is what may be asked of the engine.
 type Policy struct {
-	Instance string // the value of LabelInstance
+	Instance string // the value of moby.LabelInstance
 	pools    map[string]configs.Pool
 	takeover []string // containers without our label that may be stopped and renamed
 }
@@ -57,12 +50,12 @@ type worker struct {
 
 // worker finds whose container one with these labels would be.
 func (p *Policy) worker(labels map[string]string) (worker, bool) {
-	pool, known := p.pools[labels[labelPool]]
-	name, of := strings.CutPrefix(labels[labelWorker], pool.Name+"/")
+	pool, known := p.pools[labels[moby.LabelPool]]
+	name, of := strings.CutPrefix(labels[moby.LabelWorker], pool.Name+"/")
 	if !known || !of || name == "" {
 		return worker{}, false
 	}
-	w := worker{id: labels[labelWorker], pool: pool, itself: configs.Worker{Name: name}, among: pool.Container}
+	w := worker{id: labels[moby.LabelWorker], pool: pool, itself: configs.Worker{Name: name}, among: pool.Container}
 	w.names = []string{"roundhouse-" + pool.Name + "-" + name}
 	if i := slices.IndexFunc(pool.Workers, func(w configs.Worker) bool { return w.Name == name }); i >= 0 {
 		w.itself = pool.Workers[i]

@@ -11,6 +11,8 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+
+	"roundhouse/supervisor/moby"
 )
 
 // order is what the engine is to be asked: a request of our own making.
@@ -149,7 +151,7 @@ func list(g *Guard, r *http.Request, _ string) (*order, error) {
 	if err != nil {
 		return nil, err
 	}
-	args.Add("label", LabelInstance+"="+g.policy().Instance)
+	args.Add("label", moby.LabelInstance+"="+g.policy().Instance)
 	return &order{path: "/containers/json", query: q}, refilter(q, args)
 }
 
@@ -187,10 +189,10 @@ func (g *Guard) find(r *http.Request, name string, strangers bool) (id string, c
 		return "", c, fmt.Errorf("the engine calls %s %q, which is no container's identity", name, c.ID)
 	}
 	policy := g.policy()
-	owner := c.Config.Labels[LabelInstance]
+	owner := c.Config.Labels[moby.LabelInstance]
 	switch taken := slices.Contains(policy.takeover, strings.TrimPrefix(c.Name, "/")); {
 	case owner == policy.Instance:
-		g.meet(c.Config.Labels[labelPool], c.Image)
+		g.meet(c.Config.Labels[moby.LabelPool], c.Image)
 	case owner != "" || !taken:
 		return "", c, fmt.Errorf("%s is not a container of %s", name, policy.Instance)
 	case !strangers:
@@ -223,7 +225,7 @@ func rename(g *Guard, r *http.Request, name string) (*order, error) {
 		return nil, err
 	}
 	kept := strings.TrimPrefix(c.Name, "/") + keptName
-	if to := r.URL.Query().Get("name"); c.ID != "" && (c.Config.Labels[LabelInstance] != "" || to != kept) {
+	if to := r.URL.Query().Get("name"); c.ID != "" && (c.Config.Labels[moby.LabelInstance] != "" || to != kept) {
 		return nil, fmt.Errorf("%s may not be renamed to %q", name, to)
 	}
 	return &order{path: "/containers/" + id + "/rename", query: url.Values{"name": {kept}}}, nil

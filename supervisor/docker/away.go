@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // shortest is how long a stream of events must have been open for its end to say
@@ -47,7 +48,7 @@ func (d *Driver) confirm(ctx context.Context, ended map[string]bool) error {
 
 // reach asks the engine for a sign of life on a connection of its own.
 func (d *Driver) reach(ctx context.Context) error {
-	e, err := Connect(d.host)
+	e, err := moby.Connect(d.host)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (d *Driver) told(ctx context.Context, before int64, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if Unreachable(err) || d.reach(ctx) != nil || d.breaks.Load() != before {
+	if moby.Unreachable(err) || d.reach(ctx) != nil || d.breaks.Load() != before {
 		return fmt.Errorf("%w: %w", driver.ErrAway, err)
 	}
 	return err

@@ -18,6 +18,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // Time limits of calls that are not waiting by nature.
@@ -33,7 +34,7 @@ type Driver struct {
 	inside   bool   // the door stands in a container on the workers' network
 	changed  driver.Hint
 
-	version Version                // of the API
+	version moby.Version           // of the API
 	powers  atomic.Pointer[Powers] // of the engine; nil until it was asked
 
 	cancel context.CancelFunc
@@ -46,9 +47,9 @@ type Driver struct {
 	heard     int64                  // breaks, when containers were last listed
 	failed    bool                   // they could not be, the last time
 
-	deaths Deaths
+	deaths moby.Deaths
 	breaks atomic.Int64 // of the stream of events
-	host   Host
+	host   moby.Host
 
 	nodes string // where the nodes of Intel's GPUs are
 }
@@ -57,8 +58,8 @@ var _ driver.Driver = (*Driver)(nil)
 
 // New returns a driver for the containers of one instance. inside says that
 // the door stands in a container itself and reaches workers by their names.
-func New(host Host, instance string, inside bool) (*Driver, error) {
-	e, err := Connect(host)
+func New(host moby.Host, instance string, inside bool) (*Driver, error) {
+	e, err := moby.Connect(host)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (d *Driver) watch(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		Follow(ctx, d.engine, filters.NewArgs(filters.Arg("type", "container")), d.changed)
+		moby.Follow(ctx, d.engine, filters.NewArgs(filters.Arg("type", "container")), d.changed)
 		if time.Since(began) > shortest {
 			d.breaks.Add(1)
 		}
@@ -124,7 +125,7 @@ func (d *Driver) agree(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	powers, err := ask(ctx, c)
-	if Unreachable(err) || ctx.Err() != nil {
+	if moby.Unreachable(err) || ctx.Err() != nil {
 		return err
 	}
 	d.powers.Store(&powers)
@@ -172,18 +173,18 @@ func (d *Driver) begin(ctx context.Context, spec driver.Spec) error {
 	if err != nil {
 		return err
 	}
-	made, err := d.engine.ContainerCreate(ctx, plan.config, plan.host, plan.network, nil, Name(spec))
+	made, err := d.engine.ContainerCreate(ctx, plan.config, plan.host, plan.network, nil, moby.Name(spec))
 	if cerrdefs.IsConflict(err) {
-		return fmt.Errorf("the container name %q is taken by one that is not ours, which is left alone: rename one of the two", Name(spec))
+		return fmt.Errorf("the container name %q is taken by one that is not ours, which is left alone: rename one of the two", moby.Name(spec))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot create the container %s: %w", Name(spec), err)
+		return fmt.Errorf("cannot create the container %s: %w", moby.Name(spec), err)
 	}
 	if err := d.engine.ContainerStart(ctx, made.ID, container.StartOptions{}); err != nil {
 		clean, done := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer done()
 		removed := d.engine.ContainerRemove(clean, made.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
-		return errors.Join(fmt.Errorf("cannot start the container %s: %w", Name(spec), err), removed)
+		return errors.Join(fmt.Errorf("cannot start the container %s: %w", moby.Name(spec), err), removed)
 	}
 	return nil
 }
@@ -235,7 +236,7 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 	}
 	for _, c := range list {
 		if c.State == container.StateRunning {
-			return fmt.Errorf("the container %s of generation %s still runs", name(c.Names), c.Labels[LabelGeneration])
+			return fmt.Errorf("the container %s of generation %s still runs", name(c.Names), c.Labels[moby.LabelGeneration])
 		}
 		if err := d.remove(ctx, c.ID); err != nil {
 			return fmt.Errorf("cannot remove the container %s: %w", name(c.Names), err)
@@ -251,7 +252,7 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 	if err != nil {
 		return err
 	}
-	if old.Config != nil && old.Config.Labels[LabelInstance] != "" {
+	if old.Config != nil && old.Config.Labels[moby.LabelInstance] != "" {
 		return nil
 	}
 	kept := spec.Takeover + "-before-roundhouse"
@@ -280,9 +281,9 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 
 // ours lists the containers of this instance, of one worker or of all.
 func (d *Driver) ours(ctx context.Context, id string) ([]container.Summary, error) {
-	f := filters.NewArgs(filters.Arg("label", LabelInstance+"="+d.instance))
+	f := filters.NewArgs(filters.Arg("label", moby.LabelInstance+"="+d.instance))
 	if id != "" {
-		f.Add("label", LabelWorker+"="+id)
+		f.Add("label", moby.LabelWorker+"="+id)
 	}
 	return d.engine.ContainerList(ctx, container.ListOptions{All: true, Filters: f})
 }
@@ -308,7 +309,7 @@ func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace t
 	}
 	seconds := int(grace.Seconds())
 	for _, c := range list {
-		if c.Labels[LabelGeneration] == strconv.FormatUint(generation, 10) {
+		if c.Labels[moby.LabelGeneration] == strconv.FormatUint(generation, 10) {
 			err := d.engine.ContainerStop(ctx, c.ID, container.StopOptions{Timeout: &seconds})
 			if cerrdefs.IsNotFound(err) {
 				return nil
@@ -378,5 +379,5 @@ func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions)
 	if err != nil {
 		return nil, err
 	}
-	return Output(raw), nil
+	return moby.Output(raw), nil
 }

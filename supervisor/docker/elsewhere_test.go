@@ -9,6 +9,7 @@ import (
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // A worker whose port no door could reach is an error before anything is started, and
@@ -30,7 +31,7 @@ func TestElsewhere(t *testing.T) {
 		{url: "tcp://docker:2376", network: "n", refused: true},
 		{url: "tcp://docker:2376", inside: true, network: "n"}, // the door is beside them
 	} {
-		d := &Driver{host: Host{URL: c.url}, inside: c.inside}
+		d := &Driver{host: moby.Host{URL: c.url}, inside: c.inside}
 		spec := driver.Spec{Pool: "p", Name: "1", Container: configs.Container{Image: "i"}}
 		if c.network != "" {
 			spec.Container.Networks = []string{c.network}

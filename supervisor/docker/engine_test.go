@@ -26,14 +26,15 @@ import (
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/supervisor/moby"
 	"roundhouse/test/leaks"
 )
 
 // lab is a Docker engine to test with: the one that answers on this machine,
 // or one of the tests' own, which a test may restart.
 type lab struct {
-	host   Host
-	secure Host // the same over TCP with certificates, where the engine is the tests' own
+	host   moby.Host
+	secure moby.Host // the same over TCP with certificates, where the engine is the tests' own
 	client *client.Client
 	daemon *exec.Cmd // nil: not ours to restart
 	dir    string
@@ -70,7 +71,7 @@ func engineFor(t *testing.T) *lab {
 	if shared != nil {
 		return shared
 	}
-	l := &lab{host: Host{URL: *engineURL}}
+	l := &lab{host: moby.Host{URL: *engineURL}}
 	if (!*rootless || *engineURL != "") && l.answers() {
 		shared = l
 	} else {
@@ -84,7 +85,7 @@ func engineFor(t *testing.T) *lab {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.dir, l.host = dir, Host{URL: "unix://" + dir + "/docker.sock"}
+		l.dir, l.host = dir, moby.Host{URL: "unix://" + dir + "/docker.sock"}
 		shared = l
 		l.start(t)
 	}
@@ -93,7 +94,7 @@ func engineFor(t *testing.T) *lab {
 }
 
 func (l *lab) answers() bool {
-	e, err := Connect(l.host)
+	e, err := moby.Connect(l.host)
 	if err != nil {
 		return false
 	}

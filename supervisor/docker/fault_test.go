@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/supervisor/moby"
 	"roundhouse/test/ports"
 )
 
@@ -205,7 +206,7 @@ func TestEngineRestartedInRotation(t *testing.T) {
 	}
 	n := 0
 	for _, c := range list {
-		if c.Labels[LabelPool] == "amid" {
+		if c.Labels[moby.LabelPool] == "amid" {
 			n++
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/supervisor/moby"
 	"roundhouse/test/ports"
 )
 
@@ -42,7 +43,7 @@ func (l *lab) certificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.port = giveBack
-	l.secure = Host{URL: fmt.Sprintf("tcp://127.0.0.1:%d", at), CertPath: l.dir, TLSVerify: true}
+	l.secure = moby.Host{URL: fmt.Sprintf("tcp://127.0.0.1:%d", at), CertPath: l.dir, TLSVerify: true}
 	var authority *x509.Certificate
 	var signer *ecdsa.PrivateKey
 	for i, file := range []string{"ca", "server", "cert"} {
@@ -77,7 +78,7 @@ func (l *lab) certificates(t *testing.T) {
 }
 
 // live takes a container through its life over a way to the engine.
-func live(t *testing.T, host Host) {
+func live(t *testing.T, host moby.Host) {
 	t.Helper()
 	d, err := New(host, strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), false)
 	if err != nil {
@@ -90,7 +91,7 @@ func live(t *testing.T, host Host) {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := d.engine.ContainerRemove(context.WithoutCancel(t.Context()), Name(spec), container.RemoveOptions{Force: true}); err != nil {
+		if err := d.engine.ContainerRemove(context.WithoutCancel(t.Context()), moby.Name(spec), container.RemoveOptions{Force: true}); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -131,7 +132,7 @@ func TestHosts(t *testing.T) {
 			t.Skip("the Docker engine that answers here is not the tests' own")
 		}
 		live(t, l.secure)
-		d, err := New(Host{URL: l.secure.URL}, "stranger", false)
+		d, err := New(moby.Host{URL: l.secure.URL}, "stranger", false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ func TestHosts(t *testing.T) {
 }
 
 // guarded is the engine behind the proxy that compose.yaml puts before it.
-func guarded(t *testing.T, l *lab) Host {
+func guarded(t *testing.T, l *lab) moby.Host {
 	t.Helper()
 	cfg, err := configs.Parse("c.hcl", []byte(fmt.Sprintf(`
 pool "pool" {
@@ -175,12 +176,12 @@ pool "pool" {
 		<-ended
 		g.Close()
 	})
-	return Host{URL: "unix://" + socket}
+	return moby.Host{URL: "unix://" + socket}
 }
 
 // overSSH starts an ssh server for this user alone, and puts a client before the
 // path that knows its keys.
-func overSSH(t *testing.T, l *lab) Host {
+func overSSH(t *testing.T, l *lab) moby.Host {
 	t.Helper()
 	server, err := exec.LookPath("/usr/sbin/sshd")
 	if err != nil {
@@ -226,5 +227,5 @@ func overSSH(t *testing.T, l *lab) Host {
 		}
 		return err == nil
 	})
-	return Host{URL: "ssh://root@" + address}
+	return moby.Host{URL: "ssh://root@" + address}
 }

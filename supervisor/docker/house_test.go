@@ -20,6 +20,7 @@ import (
 	"github.com/docker/docker/api/types/filters"
 
 	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/supervisor/moby"
 	"roundhouse/test/ports"
 	"roundhouse/test/program"
 )
@@ -194,7 +195,7 @@ func (h *house) ask() error {
 // removeOurs removes the containers of a pool.
 func (l *lab) removeOurs(t *testing.T, pool string) {
 	t.Helper()
-	list, err := l.client.ContainerList(context.Background(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", LabelPool+"="+pool))})
+	list, err := l.client.ContainerList(context.Background(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", moby.LabelPool+"="+pool))})
 	if err != nil {
 		t.Error(err)
 	}

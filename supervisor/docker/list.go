@@ -11,6 +11,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // List returns the newest container of every worker, and the containers that
@@ -69,13 +70,13 @@ func (d *Driver) instanceOf(ctx context.Context, c container.Summary, kills int6
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	generation, err := strconv.ParseUint(c.Labels[LabelGeneration], 10, 64)
+	generation, err := strconv.ParseUint(c.Labels[moby.LabelGeneration], 10, 64)
 	if err != nil {
-		return driver.Instance{}, fmt.Errorf("the container %s: label %s: %w", name(c.Names), LabelGeneration, err)
+		return driver.Instance{}, fmt.Errorf("the container %s: label %s: %w", name(c.Names), moby.LabelGeneration, err)
 	}
 	i := driver.Instance{
-		ID: c.Labels[LabelWorker], Generation: generation, Hash: c.Labels[LabelHash], Container: short(c.ID), Image: c.Image,
-		URL: c.Labels[LabelURL],
+		ID: c.Labels[moby.LabelWorker], Generation: generation, Hash: c.Labels[moby.LabelHash], Container: short(c.ID), Image: c.Image,
+		URL: c.Labels[moby.LabelURL],
 	}
 	if full.ContainerJSONBase != nil && full.State != nil {
 		if full.State.Running {
@@ -119,7 +120,7 @@ func describe(i *driver.Instance, c container.InspectResponse) {
 		return
 	}
 	i.PID, i.Released = 0, true
-	i.Killed = c.State.ExitCode == Killed && !c.State.OOMKilled
+	i.Killed = c.State.ExitCode == moby.Killed && !c.State.OOMKilled
 	switch {
 	case c.State.Paused:
 		i.Running, i.Released = true, false // it holds all that it held
@@ -161,7 +162,7 @@ func (d *Driver) foreign(ctx context.Context, have map[string]driver.Instance) e
 		if err != nil {
 			return err
 		}
-		if c.Config != nil && c.Config.Labels[LabelInstance] != "" {
+		if c.Config != nil && c.Config.Labels[moby.LabelInstance] != "" {
 			continue
 		}
 		i := driver.Instance{ID: spec.ID(), Generation: 1, Hash: spec.Hash, Container: short(c.ID), Foreign: true}

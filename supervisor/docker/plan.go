@@ -16,6 +16,7 @@ import (
 	"github.com/docker/go-connections/nat"
 
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 	"roundhouse/worker/device"
 )
 
@@ -26,29 +27,26 @@ type plan struct {
 	network *network.NetworkingConfig
 }
 
-// DefaultPort is where vLLM listens when nothing says otherwise.
-const DefaultPort = 8000
-
 // plan turns a Spec into a container.
 func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 	c := spec.Container
 	grace := int(spec.Grace.Seconds())
 	p := plan{
-		config: &container.Config{Image: c.Image, Entrypoint: c.Entrypoint, Env: Environment(spec), User: c.User, Labels: Labels(spec, d.instance), StopTimeout: &grace},
+		config: &container.Config{Image: c.Image, Entrypoint: c.Entrypoint, Env: moby.Environment(spec), User: c.User, Labels: moby.Labels(spec, d.instance), StopTimeout: &grace},
 		host: &container.HostConfig{
 			Binds: c.Volumes, ShmSize: int64(c.ShmSize), IpcMode: container.IpcMode(c.IPC), NetworkMode: container.NetworkMode(c.NetworkMode),
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // who restarts is one, and that is us
-			LogConfig:     container.LogConfig{Type: LogDriver, Config: LogOptions()},
+			LogConfig:     container.LogConfig{Type: moby.LogDriver, Config: moby.LogOptions()},
 		},
 	}
-	p.config.Labels[LabelURL] = "" // or an image's own label of that name would say where the door sends requests
+	p.config.Labels[moby.LabelURL] = "" // or an image's own label of that name would say where the door sends requests
 	if c.Init {
 		p.host.Init = &c.Init
 	}
 	if p.host.NetworkMode.IsHost() { // an image's own check asks the port that it expects, which may be a neighbour's
 		p.config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	}
-	p.host.Ulimits = Ulimits(spec)
+	p.host.Ulimits = moby.Ulimits(spec)
 	powers := d.can()
 	if powers.Rootless && p.host.NetworkMode.IsHost() {
 		return plan{}, errors.New("network_mode = \"host\": under a rootless engine that is a network of the engine's own, which the door is not on; leave network_mode out, and the port is published on the loopback")
@@ -68,7 +66,7 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 	}
 	p.config.Cmd = c.Command
 	if c.Command == nil {
-		p.config.Cmd = Arguments(spec, p.host.NetworkMode.IsHost(), port)
+		p.config.Cmd = moby.Arguments(spec, p.host.NetworkMode.IsHost(), port)
 	}
 	return p, nil
 }
@@ -77,7 +75,7 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 // that the server inside listens on.
 func (d *Driver) connect(ctx context.Context, p *plan, spec driver.Spec) (int, error) {
 	port := spec.Port
-	if far := d.host.elsewhere(); far != "" && !(d.inside && len(spec.Container.Networks) > 0) {
+	if far := d.host.Elsewhere(); far != "" && !(d.inside && len(spec.Container.Networks) > 0) {
 		return 0, fmt.Errorf("the Docker engine is at %s, and a worker's port there is on that machine's own loopback, which no door reaches from here: run roundhouse on that machine, or a Swarm (driver = \"swarm\") over both", far)
 	}
 	if p.host.NetworkMode.IsHost() {
@@ -90,11 +88,11 @@ func (d *Driver) connect(ctx context.Context, p *plan, spec driver.Spec) (int, e
 			port = l.Addr().(*net.TCPAddr).Port
 			l.Close()
 		}
-		p.config.Labels[LabelURL] = "http://127.0.0.1:" + strconv.Itoa(port)
+		p.config.Labels[moby.LabelURL] = "http://127.0.0.1:" + strconv.Itoa(port)
 		return port, nil
 	}
 	if port == 0 {
-		port = DefaultPort
+		port = moby.DefaultPort
 	}
 	if nets := spec.Container.Networks; len(nets) > 0 {
 		p.host.NetworkMode = container.NetworkMode(nets[0])
@@ -103,7 +101,7 @@ func (d *Driver) connect(ctx context.Context, p *plan, spec driver.Spec) (int, e
 			p.network.EndpointsConfig[n] = &network.EndpointSettings{}
 		}
 		if d.inside {
-			p.config.Labels[LabelURL] = "http://" + Name(spec) + ":" + strconv.Itoa(port)
+			p.config.Labels[moby.LabelURL] = "http://" + moby.Name(spec) + ":" + strconv.Itoa(port)
 			return port, nil
 		}
 	}

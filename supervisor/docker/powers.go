@@ -7,6 +7,8 @@ import (
 
 	"github.com/docker/docker/api/types/system"
 	"golang.org/x/sys/unix"
+
+	"roundhouse/supervisor/moby"
 )
 
 // Powers is what an engine can do for its containers.
@@ -27,8 +29,8 @@ type Powers struct {
 var full = Powers{Confines: true, Measures: true}
 
 // Ask asks the engine at a host what it can do.
-func Ask(ctx context.Context, host Host) (Powers, error) {
-	e, err := Connect(host)
+func Ask(ctx context.Context, host moby.Host) (Powers, error) {
+	e, err := moby.Connect(host)
 	if err != nil {
 		return full, err
 	}

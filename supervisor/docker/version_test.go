@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"roundhouse/supervisor/moby"
 )
 
 // Engines from 20.10 (API 1.41) to 29 (1.52, and none below 1.44) are spoken to in a
@@ -41,7 +43,7 @@ func TestVersions(t *testing.T) {
 			fmt.Fprint(w, "[]")
 		}))
 		defer server.Close()
-		d, err := New(Host{URL: strings.Replace(server.URL, "http://", "tcp://", 1)}, "here", false)
+		d, err := New(moby.Host{URL: strings.Replace(server.URL, "http://", "tcp://", 1)}, "here", false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"roundhouse/configs"
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // Finding is one thing that Check has looked at.
@@ -22,8 +22,8 @@ type Finding struct {
 }
 
 // Check says whether a Swarm can run the pools that are to run in one.
-func Check(ctx context.Context, host docker.Host, pools []configs.Pool) []Finding {
-	e, err := docker.Connect(host)
+func Check(ctx context.Context, host moby.Host, pools []configs.Pool) []Finding {
+	e, err := moby.Connect(host)
 	if err != nil {
 		return []Finding{{"fail", err.Error(), "set DOCKER_HOST to a manager of the Swarm"}}
 	}

@@ -2,7 +2,7 @@
 //
 // A worker is a service of one task, which Swarm itself never restarts: who
 // restarts is one, and that is the supervisor. A generation is a service; it is
-// ours by its labels, which are those of package docker. A service whose worker
+// ours by its labels, which are those of package moby. A service whose worker
 // was stopped stays, scaled to nothing, until its successor takes its name.
 //
 // A worker's address is its task's: on an overlay network where the door stands in

@@ -15,8 +15,8 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/client"
 
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // Time limits of calls that are not waiting by nature.
@@ -37,15 +37,15 @@ const (
 type Driver struct {
 	engine   engine
 	auth     func(image string) (string, error)
-	instance string // the value of docker.LabelInstance
+	instance string // the value of moby.LabelInstance
 	inside   bool   // the door stands in a container on the workers' network
-	version  docker.Version
+	version  moby.Version
 	changed  driver.Hint
 
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
-	deaths docker.Deaths
+	deaths moby.Deaths
 
 	mu   sync.Mutex
 	urls map[string]string // where each task was reached, by its ID
@@ -59,8 +59,8 @@ var (
 // New returns a driver for the services of one instance. inside says that the door
 // stands in a container itself, on the first of a pool's networks. An engine that
 // answers and is no manager is an error; one that does not answer may do so later.
-func New(host docker.Host, instance string, inside bool) (*Driver, error) {
-	e, err := docker.Connect(host)
+func New(host moby.Host, instance string, inside bool) (*Driver, error) {
+	e, err := moby.Connect(host)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +112,9 @@ func (d *Driver) Close() error {
 func (d *Driver) ours(ctx context.Context, id string) ([]service, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	f := filters.NewArgs(filters.Arg("label", docker.LabelInstance+"="+d.instance))
+	f := filters.NewArgs(filters.Arg("label", moby.LabelInstance+"="+d.instance))
 	if id != "" {
-		f.Add("label", docker.LabelWorker+"="+id)
+		f.Add("label", moby.LabelWorker+"="+id)
 	}
 	services, err := d.engine.ServiceList(ctx, swarm.ServiceListOptions{Filters: f})
 	if err != nil || len(services) == 0 {
@@ -176,8 +176,8 @@ func (d *Driver) address(newest map[string]driver.Instance, list []service) {
 		if t == nil {
 			continue
 		}
-		i := newest[s.Spec.Labels[docker.LabelWorker]]
-		if strconv.FormatUint(i.Generation, 10) != s.Spec.Labels[docker.LabelGeneration] || !i.Running {
+		i := newest[s.Spec.Labels[moby.LabelWorker]]
+		if strconv.FormatUint(i.Generation, 10) != s.Spec.Labels[moby.LabelGeneration] || !i.Running {
 			continue
 		}
 		if i.URL == "" {
@@ -193,7 +193,7 @@ func (d *Driver) address(newest map[string]driver.Instance, list []service) {
 // the one that is asked: who killed it.
 func (d *Driver) local(ctx context.Context, i *driver.Instance, s service) {
 	t := s.task()
-	if i.Running || t == nil || t.Status.ContainerStatus == nil || t.Status.ContainerStatus.ExitCode != docker.Killed {
+	if i.Running || t == nil || t.Status.ContainerStatus == nil || t.Status.ContainerStatus.ExitCode != moby.Killed {
 		return
 	}
 	c, err := d.engine.ContainerInspect(ctx, t.Status.ContainerStatus.ContainerID)
@@ -203,7 +203,7 @@ func (d *Driver) local(ctx context.Context, i *driver.Instance, s service) {
 	i.OOM = d.deaths.Starved(ctx, d.engine, c, nil)
 	i.Killed = !i.OOM
 	if i.OOM {
-		i.Ended = fmt.Sprintf("exit status %d (out of memory)", docker.Killed)
+		i.Ended = fmt.Sprintf("exit status %d (out of memory)", moby.Killed)
 	}
 }
 
@@ -218,7 +218,7 @@ func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace t
 		return told(ctx, err)
 	}
 	for _, s := range list {
-		if s.Spec.Labels[docker.LabelGeneration] != strconv.FormatUint(generation, 10) {
+		if s.Spec.Labels[moby.LabelGeneration] != strconv.FormatUint(generation, 10) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, max(grace, s.grace())+2*callTimeout)
@@ -321,5 +321,5 @@ func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions)
 	if err != nil {
 		return nil, told(ctx, err)
 	}
-	return docker.Output(raw), nil
+	return moby.Output(raw), nil
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"roundhouse/configs"
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/supervisor/moby"
 )
 
 // A service's life: started, found by its labels, reached, its output read, replaced
@@ -217,7 +217,7 @@ func TestReplacedBySwarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := d.ours(t.Context(), "pool/1")
-	if err != nil || len(list) != 1 || len(list[0].live()) != 1 || list[0].Spec.Labels[docker.LabelGeneration] != "2" {
+	if err != nil || len(list) != 1 || len(list[0].live()) != 1 || list[0].Spec.Labels[moby.LabelGeneration] != "2" {
 		t.Errorf("%+v %v", list, err)
 	}
 }

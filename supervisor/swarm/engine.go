@@ -17,8 +17,8 @@ import (
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // engine is all that this package asks of Docker.
@@ -68,7 +68,7 @@ func told(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrAway) {
 		return err
 	}
-	away := docker.Unreachable(err) || cerrdefs.IsUnavailable(err)
+	away := moby.Unreachable(err) || cerrdefs.IsUnavailable(err)
 	for _, words := range quorumless {
 		away = away || strings.Contains(err.Error(), words)
 	}

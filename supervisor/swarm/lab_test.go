@@ -26,9 +26,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"roundhouse/configs"
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/supervisor/moby"
 )
 
 // node is a Docker engine of the tests' own in a network namespace of its own, so
@@ -37,7 +37,7 @@ type node struct {
 	name    string // of the namespace
 	address string
 	dir     string
-	host    docker.Host
+	host    moby.Host
 	client  *client.Client
 	daemon  *exec.Cmd
 	joined  bool // the manager's Swarm
@@ -224,8 +224,8 @@ func (n *node) start(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.dir, n.host = dir, docker.Host{URL: "unix://" + dir + "/sock"}
-		if n.client, err = docker.Connect(n.host); err != nil {
+		n.dir, n.host = dir, moby.Host{URL: "unix://" + dir + "/sock"}
+		if n.client, err = moby.Connect(n.host); err != nil {
 			t.Fatal(err)
 		}
 	}

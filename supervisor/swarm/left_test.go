@@ -15,8 +15,8 @@ import (
 	"github.com/docker/docker/client"
 
 	"roundhouse/configs"
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // managers are a Swarm of one node that does what it is told: fate is what becomes of
@@ -205,7 +205,7 @@ func TestLeftByAStartThatFailed(t *testing.T) {
 			if err := d.Start(t.Context(), spec(2)); err != nil {
 				t.Errorf("%s: its successor's start: %v", name, err)
 			}
-			if len(m.services) != 1 || m.services[0].Spec.Labels[docker.LabelGeneration] != "2" || len(m.tasks) != 1 {
+			if len(m.services) != 1 || m.services[0].Spec.Labels[moby.LabelGeneration] != "2" || len(m.tasks) != 1 {
 				t.Errorf("%s: %d services with %d tasks are left", name, len(m.services), len(m.tasks))
 			}
 		})

@@ -11,15 +11,13 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"roundhouse/configs"
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
-// The labels that services have beside those of containers.
-const (
-	labelPort  = "roundhouse.port"  // that the server inside listens on
-	labelImage = "roundhouse.image" // as the configuration names it
-)
+// labelPort is the label of the port that the server inside listens on: a service has it
+// beside those of containers.
+const labelPort = "roundhouse.port"
 
 // plan turns a Spec into a service of one task.
 func (d *Driver) plan(spec driver.Spec, image string) (swarm.ServiceSpec, error) {
@@ -30,29 +28,29 @@ func (d *Driver) plan(spec driver.Spec, image string) (swarm.ServiceSpec, error)
 	}
 	port := spec.Port
 	if port == 0 {
-		port = docker.DefaultPort
+		port = moby.DefaultPort
 	}
 	command := c.Command
 	if command == nil {
-		command = docker.Arguments(spec, false, port)
+		command = moby.Arguments(spec, false, port)
 	}
-	labels := docker.Labels(spec, d.instance)
-	labels[labelPort], labels[labelImage] = strconv.Itoa(port), c.Image
+	labels := moby.Labels(spec, d.instance)
+	labels[labelPort], labels[moby.LabelImage] = strconv.Itoa(port), c.Image
 	one, grace := uint64(1), spec.Grace
 	out := swarm.ServiceSpec{
-		Annotations: swarm.Annotations{Name: docker.Name(spec), Labels: labels},
+		Annotations: swarm.Annotations{Name: moby.Name(spec), Labels: labels},
 		Mode:        swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &one}},
 		TaskTemplate: swarm.TaskSpec{
 			ContainerSpec: &swarm.ContainerSpec{
 				// Without our instance's label: the driver of containers would take it for its own.
-				Image: image, Labels: c.Labels, Command: c.Entrypoint, Args: command, Env: docker.Environment(spec), User: c.User,
-				Mounts: mounts, StopGracePeriod: &grace, Ulimits: docker.Ulimits(spec),
+				Image: image, Labels: c.Labels, Command: c.Entrypoint, Args: command, Env: moby.Environment(spec), User: c.User,
+				Mounts: mounts, StopGracePeriod: &grace, Ulimits: moby.Ulimits(spec),
 				Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}, // Swarm would end what its image's own check finds busy
 			},
 			RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone}, // who restarts is one, and that is us
 			Placement:     &swarm.Placement{Constraints: c.Constraints},
 			Resources:     &swarm.ResourceRequirements{Reservations: &swarm.Resources{GenericResources: generic(c)}},
-			LogDriver:     &swarm.Driver{Name: docker.LogDriver, Options: docker.LogOptions()},
+			LogDriver:     &swarm.Driver{Name: moby.LogDriver, Options: moby.LogOptions()},
 		},
 		EndpointSpec: &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR}, // one task needs no address before it
 	}
@@ -116,11 +114,11 @@ func mountsOf(c configs.Container) ([]mount.Mount, error) {
 // labelled reads what the labels say of a service.
 func labelled(s service) (driver.Instance, error) {
 	l := s.Spec.Labels
-	generation, err := strconv.ParseUint(l[docker.LabelGeneration], 10, 64)
+	generation, err := strconv.ParseUint(l[moby.LabelGeneration], 10, 64)
 	if err != nil {
-		return driver.Instance{}, fmt.Errorf("the service %s: label %s: %w", s.Spec.Name, docker.LabelGeneration, err)
+		return driver.Instance{}, fmt.Errorf("the service %s: label %s: %w", s.Spec.Name, moby.LabelGeneration, err)
 	}
-	return driver.Instance{ID: l[docker.LabelWorker], Generation: generation, Hash: l[docker.LabelHash], Image: l[labelImage]}, nil
+	return driver.Instance{ID: l[moby.LabelWorker], Generation: generation, Hash: l[moby.LabelHash], Image: l[moby.LabelImage]}, nil
 }
 
 // grace is how long a service's task has to end.

@@ -11,8 +11,8 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/swarm"
 
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // Prepare finds out which image it would be, and whether networks and a node are
@@ -101,7 +101,7 @@ func (d *Driver) clear(ctx context.Context, spec driver.Spec) error {
 	for _, s := range list {
 		if len(s.live()) > 0 {
 			if i, err := s.instance(); err != nil || i.Running {
-				return errors.Join(fmt.Errorf("the service %s of generation %s still runs", s.Spec.Name, s.Spec.Labels[docker.LabelGeneration]), err)
+				return errors.Join(fmt.Errorf("the service %s of generation %s still runs", s.Spec.Name, s.Spec.Labels[moby.LabelGeneration]), err)
 			}
 			end, done := context.WithTimeout(ctx, s.grace()+callTimeout)
 			defer done()

@@ -10,8 +10,8 @@ import (
 
 	"github.com/docker/docker/api/types/swarm"
 
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // pulling is an engine that lists one service, whose node pulls, until a time, and
@@ -27,7 +27,7 @@ func (m *pulling) ServiceList(ctx context.Context, _ swarm.ServiceListOptions) (
 	case time.Now().Before(m.until):
 		one := uint64(1)
 		s := swarm.Service{ID: "s"}
-		s.Spec.Labels = map[string]string{docker.LabelWorker: "pool/1"}
+		s.Spec.Labels = map[string]string{moby.LabelWorker: "pool/1"}
 		s.Spec.Mode.Replicated = &swarm.ReplicatedService{Replicas: &one}
 		return []swarm.Service{s}, nil
 	case m.hangs:

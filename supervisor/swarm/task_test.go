@@ -17,8 +17,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"roundhouse/configs"
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // serviceWith is a service of generation 2 with tasks, at two nodes: n1 is there, n2 as
@@ -28,7 +28,7 @@ func serviceWith(replicas uint64, n2 swarm.Node, tasks ...swarm.Task) service {
 	n1 := swarm.Node{ID: "n1", Description: swarm.NodeDescription{Hostname: "gpu-1"}, Status: swarm.NodeStatus{State: swarm.NodeStateReady, Addr: "0.0.0.0"}, ManagerStatus: &swarm.ManagerStatus{Addr: "10.0.0.1:2377"}}
 	grace := 20 * time.Second
 	s := swarm.Service{ID: "s"}
-	s.Spec.Labels = map[string]string{docker.LabelGeneration: "2", docker.LabelWorker: "pool/1", docker.LabelHash: "h", labelPort: "8000"}
+	s.Spec.Labels = map[string]string{moby.LabelGeneration: "2", moby.LabelWorker: "pool/1", moby.LabelHash: "h", labelPort: "8000"}
 	s.Spec.Mode.Replicated = &swarm.ReplicatedService{Replicas: &replicas}
 	s.Spec.TaskTemplate.ContainerSpec = &swarm.ContainerSpec{StopGracePeriod: &grace}
 	for i := range tasks {

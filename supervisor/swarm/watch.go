@@ -8,8 +8,8 @@ import (
 
 	"github.com/docker/docker/api/types/filters"
 
-	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/moby"
 )
 
 // Changed delivers a value when a service of ours changed, or may have.
@@ -25,7 +25,7 @@ func (d *Driver) watch(ctx context.Context) {
 			driver.Wait(ctx, time.Second)
 			continue
 		}
-		docker.Follow(ctx, d.engine, f, d.changed)
+		moby.Follow(ctx, d.engine, f, d.changed)
 		d.changed.Give()
 		driver.Wait(ctx, time.Second)
 	}
