@@ -255,8 +255,13 @@ func (d *Door) forget(g *guard) {
 // door may go: a connection that was just accepted has its request on the way.
 const quietFor = 10
 
+// lastCall is how long a door without a successor goes on accepting: what the kernel
+// has taken in for it would be reset with the listener.
+const lastCall = 100 * time.Millisecond
+
 // drain stops accepting, which leaves new connections to the next door on the
-// same listener, and waits until the last request has ended, those included that
+// same listener; without such a door it closes the listener, so that who connects is
+// refused at once and does not wait for an answer that never comes. It waits until the last request has ended, those included that
 // are still on their way in and answers on their way out. Where another door
 // goes on, idle connections move to it meanwhile. Those that cannot be moved
 // end with their next answer, and have a while for it, for a request that is on
@@ -266,13 +271,17 @@ func (d *Door) drain(hard context.Context) {
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	if l, ok := d.opts.Listener.(interface{ SetDeadline(time.Time) error }); ok {
+	if l, ok := d.opts.Listener.(interface{ SetDeadline(time.Time) error }); ok && d.mover.Load() != nil {
 		l.SetDeadline(time.Now())
 	}
-	began := time.Now()
+	began, open := time.Now(), d.mover.Load() == nil
 	for quiet := 0; quiet < quietFor; quiet++ {
 		if d.inFlight() > 0 || d.underway() || time.Since(began) < lingerFor && d.peers.successor() && d.connected() > 0 {
 			quiet = 0
+		}
+		if open && time.Since(began) >= lastCall {
+			d.opts.Listener.Close()
+			open, quiet = false, 0
 		}
 		select {
 		case <-hard.Done():

@@ -2,12 +2,14 @@ package balancer_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,5 +89,40 @@ func TestDrainWaits(t *testing.T) {
 				t.Errorf("got %d, %d bytes; want 200, %d: %v", resp.StatusCode, got, want, err)
 			}
 		})
+	}
+}
+
+// TestDrainRefuses: while a door without a successor ends its last request, who
+// connects is refused and does not hang.
+func TestDrainRefuses(t *testing.T) {
+	there, finish := make(chan struct{}), make(chan struct{})
+	r := stubRig(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+		close(there)
+		<-finish
+		io.WriteString(w, `{"object":"list"}`)
+	})
+	status := make(chan int, 1)
+	go func() {
+		resp, _ := r.post("/v1/embeddings", `{"model":"sim","input":"x"}`)
+		status <- resp.StatusCode
+	}()
+	<-there
+	p := httptest.NewServer(r.door.Private())
+	defer p.Close()
+	resp, err := http.Post(p.URL+"/shutdown", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	r.until("who connects is refused", func() bool {
+		c, err := net.Dial("tcp", r.addr)
+		if err == nil {
+			c.Close()
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
+	})
+	close(finish)
+	if got := <-status; got != 200 {
+		t.Errorf("the request that ran got %d", got)
 	}
 }
