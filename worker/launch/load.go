@@ -65,7 +65,7 @@ func loadWords(fsys fs.FS, name, override string) (words, error) {
 		return w, fmt.Errorf("%s: %w", name, err)
 	}
 	if w.tokenizer, err = tokenizer.Load(data); err != nil {
-		return w, fmt.Errorf("%s/tokenizer.json: %w", name, err)
+		return w, fmt.Errorf("%s: %w", name, err) // which names tokenizer.json
 	}
 	var c tokenizerConfig
 	data, err = weights.ReadBounded(fsys, "tokenizer_config.json", maxText)

@@ -1,8 +1,10 @@
 package launch
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -126,5 +128,41 @@ func TestSegments(t *testing.T) {
 	}
 	if _, err := Open(o, quiet); err == nil || !strings.Contains(err.Error(), "gives segment 2 to a part of a pair of texts, and type_vocab_size in config.json is 2") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestUnreadWarning holds that a start tells of weights that nothing reads, by the
+// names of the first few.
+func TestUnreadWarning(t *testing.T) {
+	w, err := loadWords(demo.FS, "demo", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := pooledFolder(t, "qwen3_embed", w.tokenizer.Size())
+	path := filepath.Join(dir, "config.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fewer := bytes.Replace(data, []byte(`"num_hidden_layers":4`), []byte(`"num_hidden_layers":2`), 1)
+	if err := os.WriteFile(path, fewer, 0o600); err != nil || bytes.Equal(fewer, data) {
+		t.Fatalf("%v: %s", err, data)
+	}
+	o, err := ParseServe([]string{"--model", dir}, noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	opened, err := Open(o, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Close(); err != nil {
+		t.Error(err)
+	}
+	_, line, _ := strings.Cut(log.String(), "nothing reads some weights")
+	line, _, _ = strings.Cut(line, "\n")
+	if !strings.Contains(line, "weights=22") || strings.Count(line, "layers.2.") != mostUnread || strings.Contains(line, "layers.1.") {
+		t.Errorf("the log says %q\n%s", line, log.String())
 	}
 }

@@ -76,7 +76,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	warnLength(&o, cfg.MaxPositions, p.maxModelLen, log)
+	warnModel(&o, m, p.maxModelLen, log)
 	mem := &memory{o: o, specs: p.specs, context: p.context(&o, cfg), log: log}
 	if _, grows := be.(kernels.Growing); grows && o.autoPages(m) {
 		mem.specs = p.small()
@@ -138,8 +138,16 @@ func checkTask(o *Options, name string, kind model.Kind) error {
 	return nil
 }
 
-// warnLength says what VLLM_ALLOW_LONG_MAX_MODEL_LEN has allowed.
-func warnLength(o *Options, most, served int, log *slog.Logger) {
+// mostUnread is how many names of weights are told.
+const mostUnread = 8
+
+// warnModel tells of weights that nothing reads, and of what
+// VLLM_ALLOW_LONG_MAX_MODEL_LEN has allowed.
+func warnModel(o *Options, m *model.Model, served int, log *slog.Logger) {
+	if names := m.Unread(); len(names) > 0 {
+		log.Warn("nothing reads some weights of the model's folder: config.json may be another model's", "weights", len(names), "first", names[:min(len(names), mostUnread)])
+	}
+	most := m.Config().MaxPositions
 	if o.MaxModelLen > most && served > most {
 		log.Warn("contexts may be longer than the model was made for: behind its last position answers may lose their sense", "max_model_len", served, "positions", most)
 	} else if o.MaxModelLen > served {

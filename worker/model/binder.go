@@ -31,7 +31,7 @@ type binder struct {
 	bytes   int64    // of memory for the weights bound so far
 	err     error    // the first that the backend or a file gave
 
-	asked func(piece) // of tests: told of everything that is looked up
+	asked func(piece) // nil, or told of everything that is looked up
 }
 
 // counted is a weight of the first pass: a shape and a size.

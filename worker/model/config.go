@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -102,7 +103,7 @@ func parseFolder(data []byte, fsys fs.FS) (s *settings, arch architecture, err e
 	var head struct {
 		Architectures []string `json:"architectures"`
 	}
-	if err := json.Unmarshal(data, &head); err != nil {
+	if err := fields(data, &head); err != nil {
 		return nil, architecture{}, fmt.Errorf("config.json: %w", err)
 	}
 	if arch, err = findArchitecture(head.Architectures); err != nil {
@@ -110,7 +111,7 @@ func parseFolder(data []byte, fsys fs.FS) (s *settings, arch architecture, err e
 	}
 	s = &settings{}
 	arch.defaults(s)
-	if err := json.Unmarshal(data, s); err != nil {
+	if err := fields(data, s); err != nil {
 		return nil, arch, fmt.Errorf("config.json: %w", err)
 	}
 	if arch.seeing {
@@ -136,13 +137,43 @@ func parseFolder(data []byte, fsys fs.FS) (s *settings, arch architecture, err e
 	return s, arch, nil
 }
 
+// fields reads an object, and tells of a field of a wrong type in JSON's words.
+func fields(data []byte, into any) error {
+	err := json.Unmarshal(data, into)
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	if wrong.Field == "" {
+		return fmt.Errorf("found %s in place of an object", wrong.Value)
+	}
+	return fmt.Errorf("%s is %s, which is not what belongs there (%s)", wrong.Field, wrong.Value, jsonKind(wrong.Type.Kind()))
+}
+
+// jsonKind is the name of what holds values of a kind.
+func jsonKind(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "a whole number"
+}
+
 // readText takes the fields of text_config over those beside it.
 func (s *settings) readText() error {
 	kind, text := s.ModelType, s.Text
 	if isNull(text) {
 		return errors.New("text_config is missing")
 	}
-	if err := json.Unmarshal(text, s); err != nil {
+	if err := fields(text, s); err != nil {
 		return fmt.Errorf("text_config: %w", err)
 	}
 	s.ModelType, s.Text, s.seeing = kind, nil, true

@@ -28,6 +28,8 @@ func gemma3(g *graph) {
 			return g.mlp(p+"mlp.", in, gated{Inner: g.Inner, Act: kernels.GELUTanh})
 		})
 	}
+	// transformers caps in Gemma3ForCausalLM alone; vLLM in both, and so do we. The
+	// published models have none.
 	softCap := 0.0
 	if g.LogitSoftCap != nil {
 		softCap = *g.LogitSoftCap

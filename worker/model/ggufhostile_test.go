@@ -116,7 +116,7 @@ func TestHostileGGUF(t *testing.T) {
 	f("split.count", uint32(3), "split.count is 3")
 	f("llama.block_count", nil, "llama.block_count is missing")
 	f("llama.block_count", "4", "llama.block_count is of type string; want an integer")
-	f("llama.block_count", uint32(0), "llama.block_count is 0; want 1 to 1024")
+	f("llama.block_count", uint32(0), "llama.block_count is 0 or absent; want 1 to 1024")
 	f("llama.block_count", uint32(1e9), "llama.block_count is 1000000000; want 1 to 1024")
 	f("llama.block_count", uint64(math.MaxUint64), "want at most 2^63-1")
 	f("llama.block_count", uint32(9), "blk.8.")

@@ -26,6 +26,7 @@ type Model struct {
 	wideHead bool  // see WideHead
 	room     AdapterRoom
 	fine     bool // see FineGroups
+	unread   []string
 }
 
 // Open reads a model's folder, or one GGUF file, and maps the weight files. It
@@ -76,16 +77,55 @@ func open(fsys fs.FS, over Overrides, openWeights func() (*weights.Set, error)) 
 // dryRun records the program with no backend, and returns all that is wrong.
 func (m *Model) dryRun() error {
 	b := m.count(kernels.FormatBF16)
+	asked := map[string]bool{}
+	b.asked = func(p piece) { asked[b.stored(p.name)] = true }
 	g := newGraph(m.settings, b, m.groups, nil)
 	m.arch.record(g)
 	m.read = b.read
-	return openFaults(g)
+	if err := openFaults(g); err != nil {
+		return err
+	}
+	m.unread = unread(g, m.set.Names(), asked)
+	return quantisedSomewhere(g, asked)
+}
+
+// Unread are the names of weights that nothing reads, though they belong to what
+// is served: the model may be another than its config.json says.
+func (m *Model) Unread() []string { return m.unread }
+
+// unread leaves out what transformers passes over as well: tables that follow from
+// the settings, and the parts of a model for images, for several tokens at once
+// and, where it embeds, for generation.
+func unread(g *graph, names []string, asked map[string]bool) []string {
+	var list []string
+	for _, name := range names {
+		known := asked[name] || strings.HasSuffix(name, ".inv_freq") || strings.HasSuffix(name, ".position_ids") || strings.HasPrefix(name, "mtp.") ||
+			g.seeing && !strings.HasPrefix(name, g.root()) || g.pooling != nil && (strings.HasPrefix(name, "lm_head.") || strings.Contains(name, "pooler."))
+		if !known {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// quantisedSomewhere refuses a quantization_config that no weight follows.
+func quantisedSomewhere(g *graph, asked map[string]bool) error {
+	if g.settings.quant == nil {
+		return nil
+	}
+	for name := range asked {
+		if t := g.set.Lookup(name); t != nil && !slices.Contains(floats, t.Type) {
+			return nil
+		}
+	}
+	return fmt.Errorf("config.json: quantization_config names %s, and all weights are stored as floats; remove it, or the weights are another checkpoint's", g.settings.quant.method)
 }
 
 // openFaults is one error for everything that is wrong with a model.
 func openFaults(g *graph) error {
 	if len(g.faults) > 0 {
-		return fmt.Errorf("config.json: %s", strings.Join(g.faults, "; "))
+		slices.Sort(g.faults) // each layer has told of the same
+		return fmt.Errorf("config.json: %s", strings.Join(slices.Compact(g.faults), "; "))
 	}
 	n := g.faulty
 	if n == 0 {

@@ -106,14 +106,15 @@ func TestGoldenPooled(t *testing.T) {
 	for _, arch := range architectures() {
 		for _, name := range slices.Compact([]string{arch.fixture, arch.embeds}) {
 			if name != "" && (arch.kind != Generate || name == arch.embeds) {
-				t.Run(arch.name+"/"+name, func(t *testing.T) { goldenPooled(t, name) })
+				t.Run(arch.name+"/"+name, func(t *testing.T) { goldenPooled(t, arch.name, name) })
 			}
 		}
 	}
 }
 
-func goldenPooled(t *testing.T, name string) {
+func goldenPooled(t *testing.T, arch, name string) {
 	f := readPooledFixture(t, name)
+	f.Config["architectures"] = []string{arch}
 	compare := func(t *testing.T, got [][]float32, rows string) {
 		t.Helper()
 		want := decodeRows(t, rows, len(got[0]))

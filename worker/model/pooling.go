@@ -24,15 +24,19 @@ type pooling struct {
 
 // readPooling reads modules.json and what it names. A folder without it is an
 // embedding model only if its architecture is nothing else; it then takes the
-// first token's vector and normalises it, as vLLM does.
+// vector of an encoder's first token, or of a decoder's last, and normalises it,
+// as vLLM does.
 func readPooling(fsys fs.FS, arch architecture) (*pooling, error) {
 	const name = "modules.json"
 	data, err := weights.ReadBounded(fsys, name, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
-		if arch.kind == Embed {
+		switch {
+		case arch.kind != Embed:
+			return nil, nil
+		case arch.encoder:
 			return &pooling{kind: kernels.PoolCLS, normalise: true}, nil
 		}
-		return nil, nil
+		return &pooling{kind: kernels.PoolLast, normalise: true}, nil // the first sees nothing but itself
 	}
 	if err != nil {
 		return nil, err

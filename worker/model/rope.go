@@ -59,6 +59,9 @@ func (s *settings) ropeOf(layerType string) (ropeParameters, error) {
 			return p, fmt.Errorf("%s: %w", field, err)
 		}
 	}
+	if err := noZeros(field, raw); err != nil {
+		return p, err
+	}
 	if p.Type == "" {
 		p.Type = p.OldType
 	}
@@ -81,6 +84,27 @@ func (s *settings) ropeOf(layerType string) (ropeParameters, error) {
 		return p, fmt.Errorf("%s: mrope_section is for models that see images, which are not served", field)
 	}
 	return p, p.check(field)
+}
+
+// noZeros refuses fields that are 0, which elsewhere stands for an absent one.
+func noZeros(field string, raw json.RawMessage) error {
+	var said struct {
+		Theta         *float64 `json:"rope_theta"`
+		PartialRotary *float64 `json:"partial_rotary_factor"`
+	}
+	if isNull(raw) {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &said); err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	if said.Theta != nil && *said.Theta == 0 {
+		return fmt.Errorf("%s: rope_theta is 0; want 1 to 1e12, or leave it out", field)
+	}
+	if said.PartialRotary != nil && *said.PartialRotary == 0 {
+		return fmt.Errorf("%s: partial_rotary_factor is 0; want 0.001 to 1, or leave it out", field)
+	}
+	return nil
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

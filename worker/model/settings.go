@@ -158,7 +158,9 @@ func (s *settings) complete() []string {
 	}
 	var faults []string
 	bound := func(field string, value, low, high int) {
-		if value < low || value > high {
+		if value == 0 && low > 0 {
+			faults = append(faults, fmt.Sprintf("%s is 0 or absent; want %d to %d", field, low, high))
+		} else if value < low || value > high {
 			faults = append(faults, fmt.Sprintf("%s is %d; want %d to %d", field, value, low, high))
 		}
 	}
