@@ -1,5 +1,6 @@
 // Package grammar holds a model's output to a form: a JSON schema, any JSON
-// object, a regular expression, one of several choices, or an EBNF grammar.
+// object, a regular expression, one of several choices, a grammar in EBNF or
+// Lark, or a structural tag.
 //
 // A Spec is compiled to rules over bytes, each a small automaton that may
 // call other rules. A Matcher is a place in them: a set of automaton states,

@@ -22,12 +22,13 @@ type ebnfParser struct {
 	depth int
 }
 
-// buildEBNF adds the rules of a grammar; root becomes the first.
-func buildEBNF(p *program, src string) {
+// buildEBNF returns what a grammar's rule root matches.
+func buildEBNF(p *program, src string) expr {
 	if len(src) > maxEBNF {
 		failf("the grammar has %d bytes; at most %d are allowed", len(src), maxEBNF)
 	}
-	e := &ebnfParser{p: p, src: src, rules: map[string]int{"root": 0}, known: map[string]bool{}}
+	first := p.newRule()
+	e := &ebnfParser{p: p, src: src, rules: map[string]int{"root": first}, known: map[string]bool{}}
 	for e.skip(true); e.at < len(src); e.skip(true) {
 		name := e.name()
 		e.skip(true)
@@ -47,6 +48,8 @@ func buildEBNF(p *program, src string) {
 			failf("the grammar has no rule %q", name)
 		}
 	}
+	p.unfoldLeft(first)
+	return ruleExpr(first)
 }
 
 func (e *ebnfParser) fail(format string, args ...any) {

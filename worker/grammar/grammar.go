@@ -34,6 +34,14 @@ type Spec struct {
 	// output.
 	EBNF string
 
+	// Lark is a grammar in the notation of Lark, whose rule start is the
+	// output.
+	Lark string
+
+	// Tag is a structural tag, as JSON: texts that begin with given tags go on
+	// in given forms.
+	Tag []byte
+
 	// Compact leaves no white space in JSON but ", " and ": ". Without it
 	// single spaces, and line breaks with indentation, are allowed between
 	// the parts.
@@ -100,13 +108,13 @@ func (g *Grammar) MinTokens() int { return g.Start().MinTokens() }
 // program builds the rules of a specification.
 func (s Spec) program() *program {
 	set := 0
-	for _, is := range []bool{len(s.JSONSchema) > 0, s.JSONObject, len(s.Calls) > 0, s.Regex != "", len(s.Choice) > 0, s.EBNF != ""} {
+	for _, is := range []bool{len(s.JSONSchema) > 0, s.JSONObject, len(s.Calls) > 0, s.Regex != "", len(s.Choice) > 0, s.EBNF != "", s.Lark != "", len(s.Tag) > 0} {
 		if is {
 			set++
 		}
 	}
 	if set != 1 {
-		failf("exactly one of json, json_object, calls, regex, choice and grammar may be given; found %d", set)
+		failf("exactly one of json, json_object, calls, regex, choice, grammar and structural_tag may be given; found %d", set)
 	}
 	p := &program{}
 	p.newRule()
@@ -121,7 +129,11 @@ func (s Spec) program() *program {
 		b := &regexBuilder{p: p, what: "the regular expression", char: runeRanges}
 		p.rules[0] = b.build(s.Regex, false)
 	case s.EBNF != "":
-		buildEBNF(p, s.EBNF)
+		p.rules[0] = buildEBNF(p, s.EBNF)
+	case s.Lark != "":
+		p.rules[0] = buildLark(p, s.Lark)
+	case len(s.Tag) > 0:
+		p.rules[0] = buildTag(p, s.Tag, s.Compact)
 	default:
 		p.rules[0] = choices(p, s.Choice)
 	}

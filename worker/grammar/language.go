@@ -288,6 +288,13 @@ func (d *determiner) ranges(t uint32) [][2]rune {
 // quoted is a JSON string whose text is of the language. A text that no JSON
 // string can have as it is, such as a control character, is left out.
 func (l *language) quoted(p *program) expr {
+	n := p.newRule()
+	p.rules[n] = seqExpr{bytesExpr(`"`), l.graph(p, jsonChar), bytesExpr(`"`)}
+	return ruleExpr(n)
+}
+
+// graph is the language's texts, with each character as char writes it.
+func (l *language) graph(p *program, char func(ranges []rune) expr) graphExpr {
 	useful := l.useful()
 	g := graphExpr{}
 	for i, s := range l.states {
@@ -304,13 +311,11 @@ func (l *language) quoted(p *program) expr {
 				}
 			}
 			p.spend(len(ranges))
-			node.edges = append(node.edges, graphEdge{jsonChar(ranges), to})
+			node.edges = append(node.edges, graphEdge{char(ranges), to})
 		}
 		g = append(g, node)
 	}
-	n := p.newRule()
-	p.rules[n] = seqExpr{bytesExpr(`"`), g, bytesExpr(`"`)}
-	return ruleExpr(n)
+	return g
 }
 
 // useful reports from which states the language's end can be reached.

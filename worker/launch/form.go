@@ -94,7 +94,13 @@ func specOf(f server.Form) grammar.Spec {
 	case server.FormChoice:
 		s.Choice = f.Choices
 	case server.FormGrammar:
-		s.EBNF = f.Text
+		if grammar.LikelyLark(f.Text) {
+			s.Lark = f.Text
+		} else {
+			s.EBNF = f.Text
+		}
+	case server.FormTag:
+		s.Tag = []byte(f.Text)
 	case server.FormCalls:
 		s.OneCall = f.OneCall
 		for _, c := range f.Calls {

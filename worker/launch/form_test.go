@@ -24,6 +24,13 @@ func TestFormsOfTheModel(t *testing.T) {
 		{`"structured_outputs":{"regex":"[a-f]{3}-[0-9]{2,4}"}`, matches(`^[a-f]{3}-[0-9]{2,4}$`)},
 		{`"structured_outputs":{"choice":["red","green","blue"]}`, matches(`^(red|green|blue)$`)},
 		{`"structured_outputs":{"grammar":"root ::= \"x\" (\"+\" \"x\"){2}"}`, matches(`^x\+x\+x$`)},
+		{`"structured_outputs":{"grammar":"start: sum\n?sum: sum \"+\" NAME | NAME\nNAME: /[xy]/\n"}`, matches(`^[xy](\+[xy])*$`)},
+		{`"response_format":{"type":"structural_tag","format":{"type":"tag","begin":"<n>","content":{"type":"json_schema","json_schema":{"type":"integer"}},"end":"</n>"}}`,
+			matches(`^<n>-?\d+</n>$`)},
+		{`"response_format":{"type":"structural_tag","structures":[{"begin":"a","schema":{"enum":[1,2]},"end":"."},{"begin":"e","schema":{"const":3},"end":"."}],"triggers":["a","e"]}`,
+			matches(`^([^ae]|a[12]\.|e3\.)*(a|a[12]|e|e3)?$`)}, // cut by the budget
+		{`"structured_outputs":{"structural_tag":"{\"format\":{\"type\":\"sequence\",\"elements\":[{\"type\":\"regex\",\"pattern\":\"[a-f]{2}\"},{\"type\":\"const_string\",\"value\":\"!\"}]}}"}`,
+			matches(`^[a-f]{2}!$`)},
 	}
 	var wg sync.WaitGroup
 	for i, form := range forms {

@@ -236,6 +236,7 @@ func TestReasoning(t *testing.T) {
 	begun := Options{Reasoning: "qwen3", Begun: true}
 	f(qwen, "<think>\nhm\n</think>\n\n42", "\nhm\n", "\n\n42")
 	f(qwen, "\n<think>hm</think>42", "hm", "42")
+	f(qwen, "42", "", "42")
 	f(qwen, "42 <think>", "", "42 <think>")
 	f(qwen, "<think>cut of", "cut of", "")
 	f(qwen, "<thi", "", "<thi")

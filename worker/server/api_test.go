@@ -152,7 +152,7 @@ func TestRefusedValues(t *testing.T) {
 	f(chats, chat(`,"user":"`+strings.Repeat("u", 1<<19)+`"`), 400, bad, "user", "at most 512")
 	f(chats, chat(`,"metadata":{"a":"`+strings.Repeat("m", 1<<19)+`"}`), 400, bad, "metadata", "at most 16384")
 	f(chats, chat(`,"model":"`+strings.Repeat("m", 1<<19)+`"`), 404, "NotFoundError", "model", "does not exist")
-	f(chats, chat(`,"response_format":{"type":"structural_tag"}`), 400, shape, "body.response_format.type", "'text', 'json_object' or 'json_schema'")
+	f(chats, chat(`,"response_format":{"type":"structural_tag"}`), 400, bad, "response_format", "Invalid response_format structural_tag")
 	f(chats, chat(`,"response_format":{"type":"json_schema"}`), 400, bad, "response_format", "must be provided")
 	f(chats, chat(`,"structured_outputs":{"regex":"a","choice":["b"]}`), 400, bad, "<nil>", "only use one kind")
 	f(chats, chat(`,"structured_outputs":{"structural_tag":{}}`), 400, bad, "structured_outputs", "structural_tag")

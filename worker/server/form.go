@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"strings"
 
 	"roundhouse/worker"
 	"roundhouse/worker/parser"
@@ -17,7 +18,8 @@ const (
 	FormObject           // any JSON object
 	FormRegex            // Text is a regular expression
 	FormChoice           // one of Choices
-	FormGrammar          // Text is an EBNF grammar
+	FormGrammar          // Text is an EBNF or Lark grammar
+	FormTag              // Text is a structural tag, as JSON, given in the field From
 	FormCalls            // a list of calls of some of Calls; of one with OneCall
 )
 
@@ -26,6 +28,7 @@ type Form struct {
 	Kind    FormKind
 	Schema  json.RawMessage
 	Text    string
+	From    string
 	Choices []string
 	Calls   []parser.Tool
 	OneCall bool
@@ -54,6 +57,8 @@ func (f *samplingFields) form() (Form, *apiError) {
 		Schema *struct {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
+		Format     json.RawMessage `json:"format"`
+		Structures json.RawMessage `json:"structures"`
 	}
 	if f.ResponseFormat != nil && json.Unmarshal(f.ResponseFormat, &format) != nil {
 		return Form{}, badShape("dict_type", "body.response_format", "Input should be a valid dictionary")
@@ -83,8 +88,13 @@ func (f *samplingFields) form() (Form, *apiError) {
 			return Form{}, badValue("response_format", "response_format of type json_schema needs json_schema.schema")
 		}
 		return Form{Kind: FormSchema, Schema: format.Schema.Schema}, nil
+	case "structural_tag":
+		if format.Format == nil && format.Structures == nil {
+			return Form{}, badValue("response_format", "Invalid response_format structural_tag specification: it has neither format nor structures")
+		}
+		return Form{Kind: FormTag, Text: string(f.ResponseFormat), From: "response_format"}, nil
 	}
-	return Form{}, badShape("literal_error", "body.response_format.type", "Input should be 'text', 'json_object' or 'json_schema', not "+printable(format.Type, 32))
+	return Form{}, badShape("literal_error", "body.response_format.type", "Input should be 'text', 'json_object', 'json_schema' or 'structural_tag', not "+printable(format.Type, 32))
 }
 
 // structured reads structured_outputs, or the names that it had before.
@@ -95,10 +105,14 @@ func (f *samplingFields) structured() (Form, *apiError) {
 	if f.StructuredOutputs != nil && json.Unmarshal(f.StructuredOutputs, &s) != nil {
 		return Form{}, badShape("dict_type", "body.structured_outputs", "Input should be a valid dictionary")
 	}
-	if s.StructuralTag != nil {
-		return Form{}, badValue("structured_outputs", "Invalid structured_outputs structural_tag specification.")
-	}
 	var forms []Form
+	if s.StructuralTag != nil {
+		text, ok := decoded[string](s.StructuralTag)
+		if !ok || strings.TrimSpace(text) == "" {
+			return Form{}, badValue("structured_outputs", "Invalid structured_outputs structural_tag specification: it is no string with JSON")
+		}
+		forms = append(forms, Form{Kind: FormTag, Text: text, From: "structured_outputs"})
+	}
 	if s.JSON != nil {
 		schema := s.JSON
 		if text, ok := decoded[string](s.JSON); ok {
@@ -113,6 +127,9 @@ func (f *samplingFields) structured() (Form, *apiError) {
 		forms = append(forms, Form{Kind: FormChoice, Choices: s.Choice})
 	}
 	if s.Grammar != nil {
+		if strings.TrimSpace(*s.Grammar) == "" {
+			return Form{}, badValue("", "structured_outputs.grammar cannot be an empty string")
+		}
 		forms = append(forms, Form{Kind: FormGrammar, Text: *s.Grammar})
 	}
 	if s.JSONObject {
@@ -128,7 +145,7 @@ func (f *samplingFields) structured() (Form, *apiError) {
 		forms[0].Compact = s.Compact
 		return forms[0], forms[0].check()
 	}
-	return Form{}, badValue("", "You can only use one kind of constraints for structured outputs ('json', 'regex', 'choice', 'grammar' or 'json_object').")
+	return Form{}, badValue("", "You can only use one kind of constraints for structured outputs ('json', 'regex', 'choice', 'grammar', 'json_object' or 'structural_tag').")
 }
 
 type structuredOutputs struct {
@@ -177,7 +194,10 @@ func (j *job) restrict(form Form, t thinking) *apiError {
 		return err
 	}
 	compiled, err := j.s.cfg.Compile(form)
-	if err != nil {
+	switch {
+	case err != nil && form.Kind == FormTag:
+		return badValue(form.From, "Invalid %s structural_tag specification: %v", form.From, err)
+	case err != nil:
 		return badValue("", "Invalid structured output specification: %v", err)
 	}
 	least := compiled.MinTokens()

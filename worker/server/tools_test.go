@@ -163,12 +163,17 @@ func TestForms(t *testing.T) {
 	f(object{"structured_outputs": object{"regex": "y.*"}}, server.FormRegex, "y.*")
 	f(object{"structured_outputs": object{"choice": []string{"yes", "no"}}}, server.FormChoice, "yes,no")
 	f(object{"structured_outputs": object{"grammar": "root ::= x"}}, server.FormGrammar, "root ::= x")
+	tag := `{"type":"structural_tag","structures":[],"triggers":[]}`
+	f(object{"structured_outputs": object{"structural_tag": tag}}, server.FormTag, tag)
+	f(object{"response_format": json.RawMessage(tag)}, server.FormTag, tag)
 	f(object{"guided_choice": []string{"yes"}}, server.FormChoice, "yes")
 	f(object{"guided_regex": "y"}, server.FormRegex, "y")
 
 	r.refused(texts, `{"prompt":"p","max_tokens":9,"structured_outputs":{"regex":"a","choice":["b"]}}`, 400, bad, "<nil>", "only use one kind")
 	r.refused(texts, `{"prompt":"p","max_tokens":9,"structured_outputs":{"choice":[]}}`, 400, bad, "<nil>", "cannot be empty")
 	r.refused(texts, `{"prompt":"p","max_tokens":9,"response_format":{"type":"xml"}}`, 400, shape, "body.response_format.type", "'text', 'json_object'")
+	r.refused(texts, `{"prompt":"p","max_tokens":9,"structured_outputs":{"structural_tag":{"format":{}}}}`, 400, bad, "structured_outputs", "Invalid structured_outputs structural_tag")
+	r.refused(texts, `{"prompt":"p","max_tokens":9,"structured_outputs":{"grammar":" "}}`, 400, bad, "<nil>", "cannot be an empty string")
 	r.refused(texts, `{"prompt":"p","max_tokens":9,"response_format":{"type":"json_schema"}}`, 400, bad, "response_format", "must be provided")
 	// Where max_tokens leaves no room for the form, the answer is cut as any other.
 	text = "a rather long answer"
