@@ -6,11 +6,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 	"roundhouse/configs"
+	"roundhouse/configs/workerid"
 )
 
 // Admin is the admin API of a door that no supervisor speaks for.
@@ -77,8 +78,8 @@ func (d *Door) adminHandler(a Admin) http.Handler {
 // commandWorker drains a worker and puts it back. What else there is to do with
 // one needs a supervisor.
 func (d *Door) commandWorker(w http.ResponseWriter, r *http.Request) {
-	id, verb := r.PathValue("pool")+"/"+r.PathValue("name"), r.PathValue("verb")
-	state := map[string]string{"drain": "draining", "undrain": "ready"}[verb]
+	id, verb := workerid.Of(r.PathValue("pool"), r.PathValue("name")), r.PathValue("verb")
+	state := map[string]phase.Phase{"drain": phase.Draining, "undrain": phase.Ready}[verb]
 	if state == "" {
 		control.Fail(w, http.StatusNotFound, "this door runs alone: it can drain and undrain a worker; to "+verb+" one takes a supervisor")
 		return
@@ -94,11 +95,11 @@ func (d *Door) commandWorker(w http.ResponseWriter, r *http.Request) {
 		for i := range set.Pools {
 			for j := range set.Pools[i].Workers {
 				c := &set.Pools[i].Workers[j]
-				if set.Pools[i].Name+"/"+c.Name != id {
+				if workerid.Of(set.Pools[i].Name, c.Name) != id {
 					continue
 				}
 				c.State, c.Reason, c.Deadline = state, "", nil
-				if state == "draining" {
+				if state == phase.Draining {
 					c.Reason = "operator"
 					if body.Timeout > 0 {
 						until := time.Now().Add(time.Duration(body.Timeout))
@@ -159,13 +160,13 @@ func (d *Door) workersShown() any {
 // shown is the worker as the admin API shows it.
 func (w *worker) shown(d *Door) control.WorkerShown {
 	s := w.view(d)
-	pool, name := splitID(w.id)
+	pool, name := workerid.Split(w.id)
 	shown := control.WorkerShown{ID: w.id, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
 		Models: s.Models, KV: s.KV, Requests: s.Requests, Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	shown.URL = control.Known(w.cfg.URL)
-	if w.cfg.State == "draining" {
+	if w.cfg.State == phase.Draining {
 		shown.Drain = &control.DrainShown{Deadline: w.cfg.Deadline}
 	}
 	return shown
@@ -175,8 +176,8 @@ func (d *Door) poolsShown() any {
 	v, s := d.current(), d.State()
 	ready := map[string]int{}
 	for _, w := range s.Workers {
-		if pool, _, _ := strings.Cut(w.ID, "/"); w.State == "ready" {
-			ready[pool]++
+		if w.State == phase.Ready {
+			ready[workerid.Pool(w.ID)]++
 		}
 	}
 	pools := []control.PoolShown{}

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/ledger"
 	"roundhouse/configs"
 )
@@ -407,7 +408,7 @@ func (d *Door) everySecond(v *view) {
 // watchDrain moves what is left at a worker whose drain is over.
 func (d *Door) watchDrain(w *worker, now time.Time) {
 	w.mu.Lock()
-	due := w.cfg.State == "draining" && w.cfg.Deadline != nil && now.After(*w.cfg.Deadline) && !w.forced
+	due := w.cfg.State == phase.Draining && w.cfg.Deadline != nil && now.After(*w.cfg.Deadline) && !w.forced
 	if due {
 		w.forced = true
 	}

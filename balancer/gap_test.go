@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/sim"
 	"roundhouse/configs"
 )
@@ -17,7 +18,7 @@ func TestRequestsWaitForTheGap(t *testing.T) {
 		s.Door.Queue = configs.Queue{MaxRequests: 3, MaxWait: configs.Duration(20 * time.Millisecond)}
 	})
 	version := uint64(1)
-	set := func(state string, patience time.Duration) {
+	set := func(state phase.Phase, patience time.Duration) {
 		t.Helper()
 		version++
 		next := r.set
@@ -43,7 +44,7 @@ func TestRequestsWaitForTheGap(t *testing.T) {
 		})
 	}
 	for _, end := range []struct {
-		state string
+		state phase.Phase
 		want  int
 	}{{"ready", 200}, {"starting", 503}} {
 		set("starting", time.Hour)

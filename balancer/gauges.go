@@ -2,6 +2,8 @@ package balancer
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"roundhouse/configs/workerid"
 )
 
 // gaugeSet reads the ledger whenever metrics are asked for.
@@ -53,15 +55,15 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 		p.queue.mu.Unlock()
 	}
 	for _, w := range v.workers {
-		pool, name := splitID(w.id)
+		pool, name := workerid.Split(w.id)
 		s := w.view(g.d)
 		put(g.inFlight, float64(s.Requests.InFlight), pool, name)
-		for _, phase := range phases {
+		for _, p := range phases {
 			on := 0.0
-			if s.State == phase {
+			if s.State == p {
 				on = 1
 			}
-			put(g.state, on, pool, name, phase)
+			put(g.state, on, pool, name, string(p))
 		}
 		if s.KV.CapacityTokens != nil {
 			put(g.capacity, float64(*s.KV.CapacityTokens), pool, name)

@@ -6,7 +6,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/ledger"
+	"roundhouse/configs/workerid"
 )
 
 // metrics is the door's part of the table of metrics. Names and labels are
@@ -47,7 +49,7 @@ var (
 	secondsBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 	gapBuckets     = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}
 	tinyBuckets    = []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .1}
-	phases         = []string{"ready", "draining", "drained", "ejected", "unreachable", "starting"}
+	phases         = []phase.Phase{phase.Ready, phase.Draining, phase.Drained, phase.Ejected, phase.Unreachable, phase.Starting}
 )
 
 func newMetrics(d *Door) *metrics {
@@ -168,21 +170,12 @@ var reasons = [...]ledger.Reason{ledger.Least, ledger.Tie, ledger.Prefix, ledger
 
 // ejected counts a worker that was taken out.
 func (m *metrics) ejected(w *ledger.Worker, reason string) {
-	pool, name := splitID(w.ID)
+	pool, name := workerid.Split(w.ID)
 	m.ejections.WithLabelValues(pool, name, reason).Inc()
 }
 
 // forget drops the series of a worker that is no more.
 func (m *metrics) forget(w *worker) {
-	pool, name := splitID(w.id)
+	pool, name := workerid.Split(w.id)
 	m.ejections.DeletePartialMatch(prometheus.Labels{"pool": pool, "worker": name})
-}
-
-func splitID(id string) (pool, name string) {
-	for i := range len(id) {
-		if id[i] == '/' {
-			return id[:i], id[i+1:]
-		}
-	}
-	return "", id
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 )
 
 // openPrivate serves the private socket; nil where the door has none.
@@ -170,11 +171,11 @@ func (d *Door) firstSet() error {
 func (d *Door) State() control.State {
 	v := d.current()
 	s := control.State{
-		Schema: 1, Door: d.id, PID: os.Getpid(), At: time.Now(), Phase: "ready", Build: d.opts.Build,
+		Schema: 1, Door: d.id, PID: os.Getpid(), At: time.Now(), Phase: phase.Ready, Build: d.opts.Build,
 		Listen: d.Listen(), Epoch: v.set.Epoch, Set: v.set.Version, Workers: []control.WorkerState{},
 	}
 	if d.draining.Load() {
-		s.Phase = "draining"
+		s.Phase = phase.Draining
 	}
 	s.Streams, s.Peers, s.Faults = d.inFlight(), d.peers.count(), d.faults.list()
 	for _, p := range v.pools {

@@ -11,10 +11,12 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/extend"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/otlp"
 	"roundhouse/configs"
+	"roundhouse/configs/workerid"
 	"roundhouse/plugins"
 )
 
@@ -146,8 +148,8 @@ func checkSet(set *control.WorkerSet) error {
 				return fmt.Errorf("pool %q has a worker without a name, or two workers %q", p.Name, w.Name)
 			}
 			names[w.Name] = true
-			if _, err := newUpstream(w.URL); err != nil && w.State != "starting" {
-				return fmt.Errorf("worker %s/%s: %w", p.Name, w.Name, err)
+			if _, err := newUpstream(w.URL); err != nil && w.State != phase.Starting {
+				return fmt.Errorf("worker %s: %w", workerid.Of(p.Name, w.Name), err)
 			}
 		}
 	}
@@ -173,7 +175,7 @@ func (d *Door) applyPool(v, old *view, cfg *control.Pool, pools int, kept map[*w
 		}
 		w := p.find(wc.Name)
 		if w == nil {
-			w = &worker{id: cfg.Name + "/" + wc.Name, pool: p, slot: p.freeSlot(workers)}
+			w = &worker{id: workerid.Of(cfg.Name, wc.Name), pool: p, slot: p.freeSlot(workers)}
 			w.acct = &ledger.Worker{ID: w.id, Of: w}
 		}
 		w.apply(d, wc, up)
@@ -201,7 +203,7 @@ const prefixBytes = 64 << 20
 
 func (p *pool) find(name string) *worker {
 	for _, w := range *p.workers.Load() {
-		if w.id == p.name+"/"+name {
+		if w.id == workerid.Of(p.name, name) {
 			return w
 		}
 	}
@@ -231,7 +233,7 @@ func (p *pool) setCanary(c *control.Canary, workers []*worker) {
 		return
 	}
 	for _, w := range workers {
-		if w.id == p.name+"/"+c.Worker {
+		if w.id == workerid.Of(p.name, c.Worker) {
 			p.canary.Store(&canary{worker: w, share: c.Share})
 		}
 	}

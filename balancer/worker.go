@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/ledger"
 )
 
@@ -38,7 +39,7 @@ type worker struct {
 	fault    string // why it has not, as far as is known
 	local    uint64 // generations that only this door has seen (a static worker restarted)
 	identity string // what the worker says tells its process from the last
-	state    string
+	state    phase.Phase
 	reason   string
 	since    time.Time
 	forced   bool // its drain is over, and what was left was moved
@@ -75,7 +76,7 @@ func (w *worker) apply(d *Door, cfg control.Worker, up *upstream) {
 		w.forget()
 	}
 	w.apiKey.Store(&cfg.APIKey)
-	if cfg.State != "draining" {
+	if cfg.State != phase.Draining {
 		w.forced = false
 	}
 	w.cfg = cfg
@@ -87,11 +88,11 @@ func (w *worker) apply(d *Door, cfg control.Worker, up *upstream) {
 
 // update tells the ledger whether the worker may be used. w.mu is held.
 func (w *worker) update(d *Door) {
-	ready := w.cfg.State == "ready" && w.reached
+	ready := w.cfg.State == phase.Ready && w.reached
 	d.ledger.SetWorker(w.acct, w.generation(), ready, w.cfg.KVTokens, d.now())
 	state, reason := w.cfg.State, w.cfg.Reason
-	if state == "ready" && !w.reached {
-		state, reason = "unreachable", "this door has had no answer from it yet"
+	if state == phase.Ready && !w.reached {
+		state, reason = phase.Unreachable, "this door has had no answer from it yet"
 		if w.fault != "" {
 			reason += ": " + w.fault
 		}
@@ -217,10 +218,10 @@ func (w *worker) view(d *Door) control.WorkerState {
 	}
 	w.mu.Unlock()
 	switch {
-	case s.State == "draining" && v.InFlight == 0:
-		s.State = "drained"
-	case s.State == "ready" && v.Ejected != "" && v.Ejected != "busy":
-		s.State, s.Reason = "ejected", v.Ejected
+	case s.State == phase.Draining && v.InFlight == 0:
+		s.State = phase.Drained
+	case s.State == phase.Ready && v.Ejected != "" && v.Ejected != "busy":
+		s.State, s.Reason = phase.Ejected, v.Ejected
 	}
 	if s.Models == nil {
 		s.Models = []string{}

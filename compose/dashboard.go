@@ -1,6 +1,10 @@
 package compose
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"roundhouse/balancer/control/phase"
+)
 
 // Dashboard is one page of Grafana.
 type Dashboard struct {
@@ -77,7 +81,7 @@ func (d Dashboard) JSON() ([]byte, error) {
 // turns marks the moments at which a worker went out of service to be turned.
 func turns() object {
 	return object{"name": "Turns", "datasource": source, "enable": true, "iconColor": "blue",
-		"expr": `changes(roundhouse_worker_state{state="draining",pool=~"$pool"}[1m]) > 0`, "titleFormat": "turn", "textFormat": "{{pool}}/{{worker}}", "step": "15s"}
+		"expr": `changes(` + workerState(phase.Draining) + `[1m]) > 0`, "titleFormat": "turn", "textFormat": "{{pool}}/{{worker}}", "step": "15s"}
 }
 
 func (d Dashboard) variables() []object {

@@ -1,11 +1,21 @@
 package compose
 
-import "fmt"
+import (
+	"fmt"
+
+	"roundhouse/balancer/control/phase"
+)
 
 // Dashboards are the pages that are shipped.
 func Dashboards() []Dashboard { return []Dashboard{users(), workers()} }
 
 var all = 1.0
+
+// workerState is the series that tells which workers of the chosen pools are in a
+// phase.
+func workerState(p phase.Phase) string {
+	return fmt.Sprintf("roundhouse_worker_state{state=%q,%s}", string(p), byPool)
+}
 
 // quantiles asks for three quantiles of a histogram.
 func quantiles(metric, filter, by string) []Query {
@@ -34,7 +44,7 @@ func users() Dashboard {
 		Variables: []Variable{{"pool", "roundhouse_worker_state", "pool"}, {"model", "roundhouse_requests_total", "model"}, {"route", "roundhouse_requests_total", "route"}},
 		Rows: []Row{
 			{"Now", []Panel{
-				{Title: "Ready workers", Kind: "stat", Unit: "short", Queries: []Query{{Expr: `sum(roundhouse_worker_state{state="ready",` + byPool + `})`}}},
+				{Title: "Ready workers", Kind: "stat", Unit: "short", Queries: []Query{{Expr: `sum(` + workerState(phase.Ready) + `)`}}},
 				{Title: "Requests at workers", Kind: "stat", Unit: "short", Queries: []Query{{Expr: `sum(roundhouse_in_flight_requests{` + byPool + `})`}}},
 				{Title: "Requests waiting at the door", Kind: "stat", Unit: "short", Queries: []Query{{Expr: `sum(roundhouse_queue_requests{` + byPool + `})`}}},
 				{Title: "KV cache promised", About: "What the door has promised, as a share of what the workers hold.", Kind: "stat", Unit: "percentunit", Max: &all,
@@ -82,7 +92,7 @@ func workers() Dashboard {
 		Rows: []Row{
 			{"State and rotation", []Panel{
 				{Title: "State of each worker", Kind: "state-timeline", Unit: "short", Queries: []Query{
-					{Expr: `max by (pool, worker) (roundhouse_worker_state{state="ready",` + byPool + `}) + 2 * max by (pool, worker) (roundhouse_worker_state{state="draining",` + byPool + `})`, Legend: "{{pool}}/{{worker}}: 1 ready, 2 draining"}}},
+					{Expr: `max by (pool, worker) (` + workerState(phase.Ready) + `) + 2 * max by (pool, worker) (` + workerState(phase.Draining) + `)`, Legend: "{{pool}}/{{worker}}: 1 ready, 2 draining"}}},
 				{Title: "Turns: how long each part takes", Kind: "timeseries", Unit: "s",
 					Queries: []Query{{Expr: `sum by (phase) (increase(roundhouse_turn_seconds_sum{` + byPool + `}[1h])) / sum by (phase) (increase(roundhouse_turn_seconds_count{` + byPool + `}[1h]))`, Legend: "{{phase}}"}}},
 				{Title: "Rotations by how they ended", Kind: "timeseries", Unit: "short", Queries: []Query{{Expr: `sum by (pool, result) (increase(roundhouse_rotations_total{` + byPool + `}[1h]))`, Legend: "{{pool}} {{result}}"}}},

@@ -3,6 +3,8 @@ package configs
 import (
 	"slices"
 	"strings"
+
+	"roundhouse/configs/workerid"
 )
 
 // checkPlaces finds ports, devices, containers and addresses that two would
@@ -24,7 +26,7 @@ func (d *decoder) checkPlaces(c *Config) {
 	}
 	for _, p := range c.Pools {
 		for _, w := range p.Workers {
-			owner := "worker " + p.Name + "/" + w.Name
+			owner := "worker " + workerid.Of(p.Name, w.Name)
 			path := sub(labelled("pool", p.Name), labelled("worker", w.Name))
 			if other, ok := ports[w.Port]; ok && w.Port != 0 && p.Driver != "swarm" {
 				d.failf(sub(path, "port"), "port %d is %s's and %s's", w.Port, other, owner)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"roundhouse/balancer/control/phase"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
@@ -60,11 +61,11 @@ func (s *Supervisor) announce() {
 		return
 	}
 	for _, d := range s.gate.doors {
-		if d.state == nil || d.state.Phase != "ready" {
+		if d.state == nil || d.state.Phase != phase.Ready {
 			continue
 		}
 		for _, w := range d.state.Workers {
-			if w.State == "ready" && s.memory.intent.Workers[w.ID].Phase == core.Ready {
+			if w.State == phase.Ready && s.memory.intent.Workers[w.ID].Phase == core.Ready {
 				s.serving = true
 				close(s.first)
 				return

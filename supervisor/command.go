@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"roundhouse/configs"
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 )
 
@@ -51,7 +52,7 @@ func (s *Supervisor) commandWorker(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.events.noteBy(by, pool, pool+"/"+name, verb, "asked for")
+	s.events.noteBy(by, pool, workerid.Of(pool, name), verb, "asked for")
 	s.memory.remember(next)
 	s.publish()
 	return map[string]any{"schema": 1, "worker": s.view(pool, name)}, nil

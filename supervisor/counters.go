@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 )
 
@@ -36,7 +37,7 @@ func (c *counters) count(e core.Event) {
 				break
 			}
 		}
-		_, name := core.SplitID(e.Worker)
+		_, name := workerid.Split(e.Worker)
 		c.starts[[3]string{e.Pool, name, reason}]++
 	case "missed":
 		c.rotations[[2]string{e.Pool, "missed"}]++
@@ -61,7 +62,7 @@ func (c *counters) turns(now, next core.Intent, at time.Time) {
 		}
 		switch old.Phase {
 		case core.Draining, core.Drained, core.Starting, core.Warming:
-			pool, _ := core.SplitID(id)
+			pool := workerid.Pool(id)
 			c.seconds.WithLabelValues(pool, string(old.Phase)).Observe(at.Sub(old.Since).Seconds())
 		}
 	}

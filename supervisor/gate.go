@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 	"roundhouse/configs"
 )
 
@@ -78,7 +79,7 @@ func (g *gate) wake() {
 
 // shown is the doors as the admin API shows them: as one.
 func (g *gate) shown() control.DoorShown {
-	v := control.DoorShown{State: "starting", Listen: control.Known(g.address), Faults: []control.Fault{}}
+	v := control.DoorShown{State: phase.Starting, Listen: control.Known(g.address), Faults: []control.Fault{}}
 	for _, d := range g.doors {
 		if d.lastErr != "" {
 			v.Faults = append(v.Faults, control.Fault{What: "door " + d.id, Error: d.lastErr, Since: d.silent})
@@ -89,7 +90,7 @@ func (g *gate) shown() control.DoorShown {
 		v.Faults = append(v.Faults, d.state.Faults...)
 		v.Streams += d.state.Streams
 		v.Queued += d.state.Queued
-		if v.State != "ready" && !d.leaving {
+		if v.State != phase.Ready && !d.leaving {
 			v.State, v.Version = d.state.Phase, control.Known(d.state.Build)
 			v.Listen = newer(v.Listen, control.Known(d.state.Listen))
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"roundhouse/supervisor/core"
+	"roundhouse/configs/workerid"
 )
 
 // The supervisor's own metrics. What the doors know is relayed before them.
@@ -48,7 +48,7 @@ func (s *Supervisor) sample() sample {
 		add(descTurns, prometheus.CounterValue, v, k[:]...)
 	}
 	for id, m := range s.fleet.members {
-		if pool, worker := core.SplitID(id); m.instance.Running && m.instance.Memory > 0 {
+		if pool, worker := workerid.Split(id); m.instance.Running && m.instance.Memory > 0 {
 			add(descMemory, prometheus.GaugeValue, float64(m.instance.Memory), pool, worker)
 		}
 	}

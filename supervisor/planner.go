@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"roundhouse/configs"
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 	"roundhouse/worker/device"
@@ -92,7 +93,7 @@ func needsOf(cfg *configs.Config, machine device.Machine, kept map[string][]stri
 			continue
 		}
 		for _, w := range p.Workers {
-			id := p.Name + "/" + w.Name
+			id := workerid.Of(p.Name, w.Name)
 			n := device.Need{ID: id, GPUs: pciOnly(w.GPUs), Keep: kept[id]}
 			if len(w.GPUs) == 0 {
 				n.Count = wanted(p, machine)
@@ -102,7 +103,7 @@ func needsOf(cfg *configs.Config, machine device.Machine, kept map[string][]stri
 		}
 		// Which cards NVIDIA's names stand for sysfs does not say, so none of them is known to be free.
 		if p.Rotation.Strategy == "surge" && !slices.ContainsFunc(p.Workers, func(w configs.Worker) bool { return len(byUUID(w.GPUs)) > 0 }) {
-			id := p.Name + "/" + core.Relief
+			id := workerid.Of(p.Name, core.Relief)
 			needs = append(needs, device.Need{ID: id, Count: spare(p, machine), Keep: kept[id], Spare: true})
 		}
 	}
@@ -247,7 +248,7 @@ func (s *Supervisor) devicesFree(id string, gpus []driver.GPU, gone time.Duratio
 	if gone < settleTime {
 		return false
 	}
-	pool, _ := core.SplitID(id)
+	pool := workerid.Pool(id)
 	s.events.note(pool, id, "unverified", fmt.Sprintf("its device's memory cannot be read; it is taken for free %v after its process went", settleTime))
 	return true
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
 )
@@ -136,7 +137,7 @@ func writeEvent(w http.ResponseWriter, e journal.Event) {
 // serveLogs sends what a worker has written: ?tail=N lines, ?follow=true to go
 // on.
 func (s *Supervisor) serveLogs(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("pool") + "/" + r.PathValue("name")
+	id := workerid.Of(r.PathValue("pool"), r.PathValue("name"))
 	var by *runner
 	if err := s.ask(r.Context(), func() { by = s.runnerOf(id) }); err != nil || by == nil {
 		fail(w, http.StatusNotFound, "worker "+strconv.Quote(id)+" is run by nobody here, or not configured")

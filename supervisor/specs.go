@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"roundhouse/configs"
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/schedule"
@@ -49,7 +50,7 @@ func (b *blueprint) has(pool string) bool {
 func (b *blueprint) homeless(old *blueprint) error {
 	for _, p := range b.pools {
 		for _, w := range p.Workers {
-			id := p.Name + "/" + w.Name
+			id := workerid.Of(p.Name, w.Name)
 			was, known := old.plan.needs[id]
 			is := b.plan.needs[id]
 			if w.Lacks != "" && (!known || was.Count != is.Count || !slices.Equal(was.GPUs, is.GPUs)) {
@@ -69,7 +70,7 @@ func (b *blueprint) placed() error {
 				return nil
 			}
 			if first == nil {
-				first = fmt.Errorf("worker %s/%s: %s", p.Name, w.Name, w.Lacks)
+				first = fmt.Errorf("worker %s: %s", workerid.Of(p.Name, w.Name), w.Lacks)
 			}
 		}
 	}
@@ -143,7 +144,7 @@ func (b *blueprint) pool(p *configs.Pool) error {
 
 // worker draws one worker of a pool.
 func (b *blueprint) worker(p *configs.Pool, w configs.Worker) (core.Spec, error) {
-	id := p.Name + "/" + w.Name
+	id := workerid.Of(p.Name, w.Name)
 	spec := driver.Spec{
 		Pool: p.Name, Name: w.Name, Engine: p.Engine, Container: p.Container, Port: w.Port, Takeover: w.Takeover,
 		Place: b.plan.places[id], Grace: p.Rotation.StopGrace.Std(),
@@ -163,7 +164,7 @@ func (b *blueprint) relief(p *configs.Pool, pool *core.Pool) error {
 		return fmt.Errorf("a worker is named %q, as is the one that strategy = \"surge\" starts for a while; give it another name", core.Relief)
 	}
 	pool.MinReady = p.Rotation.MinReady
-	if _, placed := b.plan.places[p.Name+"/"+core.Relief]; !placed && (p.Driver == "process" || p.Driver == "docker") {
+	if _, placed := b.plan.places[workerid.Of(p.Name, core.Relief)]; !placed && (p.Driver == "process" || p.Driver == "docker") {
 		pool.NoRelief = "no device is free"
 		return nil
 	}

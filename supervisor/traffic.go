@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/pagecache"
@@ -36,7 +37,7 @@ func (s *Supervisor) learn(o core.Observed, now time.Time) {
 			s.meters[p.Name] = m
 		}
 		for _, spec := range p.Workers {
-			id := p.Name + "/" + spec.Name
+			id := workerid.Of(p.Name, spec.Name)
 			sum := o.Workers[id].Served + o.Workers[id].Failed
 			w := s.fleet.at(id)
 			if w.counted {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"time"
 
+	"roundhouse/balancer/control/phase"
 	"roundhouse/supervisor/core"
 )
 
@@ -77,7 +78,7 @@ func (s *Supervisor) tendHandover() {
 		s.gate.handover, s.gate.handedOver = nil, true
 		return
 	}
-	if h.to.state == nil || h.to.state.Phase != "ready" || !h.to.acked(s.set.Load()) || !s.reaches(h.to) {
+	if h.to.state == nil || h.to.state.Phase != phase.Ready || !h.to.acked(s.set.Load()) || !s.reaches(h.to) {
 		return
 	}
 	s.events.note("", "", "door", fmt.Sprintf("%s takes over from %s", h.to.id, h.from.id))

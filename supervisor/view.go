@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 	"roundhouse/worker/device"
 )
@@ -30,13 +32,13 @@ func (s *Supervisor) workers() control.WorkersShown {
 }
 
 func (s *Supervisor) view(pool, name string) control.WorkerShown {
-	id := pool + "/" + name
+	id := workerid.Of(pool, name)
 	w, exists := s.memory.intent.Workers[id]
 	if !exists {
 		w = core.Worker{Phase: core.Starting, Reason: "its driver has not answered yet", Since: s.clock.Now()}
 	}
 	v := control.WorkerShown{
-		ID: id, Pool: pool, Name: name, Driver: s.plan.kinds[id].driver, State: string(w.Phase), Reason: control.Known(w.Reason),
+		ID: id, Pool: pool, Name: name, Driver: s.plan.kinds[id].driver, State: w.Phase, Reason: control.Known(w.Reason),
 		Since: *s.shown(w.Since), Models: s.models(id), NextTry: s.shown(w.NextTry), LastError: control.Known(w.LastError),
 		Restarts: w.Restarts, Generation: w.Generation, Started: s.shown(w.Started), Place: s.placeOf(id),
 	}
@@ -71,8 +73,8 @@ func (s *Supervisor) account(v *control.WorkerShown, w core.Worker) {
 		v.Requests.PrefillTokens = newer(v.Requests.PrefillTokens, st.Requests.PrefillTokens)
 		v.Requests.OldestSeconds = newer(v.Requests.OldestSeconds, st.Requests.OldestSeconds)
 		// The door's findings go before what is wanted of a worker in service.
-		if w.Phase == core.Ready && (st.State == "ejected" || st.State == "unreachable") {
-			v.State, v.Reason, v.Since = "ejected", control.Known(st.Reason), st.Since.UTC()
+		if w.Phase == core.Ready && (st.State == phase.Ejected || st.State == phase.Unreachable) {
+			v.State, v.Reason, v.Since = phase.Ejected, control.Known(st.Reason), st.Since.UTC()
 		}
 	}
 	if c := v.KV.CapacityTokens; c != nil && *c > 0 {
@@ -124,7 +126,7 @@ func (s *Supervisor) placeOf(id string) control.PlaceShown {
 func (s *Supervisor) pools() control.PoolsShown {
 	v := control.PoolsShown{
 		Schema: 1, At: time.Now().UTC(), Door: s.gate.shown(), Pools: []control.PoolShown{},
-		Supervisor: &control.SupervisorShown{State: "ready", Version: s.options.Version},
+		Supervisor: &control.SupervisorShown{State: string(phase.Ready), Version: s.options.Version},
 	}
 	if s.memory.failed != nil || s.memory.disk.full {
 		v.Supervisor.State = "cannot write its journal"
@@ -132,7 +134,7 @@ func (s *Supervisor) pools() control.PoolsShown {
 	for i, p := range s.plan.pools {
 		pool := control.PoolShown{Name: p.Name, Policy: s.plan.config.Pools[i].Policy, Desired: len(p.Workers)}
 		for _, spec := range p.Workers {
-			if s.memory.intent.Workers[p.Name+"/"+spec.Name].Phase == core.Ready {
+			if s.memory.intent.Workers[workerid.Of(p.Name, spec.Name)].Phase == core.Ready {
 				pool.Ready++
 			}
 		}

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 	"roundhouse/configs"
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/journal"
 )
@@ -61,7 +63,7 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 		out.PatienceSeconds = (p.Drain + p.Ready).Seconds()
 	}
 	for _, name := range s.workerNames(p) {
-		id := p.Name + "/" + name
+		id := workerid.Of(p.Name, name)
 		url, _, alive := s.probed(id)
 		w, known := s.memory.intent.Workers[id]
 		if !alive || !known || url == "" { // there is nothing that a door could reach
@@ -74,9 +76,9 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 		}
 		switch w.Phase {
 		case core.Ready:
-			worker.State = "ready"
+			worker.State = phase.Ready
 		case core.Draining, core.Drained:
-			worker.State = "draining"
+			worker.State = phase.Draining
 			if !w.Deadline.IsZero() && w.Phase == core.Draining {
 				shown := s.onWall(id, w.Deadline)
 				worker.Deadline = &shown
@@ -85,7 +87,7 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 			if !s.fleet.of(id).probe.isHealthy() {
 				continue // there is nothing yet that a door could reach
 			}
-			worker.State = "starting"
+			worker.State = phase.Starting
 		default:
 			continue
 		}
@@ -100,7 +102,7 @@ func (s *Supervisor) workerNames(p core.Pool) []string {
 	for _, spec := range p.Workers {
 		out = append(out, spec.Name)
 	}
-	if _, there := s.memory.intent.Workers[p.Name+"/"+core.Relief]; there && p.Relief != nil {
+	if _, there := s.memory.intent.Workers[workerid.Of(p.Name, core.Relief)]; there && p.Relief != nil {
 		out = append(out, core.Relief)
 	}
 	return out

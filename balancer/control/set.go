@@ -3,6 +3,7 @@ package control
 import (
 	"time"
 
+	"roundhouse/balancer/control/phase"
 	"roundhouse/configs"
 )
 
@@ -55,12 +56,12 @@ type Worker struct {
 	Kind       string `json:"kind"`              // "roundhouse" (status stream) or "vllm" (scraped)
 	KVTokens   int64  `json:"kv_tokens,omitempty"`
 
-	// State is what the supervisor wants: "ready", "draining" or "starting"
+	// State is what the supervisor wants: ready, draining or starting
 	// (known, but not to be used). The door's own findings (ejected,
 	// unreachable) come back in its State.
-	State    string     `json:"state"`
-	Reason   string     `json:"reason,omitempty"`
-	Deadline *time.Time `json:"deadline,omitempty"` // of a drain: what is left then is resumed elsewhere
+	State    phase.Phase `json:"state"`
+	Reason   string      `json:"reason,omitempty"`
+	Deadline *time.Time  `json:"deadline,omitempty"` // of a drain: what is left then is resumed elsewhere
 }
 
 // Ack answers a PUT of a WorkerSet.

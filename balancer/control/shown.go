@@ -1,6 +1,10 @@
 package control
 
-import "time"
+import (
+	"time"
+
+	"roundhouse/balancer/control/phase"
+)
 
 // The shapes of GET /api/workers and GET /api/pools: what a supervisor shows of
 // its workers, a door that runs alone of its own, and what the operator commands
@@ -19,7 +23,7 @@ type (
 		Pool       string      `json:"pool"`
 		Name       string      `json:"name"`
 		Driver     string      `json:"driver"`
-		State      string      `json:"state"`
+		State      phase.Phase `json:"state"`
 		Reason     *string     `json:"reason"`
 		Since      time.Time   `json:"since"`
 		URL        *string     `json:"url"`
@@ -63,12 +67,12 @@ type (
 
 	// DoorShown is the door.
 	DoorShown struct {
-		State   string  `json:"state"`
-		Version *string `json:"version"`
-		Listen  *string `json:"listen"`
-		Streams int     `json:"streams"`
-		Queued  int     `json:"queued"`
-		Faults  []Fault `json:"faults"` // what it could not take up
+		State   phase.Phase `json:"state"`
+		Version *string     `json:"version"`
+		Listen  *string     `json:"listen"`
+		Streams int         `json:"streams"`
+		Queued  int         `json:"queued"`
+		Faults  []Fault     `json:"faults"` // what it could not take up
 	}
 
 	// SupervisorShown is the supervisor.

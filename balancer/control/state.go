@@ -1,22 +1,26 @@
 package control
 
-import "time"
+import (
+	"time"
+
+	"roundhouse/balancer/control/phase"
+)
 
 // State is what a door says of itself and of the workers as it sees them.
 type State struct {
-	Schema  int       `json:"schema"` // 1
-	Door    string    `json:"door"`   // its id
-	PID     int       `json:"pid"`
-	At      time.Time `json:"at"`
-	Phase   string    `json:"state"` // "ready", "draining"
-	Build   string    `json:"version"`
-	Listen  string    `json:"listen"` // the address it really has
-	Epoch   uint64    `json:"epoch"`
-	Set     uint64    `json:"set"` // version of the worker set in force
-	Streams int       `json:"streams"`
-	Queued  int       `json:"queued"`
-	Peers   int       `json:"peers,omitempty"` // other doors that this one hears of
-	Faults  []Fault   `json:"faults,omitempty"`
+	Schema  int         `json:"schema"` // 1
+	Door    string      `json:"door"`   // its id
+	PID     int         `json:"pid"`
+	At      time.Time   `json:"at"`
+	Phase   phase.Phase `json:"state"` // ready, draining
+	Build   string      `json:"version"`
+	Listen  string      `json:"listen"` // the address it really has
+	Epoch   uint64      `json:"epoch"`
+	Set     uint64      `json:"set"` // version of the worker set in force
+	Streams int         `json:"streams"`
+	Queued  int         `json:"queued"`
+	Peers   int         `json:"peers,omitempty"` // other doors that this one hears of
+	Faults  []Fault     `json:"faults,omitempty"`
 
 	Workers []WorkerState `json:"workers"`
 }
@@ -30,13 +34,13 @@ type Fault struct {
 
 // WorkerState is one worker as this door sees it. Unknown is nil, never 0.
 type WorkerState struct {
-	ID         string    `json:"id"` // pool/name
-	Generation uint64    `json:"generation"`
-	State      string    `json:"state"` // "ready", "draining", "drained", "ejected", "unreachable", "starting"
-	Reason     string    `json:"reason,omitempty"`
-	Since      time.Time `json:"since"`
-	Reached    bool      `json:"reached"` // this door has had an answer from it in this generation
-	Models     []string  `json:"models"`
+	ID         string      `json:"id"` // pool/name
+	Generation uint64      `json:"generation"`
+	State      phase.Phase `json:"state"`
+	Reason     string      `json:"reason,omitempty"`
+	Since      time.Time   `json:"since"`
+	Reached    bool        `json:"reached"` // this door has had an answer from it in this generation
+	Models     []string    `json:"models"`
 
 	KV       KV       `json:"kv"`
 	Requests Requests `json:"requests"`

@@ -17,8 +17,10 @@ import (
 
 	"roundhouse/balancer"
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/lines"
 	"roundhouse/configs"
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor"
 	"roundhouse/worker/api"
 )
@@ -189,15 +191,15 @@ func keepDrains(next, now *control.WorkerSet) {
 	drained := map[string]control.Worker{}
 	for _, p := range now.Pools {
 		for _, w := range p.Workers {
-			if w.State == "draining" {
-				drained[p.Name+"/"+w.Name] = w
+			if w.State == phase.Draining {
+				drained[workerid.Of(p.Name, w.Name)] = w
 			}
 		}
 	}
 	for i := range next.Pools {
 		for j := range next.Pools[i].Workers {
 			w := &next.Pools[i].Workers[j]
-			if was, ok := drained[next.Pools[i].Name+"/"+w.Name]; ok {
+			if was, ok := drained[workerid.Of(next.Pools[i].Name, w.Name)]; ok {
 				w.State, w.Reason, w.Deadline = was.State, was.Reason, was.Deadline
 			}
 		}
@@ -268,7 +270,7 @@ func staticSet(cfg *configs.Config) control.WorkerSet {
 		pool := control.Pool{Name: p.Name, Policy: p.Policy, Models: p.Engine.ServedModelName, ReasoningEnd: p.ReasoningEnd, Scrape: p.Scrape}
 		for _, w := range p.Workers {
 			pool.Workers = append(pool.Workers, control.Worker{
-				Name: w.Name, URL: w.URL, APIKey: string(w.APIKey), Generation: 1, Kind: "vllm", KVTokens: w.KVTokens, State: "ready",
+				Name: w.Name, URL: w.URL, APIKey: string(w.APIKey), Generation: 1, Kind: "vllm", KVTokens: w.KVTokens, State: phase.Ready,
 			})
 		}
 		set.Pools = append(set.Pools, pool)

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 	"roundhouse/configs"
 	"roundhouse/worker/device"
 )
@@ -146,7 +147,7 @@ func (d *doctor) running(ctx context.Context) {
 		return
 	}
 	for _, w := range workers.Workers {
-		if w.State == "failed" || w.State == "quarantined" {
+		if w.State == phase.Failed || w.State == phase.Quarantined {
 			why, action := d.failure(ctx, w)
 			d.note("fail", "worker "+w.ID, action, "%s: %s", w.State, printable(why))
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 )
 
 // TestReloadKeepsDrains puts another configuration in force at a door that runs
@@ -17,9 +18,9 @@ func TestReloadKeepsDrains(t *testing.T) {
 	keepDrains(next, now)
 	for _, p := range next.Pools {
 		for _, w := range p.Workers {
-			want := "ready"
+			want := phase.Ready
 			if p.Name == "p" && w.Name == "1" {
-				want = "draining"
+				want = phase.Draining
 			}
 			if w.State != want {
 				t.Errorf("%s/%s is %s, want %s", p.Name, w.Name, w.State, want)

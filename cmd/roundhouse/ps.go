@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/phase"
 )
 
 // psCommand shows the door, the pools and their workers.
@@ -70,7 +71,7 @@ func (c *console) printPS(top poolsAnswer, pools []poolAnswer, workers workersAn
 		t.row("")
 		t.row(fmt.Sprintf("%s: not taken up since %s, the old one stays: %s", strings.ReplaceAll(f.What, "_", " "), f.Since.UTC().Format("15:04:05 UTC"), f.Error))
 	}
-	if supervisor.State != "ready" && supervisor.State != "" { // none: the door runs alone
+	if supervisor.State != string(phase.Ready) && supervisor.State != "" { // none: the door runs alone
 		t.row("")
 		t.row("the supervisor: " + supervisor.State)
 	}
@@ -117,7 +118,7 @@ func (w workerAnswer) why() string {
 		return fmt.Sprintf("%s; until %s", orDash(w.Reason), w.Drain.Deadline.UTC().Format("15:04:05 UTC"))
 	case w.NextTry != nil && w.LastError != nil:
 		return fmt.Sprintf("%s; next try %s", *w.LastError, w.NextTry.UTC().Format("15:04:05 UTC"))
-	case w.State == "ready":
+	case w.State == phase.Ready:
 		return "-"
 	}
 	return orDash(w.Reason)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor"
 	"roundhouse/supervisor/core"
 )
@@ -190,7 +191,7 @@ func (r *rotation) progress(ctx context.Context, now rotationAnswer) error {
 			return nil // the next look tells
 		}
 		for _, w := range all.Workers {
-			if w.ID == r.target.pool+"/"+*now.Current {
+			if w.ID == workerid.Of(r.target.pool, *now.Current) {
 				line += w.ID + ": " + w.describe()
 			}
 		}

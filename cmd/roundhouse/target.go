@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"roundhouse/supervisor/core"
+	"roundhouse/configs/workerid"
 )
 
 // target is what an operator names: a pool, or one worker of it.
@@ -19,7 +19,7 @@ func (t target) String() string {
 	if t.name == "" {
 		return t.pool
 	}
-	return t.pool + "/" + t.name
+	return workerid.Of(t.pool, t.name)
 }
 
 // resolve finds what arg means: a pool, pool/name, or a worker's name that
@@ -41,7 +41,7 @@ func resolve(arg string, workers []workerAnswer) (target, error) {
 	case slices.Contains(pools, arg):
 		return target{pool: arg}, nil
 	case len(found) == 1:
-		pool, name := core.SplitID(found[0])
+		pool, name := workerid.Split(found[0])
 		return target{pool, name}, nil
 	case len(found) > 1:
 		return target{}, usageError("%q is the name of several workers: %s", arg, strings.Join(found, ", "))
@@ -66,7 +66,7 @@ func (a *client) resolve(ctx context.Context, arg string) (target, []workerAnswe
 
 // describe says in a few words how a worker is.
 func (w workerAnswer) describe() string {
-	text := w.State
+	text := string(w.State)
 	if w.Drain != nil {
 		text += fmt.Sprintf(", %s in flight", count(w.Requests.InFlight, "request"))
 		if w.Drain.Deadline != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"roundhouse/balancer/control/phase"
 )
 
 // pollEvery is how often a command that waits looks again.
@@ -16,18 +18,18 @@ const pollEvery = 300 * time.Millisecond
 // workerVerb is a command that tells workers to do something.
 type workerVerb struct {
 	name, short, long string
-	goal              string // the state that --wait waits for
+	goal              phase.Phase // the state that --wait waits for
 }
 
 // workerCommands are drain, undrain, stop and start.
 func workerCommands(c *console) []*cobra.Command {
 	verbs := []workerVerb{
 		{"drain", "Take workers out of service, without stopping them",
-			"Take workers out of service. They get no new requests and finish those they\nhave; at the end of drain_timeout the rest goes on at other workers.", "drained"},
-		{"undrain", "Put drained workers back into service", "", "ready"},
+			"Take workers out of service. They get no new requests and finish those they\nhave; at the end of drain_timeout the rest goes on at other workers.", phase.Drained},
+		{"undrain", "Put drained workers back into service", "", phase.Ready},
 		{"stop", "Drain workers and stop them",
-			"Drain workers and stop them. They stay stopped, through restarts of\nroundhouse too, until `roundhouse start`.", "stopped"},
-		{"start", "Start workers that are stopped, failed or quarantined", "", "ready"},
+			"Drain workers and stop them. They stay stopped, through restarts of\nroundhouse too, until `roundhouse start`.", phase.Stopped},
+		{"start", "Start workers that are stopped, failed or quarantined", "", phase.Ready},
 	}
 	out := make([]*cobra.Command, len(verbs))
 	for i, v := range verbs {
@@ -54,7 +56,7 @@ func (v workerVerb) command(c *console) *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until they are "+v.goal)
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until they are "+string(v.goal))
 	return cmd
 }
 
@@ -98,7 +100,7 @@ func (v workerVerb) run(ctx context.Context, c *console, a *client, args []strin
 // wait returns once all workers asked are as v wants them, and fails when one
 // cannot come to be so any more.
 func (v workerVerb) wait(ctx context.Context, c *console, a *client, asked []workerAnswer, quiet bool) error {
-	last := map[string]string{}
+	last := map[string]phase.Phase{}
 	for _, w := range asked {
 		last[w.ID] = ""
 	}
@@ -120,7 +122,7 @@ func (v workerVerb) wait(ctx context.Context, c *console, a *client, asked []wor
 			switch w.State {
 			case v.goal:
 				there++
-			case "failed", "quarantined":
+			case phase.Failed, phase.Quarantined:
 				if before != "" && before != w.State {
 					return false, fmt.Errorf("%s is %s: %s", w.ID, w.State, printable(orDash(w.LastError)))
 				}

@@ -2,9 +2,9 @@ package guard
 
 import (
 	"slices"
-	"strings"
 
 	"roundhouse/configs"
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/moby"
 )
 
@@ -51,8 +51,8 @@ type worker struct {
 // worker finds whose container one with these labels would be.
 func (p *Policy) worker(labels map[string]string) (worker, bool) {
 	pool, known := p.pools[labels[moby.LabelPool]]
-	name, of := strings.CutPrefix(labels[moby.LabelWorker], pool.Name+"/")
-	if !known || !of || name == "" {
+	of, name := workerid.Split(labels[moby.LabelWorker])
+	if !known || of != pool.Name || name == "" {
 		return worker{}, false
 	}
 	w := worker{id: labels[moby.LabelWorker], pool: pool, itself: configs.Worker{Name: name}, among: pool.Container}

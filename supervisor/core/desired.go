@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"roundhouse/balancer/control/phase"
 	"roundhouse/supervisor/schedule"
 )
 
@@ -58,18 +59,19 @@ type Spec struct {
 }
 
 // Phase is where a worker stands in its life.
-type Phase string
+type Phase = phase.Phase
 
-// The phases. Ejected and unreachable are the door's findings, not phases.
+// The phases that Next moves a worker through; the door's findings are not among
+// them.
 const (
-	Starting    Phase = "starting"    // its process is asked for, or not yet healthy
-	Warming     Phase = "warming"     // healthy; a real completion is on its way
-	Ready       Phase = "ready"       // takes requests
-	Draining    Phase = "draining"    // takes no new ones
-	Drained     Phase = "drained"     // has none; held, or being stopped
-	Stopped     Phase = "stopped"     // by an operator, or not yet begun
-	Failed      Phase = "failed"      // waits for its next try
-	Quarantined Phase = "quarantined" // its device failed two starts
+	Starting    = phase.Starting
+	Warming     = phase.Warming
+	Ready       = phase.Ready
+	Draining    = phase.Draining
+	Drained     = phase.Drained
+	Stopped     = phase.Stopped
+	Failed      = phase.Failed
+	Quarantined = phase.Quarantined
 )
 
 // Then is what follows a drain.

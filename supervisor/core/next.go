@@ -3,8 +3,9 @@ package core
 import (
 	"fmt"
 	"sort"
-	"strings"
 	"time"
+
+	"roundhouse/configs/workerid"
 )
 
 // leaseMargin is how long the doors' lease must still last when a worker's
@@ -106,7 +107,7 @@ func (s *step) to(w *Worker, phase Phase, reason string) {
 func (s *step) join() {
 	for _, p := range s.d.Pools {
 		for _, spec := range p.Workers {
-			id := p.Name + "/" + spec.Name
+			id := workerid.Of(p.Name, spec.Name)
 			seen := s.o.Workers[id]
 			if _, known := s.in.Workers[id]; known || seen.Process == Unknown && !spec.Static {
 				continue
@@ -129,7 +130,7 @@ func (s *step) join() {
 			continue
 		}
 		s.in.Workers[id] = Worker{Phase: Starting, Since: s.now, Reason: "found running", Generation: seen.Generation, Hash: seen.Hash}
-		s.event(poolOf(id), id, "adopted", "found running in generation %d", seen.Generation)
+		s.event(workerid.Pool(id), id, "adopted", "found running in generation %d", seen.Generation)
 	}
 }
 
@@ -140,9 +141,9 @@ func (s *step) leave() {
 	for i := range s.d.Pools {
 		p := &s.d.Pools[i]
 		for _, spec := range p.Workers {
-			wanted[p.Name+"/"+spec.Name] = true
+			wanted[workerid.Of(p.Name, spec.Name)] = true
 		}
-		reliefs[p.Name+"/"+Relief] = p
+		reliefs[workerid.Of(p.Name, Relief)] = p
 	}
 	for _, id := range sortedKeys(s.in.Workers) {
 		if wanted[id] {
@@ -157,7 +158,7 @@ func (s *step) leave() {
 			w.Then = ThenRemove
 			s.to(&w, Draining, why)
 			w.Deadline = s.now.Add(wait)
-			s.event(poolOf(id), id, "removed", "%s; it drains and stops", why)
+			s.event(workerid.Pool(id), id, "removed", "%s; it drains and stops", why)
 			s.in.Workers[id] = w
 			continue // what the doors have acknowledged is the set before this one
 		}
@@ -179,15 +180,4 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	sort.Strings(keys)
 	return keys
-}
-
-// SplitID cuts pool/name into the pool and the worker's name in it.
-func SplitID(id string) (pool, name string) {
-	pool, name, _ = strings.Cut(id, "/")
-	return pool, name
-}
-
-func poolOf(id string) string {
-	pool, _ := SplitID(id)
-	return pool
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"roundhouse/configs/workerid"
 )
 
 // The errors of an operator's commands.
@@ -41,9 +43,9 @@ func (d *Desired) worker(pool, name string) (*Pool, Worker, error) {
 	if err != nil {
 		return nil, Worker{}, err
 	}
-	w, ok := d.Intent.Workers[pool+"/"+name]
+	w, ok := d.Intent.Workers[workerid.Of(pool, name)]
 	if !ok || !slices.ContainsFunc(p.Workers, func(s Spec) bool { return s.Name == name }) {
-		return nil, Worker{}, fmt.Errorf("worker %q: %w", pool+"/"+name, ErrUnknown)
+		return nil, Worker{}, fmt.Errorf("worker %q: %w", workerid.Of(pool, name), ErrUnknown)
 	}
 	return p, w, nil
 }
@@ -66,10 +68,10 @@ func Drain(d Desired, pool, name, who string, now time.Time) (Intent, error) {
 		return d.Intent, nil
 	}
 	if w.Phase != Ready {
-		return d.Intent, Conflictf("%s/%s is %s; only a ready worker drains", pool, name, w.Phase)
+		return d.Intent, Conflictf("%s is %s; only a ready worker drains", workerid.Of(pool, name), w.Phase)
 	}
 	w.Then, w.Deadline = ThenHold, now.Add(p.Drain)
-	return d.with(pool+"/"+name, w, Draining, "drained by "+who, now), nil
+	return d.with(workerid.Of(pool, name), w, Draining, "drained by "+who, now), nil
 }
 
 // Undrain returns a draining or drained worker to service; one that never was in
@@ -83,14 +85,14 @@ func Undrain(d Desired, pool, name, who string, now time.Time) (Intent, error) {
 		return d.Intent, nil
 	}
 	if w.Phase != Draining && (w.Phase != Drained || w.Then != ThenHold) {
-		return d.Intent, Conflictf("%s/%s is %s; only a draining or drained worker undrains", pool, name, w.Phase)
+		return d.Intent, Conflictf("%s is %s; only a draining or drained worker undrains", workerid.Of(pool, name), w.Phase)
 	}
 	w.Then, w.Deadline = "", time.Time{}
 	phase := Ready
 	if w.Started.IsZero() {
 		phase, w.Deadline = Starting, now.Add(p.Ready)
 	}
-	return d.with(pool+"/"+name, w, phase, "undrained by "+who, now), nil
+	return d.with(workerid.Of(pool, name), w, phase, "undrained by "+who, now), nil
 }
 
 // StopWorker drains a worker and stops it until it is started by hand.
@@ -110,10 +112,10 @@ func StopWorker(d Desired, pool, name, who string, now time.Time) (Intent, error
 		w.Deadline = now
 	default:
 		w.Then, w.NextTry, w.Failures, w.Crashes = "", time.Time{}, 0, 0
-		return d.with(pool+"/"+name, w, Stopped, reason, now), nil
+		return d.with(workerid.Of(pool, name), w, Stopped, reason, now), nil
 	}
 	w.Then = ThenStop
-	return d.with(pool+"/"+name, w, Draining, reason, now), nil
+	return d.with(workerid.Of(pool, name), w, Draining, reason, now), nil
 }
 
 // StartWorker starts a worker that is stopped, failed or in quarantine.
@@ -125,12 +127,12 @@ func StartWorker(d Desired, pool, name, who string, now time.Time) (Intent, erro
 	switch {
 	case w.Phase == Stopped, w.Phase == Failed, w.Phase == Quarantined:
 		w.Then, w.NextTry, w.Failures, w.Crashes = ThenStart, time.Time{}, 0, 0
-		return d.with(pool+"/"+name, w, Stopped, "started by "+who, now), nil
+		return d.with(workerid.Of(pool, name), w, Stopped, "started by "+who, now), nil
 	case (w.Phase == Draining || w.Phase == Drained) && w.Then == ThenStop:
 		w.Then = ThenStart
-		return d.with(pool+"/"+name, w, w.Phase, "started by "+who, now), nil
+		return d.with(workerid.Of(pool, name), w, w.Phase, "started by "+who, now), nil
 	case w.Phase == Drained && w.Then == ThenHold:
-		return d.Intent, Conflictf("%s/%s runs and is drained; undrain it", pool, name)
+		return d.Intent, Conflictf("%s runs and is drained; undrain it", workerid.Of(pool, name))
 	}
 	return d.Intent, nil
 }
@@ -193,7 +195,7 @@ func Abort(d Desired, pool, who string, now time.Time) (Intent, error) {
 		return d.Intent, Conflictf("no rotation of %s is running or halted", pool)
 	}
 	s := &step{d: d, now: now, in: d.Intent.Clone()}
-	id := pool + "/" + r.Current
+	id := workerid.Of(pool, r.Current)
 	if w, ok := s.in.Workers[id]; ok && r.Current != "" && w.Phase == Draining && w.Then == ThenStart {
 		w.Then, w.Deadline = "", time.Time{}
 		s.to(&w, Ready, "its rotation was aborted")

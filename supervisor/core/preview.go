@@ -1,5 +1,7 @@
 package core
 
+import "roundhouse/configs/workerid"
+
 // Turn is what a rotation would do with one worker.
 type Turn struct {
 	Worker   string `json:"worker"`
@@ -18,7 +20,7 @@ func Preview(d Desired, o Observed, pool string) []Turn {
 	s := &step{d: d, o: o, in: d.Intent.Clone(), preview: true}
 	out := []Turn{}
 	for _, name := range r.Queue {
-		t := Turn{Worker: pool + "/" + name}
+		t := Turn{Worker: workerid.Of(pool, name)}
 		if t.Skipped = !s.canTurn(p, name); !t.Skipped {
 			t.Obstacle = s.obstacle(p, &r, name)
 		}

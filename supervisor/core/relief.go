@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"roundhouse/configs/workerid"
 )
 
 // Relief is the name of the further worker that a surge starts.
@@ -16,7 +18,7 @@ func (s *step) relieved() []Pool {
 	out := append([]Pool(nil), s.d.Pools...)
 	for i := range out {
 		p := &out[i]
-		w, there := s.in.Workers[p.Name+"/"+Relief]
+		w, there := s.in.Workers[workerid.Of(p.Name, Relief)]
 		if p.Relief == nil || !there || w.Then == ThenRemove {
 			continue // one that leaves goes first; the next rotation begins another
 		}
@@ -34,7 +36,7 @@ func (s *step) relieved() []Pool {
 func (s *step) readyBut(p *Pool, name string) int {
 	n := 0
 	for _, spec := range p.Workers {
-		id := p.Name + "/" + spec.Name
+		id := workerid.Of(p.Name, spec.Name)
 		w, seen := s.in.Workers[id], s.o.Workers[id]
 		if spec.Name != name && w.Phase == Ready && (spec.Static || seen.Process == Alive && !seen.Down && !seen.Hung) {
 			n++
@@ -54,7 +56,7 @@ func (s *step) relief(p *Pool, r *Rotation) bool {
 		}
 		return true
 	}
-	id := p.Name + "/" + Relief
+	id := workerid.Of(p.Name, Relief)
 	w, there := s.in.Workers[id]
 	if !there {
 		s.sendFor(p, r, id, Worker{Phase: Stopped, Then: ThenStart, Since: s.now, Good: c.Relief})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/schedule"
 )
 
@@ -111,7 +112,7 @@ func (s *step) rotate(p *Pool, cause string, queue []string) {
 
 // turn follows the worker whose turn it is.
 func (s *step) turn(p *Pool, r *Rotation) {
-	id := p.Name + "/" + r.Current
+	id := workerid.Of(p.Name, r.Current)
 	w, ok := s.in.Workers[id]
 	if ok && s.o.Workers[id].Process == Unknown {
 		s.wait(p, r, id+awayWhy)
@@ -160,7 +161,7 @@ func (s *step) end(p *Pool, r *Rotation, state RotationState, why string) {
 	r.State, r.Reason, r.Ended, r.Current, r.Canary, r.Why, r.Waiting = state, why, s.now, "", "", "", time.Time{}
 	if state != Done && r.Cause == Configuration {
 		for _, spec := range p.Workers {
-			w := s.in.Workers[p.Name+"/"+spec.Name]
+			w := s.in.Workers[workerid.Of(p.Name, spec.Name)]
 			if slices.Contains(r.Queue, spec.Name) && w.Hash != spec.Hash {
 				s.reject(p, spec.Hash)
 			}
@@ -188,7 +189,7 @@ func (s *step) nextTurn(p *Pool, r *Rotation) {
 		return
 	}
 	name := r.Queue[0]
-	id := p.Name + "/" + name
+	id := workerid.Of(p.Name, name)
 	if why := s.obstacle(p, r, name); why != "" {
 		s.wait(p, r, why)
 		return
@@ -237,10 +238,10 @@ func (s *step) prepared(p *Pool, r *Rotation, spec *Spec, w Worker) bool {
 	why, known := s.o.Prepared[key]
 	switch {
 	case !known:
-		s.actions = append(s.actions, Action{Kind: Prepare, Worker: p.Name + "/" + name, Generation: w.Generation, Hash: w.Hash, Key: key})
+		s.actions = append(s.actions, Action{Kind: Prepare, Worker: workerid.Of(p.Name, name), Generation: w.Generation, Hash: w.Hash, Key: key})
 		return false
 	case why != "":
-		s.halt(p, r, fmt.Sprintf("nothing was drained: %s/%s could not be started: %s", p.Name, name, why))
+		s.halt(p, r, fmt.Sprintf("nothing was drained: %s could not be started: %s", workerid.Of(p.Name, name), why))
 		return false
 	}
 	return true
@@ -253,7 +254,7 @@ func (s *step) canTurn(p *Pool, name string) bool {
 		if p.Workers[i].Name != name {
 			continue
 		}
-		w, ok := s.in.Workers[p.Name+"/"+name]
+		w, ok := s.in.Workers[workerid.Of(p.Name, name)]
 		switch {
 		case !ok, p.Workers[i].Static, p.Workers[i].Lacks != "", w.Phase == Quarantined:
 			return false
@@ -289,23 +290,23 @@ func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
 	if why := s.closed(p, r); why != "" {
 		return why
 	}
-	if w := s.in.Workers[p.Name+"/"+name]; w.Phase != Ready {
-		return fmt.Sprintf("%s/%s is %s: %s", p.Name, name, w.Phase, w.Reason)
+	if w := s.in.Workers[workerid.Of(p.Name, name)]; w.Phase != Ready {
+		return fmt.Sprintf("%s is %s: %s", workerid.Of(p.Name, name), w.Phase, w.Reason)
 	}
-	switch seen := s.o.Workers[p.Name+"/"+name]; {
+	switch seen := s.o.Workers[workerid.Of(p.Name, name)]; {
 	case seen.Process == Unknown:
-		return p.Name + "/" + name + awayWhy
+		return workerid.Of(p.Name, name) + awayWhy
 	case seen.Process != Alive:
-		return p.Name + "/" + name + " has just ended"
+		return workerid.Of(p.Name, name) + " has just ended"
 	case seen.Busy:
-		return p.Name + "/" + name + ": what is done on it has not ended"
+		return workerid.Of(p.Name, name) + ": what is done on it has not ended"
 	}
 	ready, room, known := 0, int64(0), true
 	if s.preview && p.Relief != nil {
 		ready, known = 1, false // by then the relief is there
 	}
 	for _, spec := range p.Workers {
-		id := p.Name + "/" + spec.Name
+		id := workerid.Of(p.Name, spec.Name)
 		w, seen := s.in.Workers[id], s.o.Workers[id]
 		if spec.Name == name {
 			continue
@@ -325,7 +326,7 @@ func (s *step) obstacle(p *Pool, r *Rotation, name string) string {
 	if ready < p.MinReady {
 		return fmt.Sprintf("%d other workers are ready, min_ready asks for %d", ready, p.MinReady)
 	}
-	if load := s.o.Workers[p.Name+"/"+name].Charged; ready > 0 && known && load > room {
+	if load := s.o.Workers[workerid.Of(p.Name, name)].Charged; ready > 0 && known && load > room {
 		return fmt.Sprintf("the others have room for %d tokens, and it holds %d", room, load)
 	}
 	if s.underway() >= max(1, s.d.Parallel) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sort"
 	"time"
+
+	"roundhouse/configs/workerid"
 )
 
 // How long a start may hold the place of another one.
@@ -90,7 +92,7 @@ func (s *step) waiting() []waiting {
 	for i := range s.d.Pools {
 		for j := range s.d.Pools[i].Workers {
 			p, spec := &s.d.Pools[i], &s.d.Pools[i].Workers[j]
-			id := p.Name + "/" + spec.Name
+			id := workerid.Of(p.Name, spec.Name)
 			w, seen := s.in.Workers[id], s.o.Workers[id]
 			fresh := w.Phase == Stopped && w.Then == ThenStart && !s.now.Before(w.NextTry)
 			again := w.Phase == Failed && !s.now.Before(w.NextTry)

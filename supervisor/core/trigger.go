@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 	"time"
+
+	"roundhouse/configs/workerid"
 )
 
 // The causes of a rotation that the rules depend on.
@@ -19,7 +21,7 @@ func (s *step) triggers(p *Pool) {
 	var changed []string
 	for i := range p.Workers {
 		spec := &p.Workers[i]
-		id := p.Name + "/" + spec.Name
+		id := workerid.Of(p.Name, spec.Name)
 		w, seen := s.in.Workers[id], s.o.Workers[id]
 		if w.Phase != Ready || spec.Static || spec.Relief || seen.Process != Alive || seen.Generation != w.Generation {
 			continue
@@ -77,7 +79,7 @@ func sinking(p *Pool, w Worker, seen Seen) string {
 
 // judge holds a roll-out's first worker against the others.
 func (s *step) judge(p *Pool, r *Rotation) {
-	id := p.Name + "/" + r.Canary
+	id := workerid.Of(p.Name, r.Canary)
 	w, seen := s.in.Workers[id], s.o.Workers[id]
 	if p.Canary != nil && (seen.Process == Unknown || w.Interrupted) {
 		r.Again = 0 // it is judged anew once it is back
@@ -122,12 +124,12 @@ func (s *step) judge(p *Pool, r *Rotation) {
 // nothing that its samples show. It is certain of what was counted, and not of
 // what is a moving average.
 func (s *step) worse(p *Pool, name string) (why string, certain bool) {
-	c := s.o.Workers[p.Name+"/"+name]
+	c := s.o.Workers[workerid.Of(p.Name, name)]
 	var served, failed int64
 	var ttft, speed float64
 	n := 0
 	for _, spec := range p.Workers {
-		seen := s.o.Workers[p.Name+"/"+spec.Name]
+		seen := s.o.Workers[workerid.Of(p.Name, spec.Name)]
 		if spec.Name == name || seen.Served == 0 {
 			continue
 		}

@@ -3,11 +3,13 @@ package core
 import (
 	"fmt"
 	"time"
+
+	"roundhouse/configs/workerid"
 )
 
 // worker takes one worker's next step in its life.
 func (s *step) worker(p *Pool, spec *Spec) {
-	id := p.Name + "/" + spec.Name
+	id := workerid.Of(p.Name, spec.Name)
 	w, known := s.in.Workers[id]
 	if !known {
 		return // its driver does not answer, and nothing is known of it
@@ -255,7 +257,7 @@ func (s *step) ending(id string, w *Worker, grace time.Duration) {
 	case ThenStop:
 		w.Then = ""
 		s.to(w, Stopped, w.Reason)
-		s.event(poolOf(id), id, "stopped", "%s", w.Reason)
+		s.event(workerid.Pool(id), id, "stopped", "%s", w.Reason)
 	case ThenRemove:
 		*w = Worker{}
 	default:
@@ -278,6 +280,6 @@ func (s *step) drained(id string, w *Worker, seen Seen, dead bool) bool {
 		return false
 	}
 	w.Forced = true
-	s.event(poolOf(id), id, "drain_forced", "%d requests were left at the drain's deadline", seen.InFlight)
+	s.event(workerid.Pool(id), id, "drain_forced", "%d requests were left at the drain's deadline", seen.InFlight)
 	return true
 }

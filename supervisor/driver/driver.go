@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"roundhouse/configs"
+	"roundhouse/configs/workerid"
 )
 
 // ErrAway is wrapped by what fails because whatever runs the workers does not
@@ -60,7 +61,7 @@ type Spec struct {
 }
 
 // ID is the worker's name in full.
-func (s Spec) ID() string { return s.Pool + "/" + s.Name }
+func (s Spec) ID() string { return workerid.Of(s.Pool, s.Name) }
 
 // Place is where a worker is to run.
 type Place struct {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"roundhouse/balancer/control/phase"
 	"roundhouse/test/ports"
 )
 
@@ -32,7 +33,8 @@ type System struct {
 
 // Worker is what is read of GET /api/workers.
 type Worker struct {
-	ID, State  string
+	ID         string
+	State      phase.Phase
 	Generation int
 	Restarts   int
 	Place      struct{ PID int }
@@ -162,7 +164,7 @@ func (s *System) Workers() []Worker {
 func (s *System) AllReady() bool {
 	list := s.Workers()
 	for _, w := range list {
-		if w.State != "ready" {
+		if w.State != phase.Ready {
 			return false
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"roundhouse/balancer/control/phase"
 	"roundhouse/test/ports"
 )
 
@@ -138,12 +139,12 @@ func (h *house) readyNow(ctx context.Context) (n int) {
 		return -1
 	}
 	defer res.Body.Close()
-	var v struct{ Workers []struct{ State string } }
+	var v struct{ Workers []struct{ State phase.Phase } }
 	if json.NewDecoder(res.Body).Decode(&v) != nil {
 		return -1
 	}
 	for _, w := range v.Workers {
-		if w.State == "ready" {
+		if w.State == phase.Ready {
 			n++
 		}
 	}
