@@ -33,7 +33,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	door, admin := startRoundhouse(t, dir, deviceWorker(t))
+	door, admin := startRoundhouse(t, dir, deviceWorker(t, http.StatusInternalServerError), deviceWorker(t, http.StatusOK))
 	traffic(t, door)
 	checkMetrics(t, door)
 	prom := startPrometheus(t, dir, door, admin)
@@ -123,14 +123,18 @@ func stockQueries() []string {
 }
 
 // deviceWorker is a worker that somebody else runs, on a device that this machine
-// does not have; it returns its address.
-func deviceWorker(t *testing.T) string {
+// does not have, and that answers chats with one status; it returns its address.
+func deviceWorker(t *testing.T, chats int) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"id":"elsewhere"}]}`) })
 	mux.HandleFunc("/v1/completions", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"choices":[{"text":"ok"}]}`) })
-	mux.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	mux.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(chats)
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"ok"}}]}`)
+	})
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{engine=\"0\",model_name=\"elsewhere\"} 0.0\n")
 		for name, value := range map[string]int{"memory_total_bytes": 24 << 30, "memory_used_bytes": 20 << 30, "utilization_ratio": 1, "frequency_hertz": 2400000000, "temperature_celsius": 61, "power_watts": 190} {
@@ -147,7 +151,8 @@ func deviceWorker(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// mischief is what goes wrong: a request that is none, one whose worker only fails,
+// mischief is what goes wrong: a request that is none, one that a worker fails and
+// another then serves, which ejects the first,
 // and a stream that nobody reads to its end.
 func mischief(t *testing.T, door string) {
 	t.Helper()
@@ -304,7 +309,7 @@ func start(t *testing.T, dir, page, name string, args ...string) {
 	}
 }
 
-func startRoundhouse(t *testing.T, dir, elsewhere string) (door, admin string) {
+func startRoundhouse(t *testing.T, dir, fails, serves string) (door, admin string) {
 	t.Helper()
 	build := exec.Command("go", "build", "-o", dir, "roundhouse/cmd/...")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -312,8 +317,8 @@ func startRoundhouse(t *testing.T, dir, elsewhere string) (door, admin string) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	door, admin = ports.Address(t), ports.Address(t)
-	text := fmt.Sprintf("state_dir = %q\ndoor {\n  listen = %q\n  breaker {\n    failures = 1\n    open     = \"1s\"\n  }\n}\nadmin { listen = %q }\npool \"chat\" {\n  workers = 2\n  devices = \"cpu\"\n  engine { served_model_name = [\"roundhouse-demo\"] }\n}\npool \"elsewhere\" {\n  driver = \"static\"\n  worker \"a\" { url = %q }\n}\n",
-		filepath.Join(dir, "state"), door, admin, elsewhere)
+	text := fmt.Sprintf("state_dir = %q\ndoor {\n  listen = %q\n  breaker {\n    failures = 1\n    open     = \"1s\"\n  }\n}\nadmin { listen = %q }\npool \"chat\" {\n  workers = 2\n  devices = \"cpu\"\n  engine { served_model_name = [\"roundhouse-demo\"] }\n}\npool \"elsewhere\" {\n  driver = \"static\"\n  worker \"a\" { url = %q }\n  worker \"b\" { url = %q }\n}\n",
+		filepath.Join(dir, "state"), door, admin, fails, serves)
 	if err := os.WriteFile(filepath.Join(dir, "c.hcl"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
