@@ -60,7 +60,7 @@ func (e *Engine) settle() {
 }
 
 // Resume ends a pause, and a wait for one; a sleep goes on.
-func (e *Engine) Resume(ctx context.Context) { e.call(ctx, e.resume) }
+func (e *Engine) Resume(ctx context.Context) { e.operate(ctx, e.resume) }
 
 func (e *Engine) resume() {
 	e.paused = false

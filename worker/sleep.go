@@ -22,10 +22,18 @@ func (e *Engine) Pause(ctx context.Context, abort bool) {
 	if abort {
 		e.AbortRequests(ctx, nil)
 	}
-	e.call(ctx, func() { e.paused = true })
+	e.operate(ctx, func() { e.paused = true })
 }
 
-// Paused says whether the engine is held, by Pause or by Sleep.
+// operate runs what an operator asks for, and has the gauges tell of it before it returns.
+func (e *Engine) operate(ctx context.Context, f func()) bool {
+	return e.call(ctx, func() {
+		f()
+		e.stats.gauges(e)
+	})
+}
+
+// Paused reports whether the engine is held, by Pause or by Sleep.
 func (e *Engine) Paused(ctx context.Context) bool {
 	held := false
 	e.call(ctx, func() { held = e.held() })
@@ -44,7 +52,7 @@ func (e *Engine) Sleep(ctx context.Context, level int) (err error) {
 	if e.cfg.Memory == nil {
 		return ErrCannotSleep
 	}
-	ran := e.call(ctx, func() {
+	ran := e.operate(ctx, func() {
 		if e.asleep > 0 {
 			e.asleep = level
 			return
@@ -64,7 +72,7 @@ func (e *Engine) Sleep(ctx context.Context, level int) (err error) {
 // WakeUp ends a sleep and a pause. When the memory cannot be had the engine
 // sleeps on.
 func (e *Engine) WakeUp(ctx context.Context) (err error) {
-	ran := e.call(ctx, func() {
+	ran := e.operate(ctx, func() {
 		if e.asleep > 0 {
 			exec, failed := e.cfg.Memory.Load()
 			if failed != nil {
