@@ -143,8 +143,13 @@ func (m *masker) planOf(f *frame) int32 {
 	return f.plan
 }
 
+// mostCompared is how many bytes of completions are compared for the fewest tokens. A
+// place of 20,000 alternatives before a long common end would take minutes otherwise;
+// any completion is one to end by.
+const mostCompared = 1 << 20
+
 // planFor returns the completion of a place that takes the fewest tokens, of
-// those that are the shortest of some config.
+// those that are the shortest of some config, as far as they are compared.
 func (m *masker) planFor(p *place) *plan {
 	if p.plan != nil {
 		return p.plan
@@ -152,8 +157,12 @@ func (m *masker) planFor(p *place) *plan {
 	best := &plan{tokens: []int32{0}}
 	if !p.accept {
 		best = &plan{tokens: []int32{never}}
+		compared := 0
 		for _, c := range p.configs {
 			text := m.textOf(c)
+			if compared += len(text); compared > mostCompared && best.tokens[0] < never {
+				break
+			}
 			if n := m.v.plan(text); n[0] < best.tokens[0] {
 				best = &plan{text, n}
 			}
