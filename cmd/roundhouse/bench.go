@@ -46,6 +46,7 @@ type benchFlags struct {
 // benchCommand measures any service that speaks OpenAI's API.
 func benchCommand(c *console) *cobra.Command {
 	f := &benchFlags{}
+	help := false
 	cmd := &cobra.Command{
 		Use:   "bench [flags] | bench --compare A.json B.json",
 		Short: "Measure a service: latencies, throughput, goodput, the rate that it bears",
@@ -65,11 +66,11 @@ the run itself. docs/measure.md tells how to read it.
 			if err == nil {
 				err = cmd.Flags().Parse(expanded)
 			}
-			if err == pflag.ErrHelp {
-				return cmd.Help()
-			}
 			if err != nil {
 				return usageError("bench: %w", err)
+			}
+			if help {
+				return cmd.Help()
 			}
 			if f.compare {
 				return c.compare(cmd.Flags().Args())
@@ -86,13 +87,13 @@ the run itself. docs/measure.md tells how to read it.
 		},
 	}
 	f.add(cmd.Flags())
+	cmd.Flags().BoolVarP(&help, "help", "h", false, "this text")
 	return cmd
 }
 
 // add declares the flags: first vLLM's, then ours.
 func (f *benchFlags) add(s *pflag.FlagSet) {
 	s.SortFlags = false
-	s.BoolP("help", "h", false, "this text")
 	s.StringVar(&f.backend, "backend", "openai", "openai (or vllm), openai-chat, openai-embeddings")
 	s.StringVar(&f.baseURL, "base-url", "", "the service, without a path; goes before --host and --port")
 	s.StringVar(&f.host, "host", "127.0.0.1", "the service's host")

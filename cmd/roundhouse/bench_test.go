@@ -172,6 +172,9 @@ func TestBenchUsage(t *testing.T) {
 	f(`two result files, not 1`, "--compare", "a")
 	f(`"stray" is no flag`, "stray")
 	f(`both say when to end`, "--duration", "5s", "--num-prompts", "3")
+	if code, out, _ := call(t, "bench", "--help"); code != 0 || !strings.Contains(out, "--sweep-requests") {
+		t.Errorf("--help: code %d, %q", code, out)
+	}
 	if code, _, errs := call(t, "bench", "--port", "1"); code != exitUnreachable || !strings.Contains(errs, "nothing answers at http://127.0.0.1:1") {
 		t.Errorf("code %d, %q", code, errs)
 	}

@@ -48,7 +48,7 @@ func Compare(theirs, ours *Answer) []Difference {
 		want, got any
 	}{
 		{"text", theirs.Text, ours.Text}, {"finish", theirs.Finish, ours.Finish}, {"prompt", theirs.Prompt, ours.Prompt},
-		{"completion", theirs.Completion, ours.Completion}, {"events", theirs.Events, ours.Events},
+		{"completion", theirs.Completion, ours.Completion}, {"events", theirs.kindsInOrder(), ours.kindsInOrder()},
 	} {
 		if fmt.Sprintf("%q", x.want) != fmt.Sprintf("%q", x.got) {
 			differ(x.kind, x.want, x.got)
@@ -59,6 +59,21 @@ func Compare(theirs, ours *Answer) []Difference {
 	}
 	if what := logprobsDiffer(theirs.Logprobs, ours.Logprobs); what != "" {
 		out = append(out, Difference{theirs.Name, "logprobs", what})
+	}
+	return out
+}
+
+// kindsInOrder are the kinds of events as they come; of several choices each kind once,
+// since which choice is told first is chance.
+func (a *Answer) kindsInOrder() []string {
+	if len(a.Finish) < 2 {
+		return a.Events
+	}
+	var out []string
+	for _, kind := range a.Events {
+		if !slices.Contains(out, kind) {
+			out = append(out, kind)
+		}
 	}
 	return out
 }

@@ -147,6 +147,17 @@ hold; clients that need these check the answer:
 - unevaluatedProperties, a ` + "`$ref`" + ` to another document, other formats and non-standard keywords are ignored.
 - contains, unevaluatedItems, ` + "`$dynamicRef`" + `, and a schema that no value can meet are 400.
 
+` + "`" + `structured_outputs.grammar` + "`" + ` is EBNF, with ` + "`" + `::=` + "`" + ` and the rule root, or else Lark, with the rule start; rules may begin with themselves (` + "`" + `sum: sum "+" n | n` + "`" + `), but
+not behind a part that may be empty. Of Lark there are rules, terminals, strings (also ` + "`" + `"a"i` + "`" + ` and ` + "`" + `"a".."z"` + "`" + `), regular expressions with the flags i, s and u, ` + "`" + `? * + ~n ~n..m {n,m}` + "`" + `,
+groups, ` + "`" + `[ ]` + "`" + `, ` + "`" + `->` + "`" + `, ` + "`" + `%ignore` + "`" + `, ` + "`" + `%import common` + "`" + `, ` + "`" + `%json` + "`" + `, ` + "`" + `%lark` + "`" + ` and ` + "`" + `%grammar_options` + "`" + `, as vLLM's xgrammar has them. Templates, priorities, special tokens (` + "`" + `<name>` + "`" + `),
+named grammars (` + "`" + `@name` + "`" + `), ` + "`" + `%regex` + "`" + `, ` + "`" + `%declare` + "`" + ` and attributes of rules are refused with 400.
+
+A structural tag is ` + "`" + `response_format` + "`" + ` of type structural_tag, with ` + "`" + `format` + "`" + ` or in the older form with ` + "`" + `structures` + "`" + ` and ` + "`" + `triggers` + "`" + `, or ` + "`" + `structured_outputs.structural_tag` + "`" + `, a
+string with the same JSON. Enforced are const_string, json_schema, regex, grammar (EBNF), any_text, sequence, or, tag, triggered_tags, tags_with_separator, optional, star,
+plus, repeat and dispatch. Formats of tokens (token, any_tokens, token_triggered_tags and their like), tags that begin or end with a token, ` + "`" + `max_tokens` + "`" + ` (` + "`" + `max_chars` + "`" + ` is
+taken), and of json_schema any_order, excludes and the styles of XML are refused with 400: vLLM takes these.
+worker/grammar/testdata/acceptance.json has which texts xgrammar accepts for more than 200 grammars and tags; ours accept the same.
+
 ## Left out
 
 Baichuan2 and CodeGeeX4: transformers has no class to compare with. RoPE of type longrope: no architecture of the table has it. Dynamic RoPE without alpha has
