@@ -18,20 +18,26 @@ func TestLiveCounters(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go l.run(ctx)
 		defer cancel()
+		counts := func() (prompt, said int64, running int, usage float64) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			running, _, usage = l.batch.Counts()
+			return l.prompt, l.said, running, usage
+		}
 		s, tokens := l.add(4000, 3)
 		time.Sleep(3500 * time.Millisecond) // three of four steps
 		synctest.Wait()
-		if running, _, usage := l.batch.Counts(); l.prompt != 0 || l.said != 0 || running != 1 || usage != 0.25 {
-			t.Errorf("in the prefill: %d and %d tokens counted, %d run, usage %g", l.prompt, l.said, running, usage)
+		if prompt, said, running, usage := counts(); prompt != 0 || said != 0 || running != 1 || usage != 0.25 {
+			t.Errorf("in the prefill: %d and %d tokens counted, %d run, usage %g", prompt, said, running, usage)
 		}
 		<-tokens
 		<-tokens
 		synctest.Wait()
-		if l.prompt != 4000 || l.said != 2 {
-			t.Errorf("after two tokens: %d and %d counted", l.prompt, l.said)
+		if prompt, said, _, _ := counts(); prompt != 4000 || said != 2 {
+			t.Errorf("after two tokens: %d and %d counted", prompt, said)
 		}
 		l.remove(s)
-		if _, _, usage := l.batch.Counts(); usage != 0 {
+		if _, _, _, usage := counts(); usage != 0 {
 			t.Errorf("after its end: usage %g", usage)
 		}
 	})
