@@ -85,7 +85,7 @@ func (x *exchange) refusedBy(a *wire.Answer) (bool, ledger.Outcome) {
 		return false, ledger.Neutral
 	}
 	cfg := &x.v.set.Door.Retry
-	if x.booking.attempts >= cfg.Attempts || !x.asked.pool.others(x) || !x.asked.pool.spend(cfg.Budget) {
+	if x.booking.attempts >= cfg.Attempts || !x.asked.pool.others(x, x.booking.charge.Worker()) || !x.asked.pool.spend(cfg.Budget) {
 		return false, how
 	}
 	x.booking.attempts++

@@ -86,12 +86,13 @@ func (p *pool) models() []string {
 	return p.known
 }
 
-// others reports whether a worker is left that has not failed this request.
-func (p *pool) others(x *exchange) bool {
+// others reports whether a worker is left that has not failed this request, beside
+// the one that it is at (nil: none).
+func (p *pool) others(x *exchange, at *ledger.Worker) bool {
 	now := x.d.now()
 next:
 	for _, w := range *p.workers.Load() {
-		if !x.d.ledger.Usable(w.acct, now) || x.booking.charge.Worker() == w.acct {
+		if !x.d.ledger.Usable(w.acct, now) || at == w.acct {
 			continue
 		}
 		for _, t := range x.booking.tried {

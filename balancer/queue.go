@@ -338,7 +338,7 @@ func (x *exchange) stand(w *waiter, wake chan struct{}, patience time.Duration) 
 			// is still there then is alive, and does not want this request.
 			// Where every worker that is there has failed this very request, waiting
 			// would not help.
-			if n > 1 && len(x.booking.tried) > 0 && x.asked.pool.alive(x.d) && !x.asked.pool.others(x) {
+			if n > 1 && len(x.booking.tried) > 0 && x.asked.pool.alive(x.d) && !x.asked.pool.others(x, nil) { // it is at none: pump alone writes its charge now
 				return x.leave(w, workerFailed(x.asked.pool.name))
 			}
 			if n%max(1, int(x.d.step/time.Second)) == 0 && x.s != nil && !x.s.heartbeat() {
