@@ -36,7 +36,7 @@ func newLive(s Speed) *live {
 func (l *live) add(prompt, most int) (*Sequence, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, c := &Sequence{Prompt: prompt}, make(chan struct{}, most+1)
+	s, c := &Sequence{Prompt: prompt}, make(chan struct{}, most)
 	l.tokens[s] = c
 	l.batch.Add(s)
 	select {
@@ -91,16 +91,13 @@ func (l *live) commit(st Step) {
 	l.batch.Commit(st)
 	for _, s := range st.Say {
 		c := l.tokens[s]
-		if c == nil {
-			continue // it has left
+		if c == nil || s.Out > cap(c) {
+			continue // it has left, or has all that it wanted and is about to leave
 		}
 		if s.Out == 1 {
 			l.prompt += int64(s.Prompt)
 		}
 		l.said++
-		select {
-		case c <- struct{}{}:
-		default: // it has all that it wanted, and is about to leave
-		}
+		c <- struct{}{} // there is room for all of its tokens
 	}
 }
