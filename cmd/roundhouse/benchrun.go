@@ -287,7 +287,7 @@ func (b *benchmark) run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var all []bench.Level
-	page := bench.Page{Target: b.flags.target}
+	page := bench.Page{}
 	if b.flags.profile {
 		b.poke(ctx, "/start_profile")
 		defer b.poke(context.WithoutCancel(ctx), "/stop_profile")

@@ -72,7 +72,6 @@ type Metrics struct {
 	OutputPerSecond         float64
 	TokensPerSecond         float64
 	GoodPerSecond           float64
-	IncompleteAfter         Stats // how long requests ran that were cut
 	PercentilePoints        []float64
 	events, tokensWithEvent int
 }
@@ -80,12 +79,11 @@ type Metrics struct {
 // Measure turns samples into figures over a duration.
 func Measure(samples []Sample, duration time.Duration, goal Goal, points []float64) Metrics {
 	m := Metrics{Duration: duration, PercentilePoints: points}
-	var ttft, tpot, itl, e2el, ttftDue, e2elDue, queue, content, cut []float64
+	var ttft, tpot, itl, e2el, ttftDue, e2elDue, queue, content []float64
 	for i := range samples {
 		s := &samples[i]
 		if s.Cut {
 			m.Cut++
-			cut = append(cut, ms(s.End-s.Due))
 			continue
 		}
 		if s.Err != "" {
@@ -120,7 +118,7 @@ func Measure(samples []Sample, duration time.Duration, goal Goal, points []float
 	}
 	m.TTFT, m.TPOT, m.ITL, m.E2EL = statsOf(ttft, points), statsOf(tpot, points), statsOf(itl, points), statsOf(e2el, points)
 	m.TTFTDue, m.E2ELDue, m.ClientQueue = statsOf(ttftDue, points), statsOf(e2elDue, points), statsOf(queue, points)
-	m.Content, m.IncompleteAfter = statsOf(content, points), statsOf(cut, points)
+	m.Content = statsOf(content, points)
 	m.PeakTokens, m.PeakConcurrency = peaks(samples)
 	if m.tokensWithEvent > 0 {
 		m.EventsPerToken = float64(m.events) / float64(m.tokensWithEvent)

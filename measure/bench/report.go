@@ -17,12 +17,11 @@ var reportPage = template.Must(template.New("report").Parse(reportText))
 
 // Page is what a report shows.
 type Page struct {
-	Setup  Setup
-	Runs   []Level
-	Sweep  []SweepLevel // of --sweep
-	Rate   float64      // the greatest rate that passed
-	Target float64
-	Facts  [][2]string // how it was run
+	Setup Setup
+	Runs  []Level
+	Sweep []SweepLevel // of --sweep
+	Rate  float64      // the greatest rate that passed
+	Facts [][2]string  // how it was run
 }
 
 // WriteReport writes the page: one file, without a script, that asks for nothing.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -164,11 +163,7 @@ func lines(path string, each func([]byte) error) error {
 		return err
 	}
 	defer file.Close()
-	return readLines(file, path, each)
-}
-
-func readLines(from io.Reader, path string, each func([]byte) error) error {
-	in := bufio.NewScanner(from)
+	in := bufio.NewScanner(file)
 	in.Buffer(nil, 64<<20)
 	for n := 1; in.Scan(); n++ {
 		if len(strings.TrimSpace(in.Text())) == 0 {
