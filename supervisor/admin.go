@@ -59,6 +59,7 @@ func (s *Supervisor) answer(f func(*http.Request) (any, error)) http.HandlerFunc
 		var data []byte
 		if asked := s.ask(r.Context(), func() {
 			if v, err = f(r); err == nil {
+				s.flushEvents()             // whoever reads events after this answer finds what was commanded
 				data, err = json.Marshal(v) // in the loop, whose state v may share
 			}
 		}); asked != nil {

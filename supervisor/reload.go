@@ -21,6 +21,7 @@ func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
 	cfg, opened, err := s.prepareReload(r)
 	var changes []string
 	asked := s.ask(r.Context(), func() {
+		defer s.flushEvents()
 		if err == nil {
 			changes, err = s.enforce(cfg, opened)
 		}
