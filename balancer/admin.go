@@ -12,6 +12,7 @@ import (
 	"roundhouse/balancer/control/phase"
 	"roundhouse/configs"
 	"roundhouse/configs/workerid"
+	"roundhouse/web"
 )
 
 // Admin is the admin API of a door that no supervisor speaks for.
@@ -69,6 +70,9 @@ func (d *Door) adminHandler(a Admin) http.Handler {
 		answer(w, map[string]any{"schema": 1, "changes": changes})
 	})
 	m.HandleFunc("POST /api/workers/{pool}/{name}/{verb}", d.commandWorker)
+	for _, page := range []string{"GET /{$}", "GET /ui", "GET /ui/"} {
+		m.Handle(page, web.Handler())
+	}
 	m.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
 		control.Fail(w, http.StatusNotFound, "this door runs alone: what starts, stops and turns workers is a supervisor's")
 	})

@@ -121,6 +121,7 @@ type Admin struct {
 	Token  Secret `json:"token"`
 	// ReadToken is for those who only look: dashboards, Prometheus. Empty: none.
 	ReadToken Secret `json:"read_token,omitempty"`
+	Console   string `json:"console,omitempty"` // full | read_only | off
 }
 
 // Supervisor holds what bounds all pools of one machine.

@@ -25,6 +25,7 @@ func (d *decoder) config(b *body, c *Config) {
 		b.text("listen", &c.Admin.Listen)
 		b.secret("token", &c.Admin.Token)
 		b.secret("read_token", &c.Admin.ReadToken)
+		b.choice("console", &c.Admin.Console, "full", "read_only", "off")
 		b.end()
 	})
 	b.block("supervisor", func(b *body) {

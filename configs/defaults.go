@@ -12,7 +12,7 @@ func defaults(env func(string) (string, bool)) *Config {
 		StateDir:   defaultStateDir(env, os.Geteuid() == 0),
 		Log:        Log{Format: "text", Access: true},
 		Door:       DefaultDoor(),
-		Admin:      Admin{Listen: "127.0.0.1:8001"},
+		Admin:      Admin{Listen: "127.0.0.1:8001", Console: "full"},
 		Supervisor: Supervisor{Parallel: 1},
 	}
 }

@@ -77,6 +77,7 @@ admin {
   listen     = "127.0.0.1:8001" # or "unix:///run/roundhouse/admin.sock"
   token      = env("ROUNDHOUSE_ADMIN_TOKEN")
   read_token = env("ROUNDHOUSE_READ_TOKEN") # for Prometheus and dashboards: it reads, and changes nothing
+  console    = "full"                       # full | read_only (browsers only look) | off
 }
 
 supervisor {

@@ -8,6 +8,7 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/supervisor/core"
+	"roundhouse/web"
 )
 
 // handler is the admin API.
@@ -33,6 +34,9 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("POST /api/pools/{pool}/{verb}", s.answer(s.commandPool))
 	mux.HandleFunc("POST /api/upgrade", s.upgrade)
 	mux.HandleFunc("POST /api/schedule", s.answer(s.commandSchedule))
+	for _, page := range []string{"GET /{$}", "GET /ui", "GET /ui/"} {
+		mux.Handle(page, web.Handler())
+	}
 	return control.Guard(s.options.Config.Admin, timely(mux))
 }
 

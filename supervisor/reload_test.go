@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"roundhouse/balancer/control"
 	"roundhouse/configs"
@@ -91,7 +92,9 @@ func TestChanged(t *testing.T) {
 
 // The admin API's three doors, one behind the other: Host, Origin, token. No verb
 // and no path gets past them.
-func TestAdminGuard(t *testing.T) {
+func TestAdminGuard(t *testing.T) { synctest.Test(t, testAdminGuard) } // whoever shows a wrong token waits
+
+func testAdminGuard(t *testing.T) {
 	f := func(listen, token, host, origin, authorization string, want int) {
 		t.Helper()
 		handler := control.Guard(configs.Admin{Listen: listen, Token: configs.Secret(token)}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
@@ -100,6 +103,7 @@ func TestAdminGuard(t *testing.T) {
 			r.Host = host
 			if origin != "" {
 				r.Header.Set("Origin", origin)
+				r.Header.Set("X-Roundhouse-Operator", "page")
 			}
 			if authorization != "" {
 				r.Header.Set("Authorization", authorization)
@@ -139,7 +143,9 @@ func TestAdminGuard(t *testing.T) {
 
 // The read-only token reads and does nothing else; without it nobody gets in by an empty
 // one.
-func TestReadToken(t *testing.T) {
+func TestReadToken(t *testing.T) { synctest.Test(t, testReadToken) }
+
+func testReadToken(t *testing.T) {
 	f := func(read, authorization, method string, want int) {
 		t.Helper()
 		handler := control.Guard(configs.Admin{Listen: "127.0.0.1:8001", Token: "full", ReadToken: configs.Secret(read)},

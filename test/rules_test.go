@@ -32,6 +32,7 @@ var rules = []rule{
 	{"kernels", "roundhouse", []string{"roundhouse/kernels"}, "kernels know tensors and nothing of ours"},
 	{"plugins/sdk", "roundhouse", []string{"roundhouse/plugins"}, "a plugin is built outside this tree"},
 	{"measure", "roundhouse", []string{"roundhouse/measure"}, "a client of any service; it knows the door by HTTP alone"},
+	{"web", "roundhouse", nil, "the console's files, which every admin address serves"},
 	{"configs", "roundhouse", []string{"roundhouse/configs"}, "everyone reads the configuration; it reads nobody"},
 	{"worker/api", "roundhouse", nil, "a leaf, so that door and supervisor may import it"},
 	{"worker/device", "roundhouse", nil, "a leaf, so that the supervisor may import it"},
