@@ -20,6 +20,7 @@ func filled(c configs.Door) configs.Door {
 	or(&c.Limits.UploadRate, def.Limits.UploadRate)
 	or(&c.Limits.FirstByte, def.Limits.FirstByte)
 	or(&c.Limits.Idle, def.Limits.Idle)
+	or(&c.Limits.Upload, def.Limits.Upload)
 	or(&c.Limits.Connections, def.Limits.Connections)
 	or(&c.Queue.MaxRequests, def.Queue.MaxRequests)
 	or(&c.Queue.MaxWait, def.Queue.MaxWait)

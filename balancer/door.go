@@ -49,6 +49,7 @@ type Door struct {
 	ctx      context.Context
 	end      context.CancelFunc
 	server   *fasthttp.Server
+	side     *side // for what passes through
 	ledger   *ledger.Ledger
 	memory   memory
 	promises promises // of bodies that have still to come
@@ -70,9 +71,8 @@ type Door struct {
 	once     sync.Once
 	view     atomic.Pointer[view]
 
-	applying     sync.Mutex // held while a worker set is put in force, and whatever that may wait for
-	pluginsTried time.Time  // when plugins did not come up; under applying
-	faults       faults
+	applying sync.Mutex // held while a worker set is put in force, and whatever that may wait for
+	faults   faults
 
 	mu    sync.Mutex   // held while the view is replaced
 	cert  *certificate // of the view; nil: plain HTTP
@@ -123,7 +123,7 @@ func New(o Options) (*Door, error) {
 	def := configs.DefaultDoor()
 	d.memory.limit.Store(int64(def.Memory))
 	d.view.Store(&view{byName: map[string]*pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring{}, limits: limitsOf(&def.Limits)})
-	d.server = d.newServer()
+	d.server, d.side = d.newServer(), newSide(d)
 	if err := d.firstSet(); err != nil {
 		d.end()
 		w.close()
@@ -173,6 +173,7 @@ func (d *Door) Run(ctx, hard context.Context) error {
 		return err
 	}
 	d.takeOver()
+	d.side.start()
 	d.wg.Add(3)
 	go d.accept()
 	go d.keepHouse()
@@ -346,6 +347,7 @@ func (d *Door) stopAll() {
 	d.end()
 	d.opts.Listener.Close()
 	d.watcher.end()
+	d.side.end()
 	d.mu.Lock()
 	workers := d.current().workers
 	d.mu.Unlock()

@@ -24,12 +24,13 @@ type exchange struct {
 	booking booking
 	record  record
 
-	close bool         // the connection ends with the answer
-	s     *relay       // nil: the answer does not stream
-	pass  *extend.Pass // its way through the filters; nil: there are none
-	trace *trace       // nil: traces are not sent
-	out   direct       // where the door has read the request itself
-	shown atomic.Bool  // others may hold it still when it has ended
+	close   bool         // the connection ends with the answer
+	s       *relay       // nil: the answer does not stream
+	through *passing     // nil: it is read whole
+	pass    *extend.Pass // its way through the filters; nil: there are none
+	trace   *trace       // nil: traces are not sent
+	out     direct       // where the door has read the request itself
+	shown   atomic.Bool  // others may hold it still when it has ended
 }
 
 // open finds a worker and sends it the request, again elsewhere where one

@@ -24,6 +24,8 @@ var faultNames = [...]string{faultCertificate, faultPlugins, faultSet}
 type faults struct {
 	mu  sync.Mutex
 	now map[string]control.Fault
+
+	tried time.Time // when plugins did not come up; under Door.applying
 }
 
 // note enters how an attempt has ended; nil: well.

@@ -16,22 +16,29 @@ var errFiltered = errors.New("a filter that rewrites answers failed")
 
 var filterFailed = &failure{status: 503, typ: "service_unavailable", code: "filter_failed", message: "a filter that rewrites answers is not available"}
 
-// filtered shows the request to the filters, takes over what they changed, and
-// returns the key that it is accounted to.
+// filtered shows a request that fasthttp has read to the filters.
 func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *key) (*key, *failure) {
 	if x.v.ext == nil {
 		return k, nil
 	}
-	pass, refusal := x.v.ext.Begin(&extend.Request{
-		ID: x.asked.id, Method: x.asked.method, Path: x.asked.path, Client: ctx.RemoteAddr().String(), Body: x.payload.body,
-		Headers: func(yield func(name, value string) bool) {
-			for name, value := range ctx.Request.Header.All() {
-				if !yield(string(name), string(value)) {
-					return
-				}
+	k, f := x.filter(ctx.RemoteAddr().String(), func(yield func(name, value string) bool) {
+		for name, value := range ctx.Request.Header.All() {
+			if !yield(string(name), string(value)) {
+				return
 			}
-		},
-	})
+		}
+	}, k)
+	if f == nil && x.pass != nil && x.pass.Body != nil {
+		ctx.Request.SetBody(x.payload.body)
+		x.payload.body = ctx.Request.Body()
+	}
+	return k, f
+}
+
+// filter shows the request to the filters, takes over what they changed, and
+// returns the key that it is accounted to.
+func (x *exchange) filter(client string, headers func(yield func(name, value string) bool), k *key) (*key, *failure) {
+	pass, refusal := x.v.ext.Begin(&extend.Request{ID: x.asked.id, Method: x.asked.method, Path: x.asked.path, Client: client, Body: x.payload.body, Headers: headers})
 	if refusal != nil {
 		return k, &failure{status: refusal.Status, typ: refusal.Type, code: "filtered", message: refusal.Message, reason: "bad_request"}
 	}
@@ -41,18 +48,21 @@ func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *key) (*key, *failure) {
 	if pass.Body != nil {
 		if more := int64(len(pass.Body) - len(x.payload.body)); more > 0 {
 			if !x.d.book(more) {
-				return k, &failure{status: 503, typ: "service_unavailable", code: "memory", reason: "memory", retryAfter: 1,
-					message: "the door holds as many bodies as it may; try again"}
+				return k, noMemory()
 			}
 			x.payload.booked += more
 		}
-		ctx.Request.SetBody(pass.Body)
-		x.payload.body = ctx.Request.Body()
+		x.payload.body = pass.Body
 	}
 	if pass.Key != "" && (k == nil || k.name != pass.Key) {
 		k = x.v.keys.named(pass.Key)
 	}
 	return k, nil
+}
+
+func noMemory() *failure {
+	return &failure{status: 503, typ: "service_unavailable", code: "memory", reason: "memory", retryAfter: 1,
+		message: "the door holds as many bodies as it may; try again"}
 }
 
 // filtered takes the priority over that a filter has set.

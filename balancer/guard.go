@@ -83,6 +83,9 @@ func (g *guard) Read(p []byte) (int, error) {
 			return 0, g.refuse()
 		}
 		if g.to > g.from {
+			if g.goesAside() {
+				return 0, io.EOF
+			}
 			g.check()
 			continue
 		}
@@ -451,6 +454,9 @@ func (g *guard) hangup() {
 
 // Close implements net.Conn.
 func (g *guard) Close() error {
+	if g.then == isAside {
+		return nil // it goes on there
+	}
 	if g.refused {
 		g.linger()
 	}

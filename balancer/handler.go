@@ -176,6 +176,8 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 		return x.asked.permit(k)
 	case kindHeld:
 		return x.readHeld()
+	case kindPass:
+		return x.through.read(seen, k)
 	}
 	if f := checkType(seen.Type); f != nil {
 		return f

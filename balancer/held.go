@@ -68,7 +68,7 @@ func (x *exchange) readHeld() *failure {
 // door asks for no keys, those of whoever shows the same one. It is a digest, so that a
 // worker learns no key, and the same at every door.
 func (a *asked) identify(k *key, seen *wire.Seen) {
-	if a.kind != kindHeld && a.path != responsesPath {
+	if a.kind != kindHeld && a.kind != kindPass && a.path != responsesPath {
 		return
 	}
 	shown := string(seen.Key)
@@ -90,7 +90,7 @@ func (a *asked) identify(k *key, seen *wire.Seen) {
 // goTo binds the exchange to the worker that has stored a response. What another client
 // has stored is not told from what is not there.
 func (x *exchange) goTo(id string) *failure {
-	gone := notFound("response %q is not held by any worker: it never was, or its worker has been restarted since", id)
+	gone := notFound("%q is not held by any worker: it never was, or its worker has been restarted since", id)
 	t, ok := x.d.held.find(id)
 	if !ok || t.owner != x.asked.owner || t.Worker.Generation(x.d.ledger) != t.Generation {
 		return gone

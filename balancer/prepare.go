@@ -22,7 +22,7 @@ func (x *exchange) prepare() {
 		learn := p.learn(x.asked.model)
 		x.booking.ask.Prompt, x.booking.ask.Expect = learn.Estimate(x.asked.size(), x.asked.peek.MaxTokens)
 		x.booking.ask.Expect *= max(1, min(x.asked.peek.N, 128))
-		if x.asked.kind == kindJSON || x.asked.kind == kindForm {
+		if x.asked.kind == kindJSON || x.asked.kind == kindForm || x.asked.kind == kindPass {
 			x.booking.ask.Expect = 0
 		}
 		x.booking.digest(&x.asked, x.payload.body)

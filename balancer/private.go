@@ -121,7 +121,7 @@ func (d *Door) Apply(set control.WorkerSet) (control.Ack, error) {
 	}
 	set.Door = filled(set.Door)
 	renewed := set.Epoch == now.Epoch && set.Version == now.Version && reflect.DeepEqual(set, *now)
-	if !renewed || d.faults.is(faultPlugins) && at.Sub(d.pluginsTried) >= pluginsAgain {
+	if !renewed || d.faults.is(faultPlugins) && at.Sub(d.faults.tried) >= pluginsAgain {
 		err := d.apply(set, now.Schema == 0)
 		d.faults.note(d.log, faultSet, err)
 		if err != nil {

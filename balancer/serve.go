@@ -18,6 +18,7 @@ const (
 	streams                // its answer is a stream, which goes on by itself
 	isForeign              // fasthttp serves it from here on
 	isHeld                 // it is held, and to be served outside the poller
+	isAside                // it is served beside fasthttp, with the request that is held
 )
 
 // serve answers the requests of a connection. Those that are plain, which is
@@ -36,11 +37,19 @@ func (d *Door) serve(g *guard) {
 			go x.s.run() // on a stack of its own, which is small while it waits
 			return
 		case isForeign:
-			d.server.ServeConn(g)
+			d.serveForeign(g)
 			return
 		}
 	}
+	d.serveForeign(g)
+}
+
+// serveForeign has fasthttp serve a connection, up to a request that passes through.
+func (d *Door) serveForeign(g *guard) {
 	d.server.ServeConn(g)
+	if g.then == isAside {
+		d.side.take(g)
+	}
 }
 
 // next waits for a request and serves it where it is plain. Where it is not,

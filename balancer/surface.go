@@ -13,6 +13,7 @@ const (
 	kindJSON               // POST: JSON in, JSON out, nothing generated
 	kindForm               // POST: multipart
 	kindHeld               // GET, DELETE, POST on what a worker has stored
+	kindPass               // what passes through (package pass)
 	kindModels             // the door's own
 	kindModel
 	kindHealth

@@ -92,14 +92,14 @@ func (d *Door) apply(set control.WorkerSet, strict bool) error {
 // plugIn makes the plugins those of a set; where they do not come up, they are those
 // that were there.
 func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, error) {
-	if d.faults.is(faultPlugins) && time.Since(d.pluginsTried) < pluginsAgain && slices.Equal(d.current().set.Plugins, set.Plugins) {
+	if d.faults.is(faultPlugins) && time.Since(d.faults.tried) < pluginsAgain && slices.Equal(d.current().set.Plugins, set.Plugins) {
 		return old, d.faults.error(faultPlugins)
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, d.pluginWithin)
 	defer cancel()
 	ext, err := extend.Apply(ctx, old, set.Plugins, plugins.Options{Log: d.log, Deadline: d.opts.PluginDeadline})
 	if err != nil {
-		d.pluginsTried = time.Now()
+		d.faults.tried = time.Now()
 		return old, fmt.Errorf("plugins: %w", err)
 	}
 	return ext, nil

@@ -72,6 +72,7 @@ type Limits struct {
 	UploadRate  Size     `json:"upload_rate"` // bytes a second of a body, at least
 	FirstByte   Duration `json:"first_byte"`  // suspended while the worker makes progress
 	Idle        Duration `json:"idle"`        // between two events
+	Upload      Size     `json:"upload"`      // a body that passes through without being held
 	Connections int      `json:"connections"`
 }
 
@@ -132,9 +133,10 @@ type Supervisor struct {
 // Pool is a set of workers that serve the same.
 type Pool struct {
 	Name          string    `json:"name"`
-	Driver        string    `json:"driver"`  // "process", "docker", "swarm", "static" or "plugin:<name>"
-	Policy        string    `json:"policy"`  // resolved: never empty
-	Devices       string    `json:"devices"` // "auto" or "cpu"
+	Driver        string    `json:"driver"`         // "process", "docker", "swarm", "static" or "plugin:<name>"
+	Policy        string    `json:"policy"`         // resolved: never empty
+	Task          string    `json:"task,omitempty"` // what its workers do beside chats; empty: what they say
+	Devices       string    `json:"devices"`        // "auto" or "cpu"
 	GPUsPerWorker int       `json:"gpus_per_worker"`
 	Engine        Engine    `json:"engine"`
 	Workers       []Worker  `json:"workers"` // resolved: the count of `workers = N` is spelt out

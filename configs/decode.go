@@ -116,6 +116,7 @@ func (d *decoder) limits(b *body, c *Limits) {
 	b.duration("header_read", &c.HeaderRead, millisecond)
 	b.duration("body_idle", &c.BodyIdle, millisecond)
 	b.size("upload_rate", &c.UploadRate, 1)
+	b.size("upload", &c.Upload, 1<<10)
 	b.duration("first_byte", &c.FirstByte, millisecond)
 	b.duration("idle", &c.Idle, millisecond)
 	integer(b, "connections", &c.Connections, 1, maxCount)

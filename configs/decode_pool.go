@@ -14,12 +14,20 @@ var containerNames = []string{
 	"ulimits", "network_mode", "networks", "ipc", "init", "user", "labels",
 }
 
+// Tasks are what the workers of a pool may be for.
+var Tasks = []string{"generate", "embed", "score", "transcribe", "speech", "image", "any"}
+
+// countedTasks are those whose requests differ in nothing that the door could read
+// before they have run.
+var countedTasks = []string{"transcribe", "speech", "image", "any"}
+
 // swarmNames are those that the swarm driver alone uses.
 var swarmNames = []string{"constraints", "generic_resources"}
 
 func (d *decoder) pool(b *body, c *Pool) {
 	b.text("driver", &c.Driver)
 	b.text("policy", &c.Policy)
+	b.choice("task", &c.Task, Tasks...)
 	b.choice("devices", &c.Devices, "auto", "cpu")
 	integer(b, "gpus_per_worker", &c.GPUsPerWorker, 1, 64)
 	b.text("reasoning_end", &c.ReasoningEnd)
@@ -127,6 +135,9 @@ func (d *decoder) resolve(c *Config) {
 		path := labelled("pool", p.Name)
 		if p.Policy == "" {
 			p.Policy = c.Door.Policy
+			if slices.Contains(countedTasks, p.Task) {
+				p.Policy = "least_inflight" // such engines tell nothing of a KV cache
+			}
 		}
 		if len(p.Workers) == 0 && p.Driver != "static" && !d.written(sub(path, "workers")) {
 			p.Workers = []Worker{{Name: "1"}}

@@ -28,7 +28,7 @@ func DefaultDoor() Door {
 		Limits: Limits{
 			Body: 64 << 20, Headers: 64 << 10,
 			HeaderRead: 10 * second, BodyIdle: 30 * second, UploadRate: 1 << 10,
-			FirstByte: Duration(10 * time.Minute), Idle: Duration(10 * time.Minute),
+			FirstByte: Duration(10 * time.Minute), Idle: Duration(10 * time.Minute), Upload: 4 << 30,
 			Connections: 20000,
 		},
 		Queue:     Queue{MaxRequests: 2048, MaxWait: 60 * second},

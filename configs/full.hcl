@@ -32,6 +32,7 @@ door {
     headers     = "64KiB"
     header_read = "10s"
     body_idle   = "30s"
+    upload      = "4GiB" # a body that passes through without being held (pools with a task)
     upload_rate = "1KiB" # a second, of a body on the whole; a slower one is refused with 408
     first_byte  = "10m"  # suspended while the worker makes progress
     idle        = "10m"  # between two events
@@ -89,7 +90,8 @@ pool "chat" {
   driver          = "process" # process | docker | swarm | static | plugin:<name>
   workers         = 2
   policy          = "fastest"
-  devices         = "auto" # auto | cpu
+  task            = "generate" # generate | embed | score | transcribe | speech | image | any: paths that pass through (docs/door.md)
+  devices         = "auto"     # auto | cpu
   gpus_per_worker = 1
   reasoning_end   = "</think>"
 

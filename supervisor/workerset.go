@@ -54,7 +54,7 @@ func (s *Supervisor) workerSet() control.WorkerSet {
 
 func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 	out := control.Pool{
-		Name: p.Name, Policy: cfg.Policy, Models: cfg.Engine.ServedModelName, ReasoningEnd: cfg.ReasoningEnd, Scrape: cfg.Scrape,
+		Name: p.Name, Policy: cfg.Policy, Task: cfg.Task, Models: cfg.Engine.ServedModelName, ReasoningEnd: cfg.ReasoningEnd, Scrape: cfg.Scrape,
 	}
 	if r := s.memory.intent.Rotations[p.Name]; r.State == core.Running && r.Canary != "" && p.Canary != nil {
 		out.Canary = &control.Canary{Worker: r.Canary, Share: p.Canary.Share}

@@ -31,6 +31,7 @@ type WorkerSet struct {
 type Pool struct {
 	Name         string         `json:"name"`
 	Policy       string         `json:"policy"`
+	Task         string         `json:"task,omitempty"`
 	Models       []string       `json:"models"` // served names; empty: learned from the workers
 	ReasoningEnd string         `json:"reasoning_end,omitempty"`
 	Scrape       configs.Scrape `json:"scrape"`

@@ -267,7 +267,7 @@ func staticSet(cfg *configs.Config) control.WorkerSet {
 		if p.Driver != "static" {
 			continue
 		}
-		pool := control.Pool{Name: p.Name, Policy: p.Policy, Models: p.Engine.ServedModelName, ReasoningEnd: p.ReasoningEnd, Scrape: p.Scrape}
+		pool := control.Pool{Name: p.Name, Policy: p.Policy, Task: p.Task, Models: p.Engine.ServedModelName, ReasoningEnd: p.ReasoningEnd, Scrape: p.Scrape}
 		for _, w := range p.Workers {
 			pool.Workers = append(pool.Workers, control.Worker{
 				Name: w.Name, URL: w.URL, APIKey: string(w.APIKey), Generation: 1, Kind: "vllm", KVTokens: w.KVTokens, State: phase.Ready,

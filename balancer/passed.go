@@ -1,0 +1,209 @@
+package balancer
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"roundhouse/balancer/pass"
+	"roundhouse/balancer/wire"
+	"roundhouse/configs"
+)
+
+// passing is one request that passes through: an exchange whose body and answer stream
+// between two connections of net/http.
+type passing struct {
+	s      *side
+	x      *exchange
+	path   pass.Path
+	said   pass.Said
+	spool  *pass.Spool
+	upload *upload
+	in     *http.Request
+	out    http.ResponseWriter
+	at     string // the worker whose load it counts in
+	broke  error  // of the answer's body
+	began  bool   // the answer's head was given to the client
+}
+
+// serve answers one request.
+func (s *side) serve(w http.ResponseWriter, r *http.Request) {
+	d, g := s.d, r.Context().Value(guardKey{}).(*guard)
+	v := d.current()
+	s.cors(w, r, v)
+	var seen wire.Seen
+	for name, values := range r.Header {
+		for _, value := range values {
+			seen.Take([]byte(name), []byte(value))
+		}
+	}
+	x := d.newExchange(v, g, &seen)
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = kindPass, r.Method, path, r.URL.RawQuery, true
+	p := &passing{s: s, x: x, in: r, out: w}
+	x.through = p
+	if f := p.enter(&seen); f != nil {
+		d.memory.give(x.payload.booked)
+		x.record.status, x.record.outcome = f.status, "refused"
+		x.tell()
+		p.write(f, true)
+		return
+	}
+	defer p.end()
+	p.carry()
+}
+
+// enter reads what must be known of the request, and enters it among those in flight.
+func (p *passing) enter(seen *wire.Seen) *failure {
+	x, r := p.x, p.in
+	path, ok := pass.Find(x.asked.path)
+	if !ok {
+		return notFound("%s is not served here", x.asked.path)
+	}
+	p.path = path
+	if !path.Takes(r.Method) {
+		return &failure{status: 405, typ: "invalid_request_error", code: "method_not_allowed", message: "this path takes " + strings.Join(path.Methods, " or ")}
+	}
+	k, f := x.v.admit(seen.Authorization, seen.Key)
+	if f != nil {
+		return f
+	}
+	if path.Socket != (seen.Upgrade != nil && strings.EqualFold(string(seen.Upgrade), "websocket")) {
+		return badRequest("", "%s is opened as a websocket, and no other path is", pass.RealtimePath)
+	}
+	if f := p.hold(); f != nil {
+		return f
+	}
+	if x.v.ext != nil {
+		if k, f = x.filter(r.RemoteAddr, eachField(r.Header), k); f != nil {
+			return f
+		}
+		p.spool.Head = x.payload.body
+	}
+	return x.enter(seen, k)
+}
+
+// eachField goes over the fields of a head.
+func eachField(h http.Header) func(yield func(name, value string) bool) {
+	return func(yield func(name, value string) bool) {
+		for name, values := range h {
+			for _, value := range values {
+				if !yield(name, value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hold reads the beginning of the body, or where filters are to see it all of it.
+func (p *passing) hold() *failure {
+	x, r := p.x, p.in
+	most := int64(pass.Begin)
+	if x.v.ext != nil {
+		most = x.g.limits.body
+	}
+	limit := int64(x.v.set.Door.Limits.Upload)
+	if r.ContentLength > limit {
+		return tooLong(limit)
+	}
+	booked := most
+	if r.ContentLength >= 0 {
+		booked = min(booked, r.ContentLength)
+	}
+	if !x.d.book(booked) {
+		return noMemory()
+	}
+	x.payload.booked = booked
+	p.upload = &upload{body: http.MaxBytesReader(nil, r.Body, limit), ctl: http.NewResponseController(p.out), idle: x.g.limits.bodyIdle}
+	var err error
+	if p.spool, err = pass.Take(p.upload, int(most)); err != nil {
+		return p.unread(err)
+	}
+	if x.v.ext != nil && !p.spool.Whole {
+		return tooLong(most)
+	}
+	x.payload.body = p.spool.Head
+	return nil
+}
+
+func tooLong(limit int64) *failure {
+	return &failure{status: 413, typ: "invalid_request_error", code: "body_too_long", reason: "bad_request", message: "the body is longer than " + configs.Size(limit).String()}
+}
+
+// unread is what is wrong where the client's body does not come.
+func (p *passing) unread(err error) *failure {
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return tooLong(long.Limit)
+	case timedOut(err):
+		return &failure{status: 408, typ: "invalid_request_error", code: "request_timeout", reason: "bad_request", message: "the request did not arrive in time"}
+	}
+	return badRequest("", "the request ended before it was whole")
+}
+
+// read takes what the request says of itself, and finds the pool.
+func (p *passing) read(seen *wire.Seen, k *key) *failure {
+	x := p.x
+	x.asked.ctype = string(seen.Type)
+	if p.path.Job == pass.Of {
+		return x.goTo(p.path.ID)
+	}
+	p.said = pass.Said{N: 1, Model: p.in.URL.Query().Get("model")}
+	if p.in.Method == "POST" {
+		said, err := pass.Read(x.asked.ctype, p.spool.Head, p.spool.Whole)
+		if err != nil {
+			return badRequest("", "%s", err.Error())
+		}
+		p.said = said
+	}
+	x.asked.peek.Model = p.said.Model
+	if f := x.asked.findPass(x.d, x.v, &p.path); f != nil {
+		return f
+	}
+	return x.asked.permit(k)
+}
+
+// findPass finds a pool with a task for the path, by the model if one is named.
+func (a *asked) findPass(d *Door, v *view, path *pass.Path) *failure {
+	name := a.peek.Model
+	var fits []*pool
+	for i, p := range v.pools {
+		if path.Serves(v.set.Pools[i].Task) {
+			fits = append(fits, p)
+		}
+	}
+	if name == "" {
+		if len(fits) != 1 {
+			return badRequest("model", "the field \"model\" is missing, or stands behind more than %s of other fields; put it first", configs.Size(pass.Begin).String())
+		}
+		a.pool = fits[0]
+		if m := a.pool.models(); len(m) > 0 {
+			a.model = m[0]
+		}
+		a.target = v.models[a.model]
+		return nil
+	}
+	if v.routes[name] != nil {
+		return badRequest("model", "%q is a route; a body that passes through is not changed, so ask for a model", name)
+	}
+	a.model, a.target = name, v.models[name]
+	if a.target == nil {
+		return v.unknown(name)
+	}
+	for _, p := range a.target.pools {
+		task := v.set.Pools[slices.Index(v.pools, p)].Task
+		if !path.Serves(task) && (task != "" || kindOf(a.path) != kindForm) {
+			continue
+		}
+		if a.pool == nil || !a.pool.alive(d) && p.alive(d) {
+			a.pool = p
+		}
+	}
+	if a.pool == nil {
+		return badRequest("model", "the model %q does not serve %s", name, a.path)
+	}
+	return nil
+}
