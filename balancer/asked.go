@@ -43,7 +43,7 @@ func (a *asked) keepsName() bool {
 
 // streams reports whether the answer is to stream.
 func (a *asked) streams() bool {
-	return a.peek.Stream && (a.kind == kindChat || a.kind == kindText || a.kind == kindGen)
+	return a.peek.Stream && (a.kind == kindChat || a.kind == kindText || a.kind == kindGen || a.kind == kindForm || a.kind == kindHeld)
 }
 
 // estimate is the tokens that a request is charged with before its answer has

@@ -27,17 +27,31 @@ func (a *asked) readForm(seen *wire.Seen, body []byte) *failure {
 		if err != nil {
 			return badRequest("", "the multipart body is malformed")
 		}
-		if part.FormName() != "model" {
+		name := part.FormName()
+		if name != "model" && name != "stream" {
 			continue
 		}
 		value, err := io.ReadAll(io.LimitReader(part, 256))
-		if err != nil {
-			return badRequest("model", "the multipart body is malformed")
-		}
-		if a.peek.Model != "" {
+		switch {
+		case err != nil:
+			return badRequest(name, "the multipart body is malformed")
+		case name == "stream":
+			a.peek.Stream = isTrue(string(value))
+		case a.peek.Model != "":
 			return badRequest("model", "the field \"model\" is given twice")
+		default:
+			a.peek.Model = string(value)
 		}
-		a.peek.Model = string(value)
 	}
 	return nil
+}
+
+// isTrue reports whether a word of a form or a query says yes, as engines read it. The
+// engine itself is the judge of words that say neither.
+func isTrue(word string) bool {
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "true", "1", "yes", "y", "on", "t":
+		return true
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package balancer
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -58,9 +59,13 @@ func (h *held) keep(a *asked, data []byte, t ledger.Try) {
 	}
 }
 
-// readHeld finds the worker that a stored response lies with.
+// readHeld finds the worker that a stored response lies with, and whether it is to be
+// told as a stream.
 func (x *exchange) readHeld() *failure {
 	id, _, _ := strings.Cut(strings.TrimPrefix(x.asked.path, responsePrefix), "/")
+	if query, err := url.ParseQuery(x.asked.query); err == nil && x.asked.method == "GET" {
+		x.asked.peek.Stream = isTrue(query.Get("stream"))
+	}
 	return x.goTo(id)
 }
 

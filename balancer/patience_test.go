@@ -33,6 +33,7 @@ func stubRig(t *testing.T, change func(*control.WorkerSet), answers ...http.Hand
 				io.WriteString(w, "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"62500\"} 1\n")
 			})
 			m.HandleFunc("POST /", answer)
+			m.HandleFunc("GET /v1/responses/", answer)
 			srv := httptest.NewServer(m)
 			t.Cleanup(srv.CloseClientConnections)
 			t.Cleanup(srv.Close)

@@ -68,7 +68,7 @@ func newRelay(x *exchange) *relay {
 	}
 	s.answer.Open(resume.Asked{
 		API: apiOf(a), Peek: &a.peek, Body: x.payload.body, Model: a.model, Name: name, End: *a.pool.end.Load(),
-		Enabled: x.v.set.Door.Resume.Enabled && a.kind != kindHeld, Context: s.context(),
+		Enabled: x.v.set.Door.Resume.Enabled && a.kind != kindHeld, Open: a.kind == kindForm || a.kind == kindHeld, Context: s.context(),
 	})
 	return s
 }
@@ -230,7 +230,7 @@ func (s *relay) relay(a *wire.Answer) error {
 			}
 		}
 		if err == io.EOF {
-			if s.answer.Done() || s.answer.Ended() && (r.whole || r.openEnded()) {
+			if s.answer.Done() || s.answer.MayEnd() && (r.whole || r.openEnded()) {
 				return s.finishUpstream(&r)
 			}
 			return errCut
@@ -248,6 +248,9 @@ func (s *relay) pass(b []byte) error {
 	defer o.free()
 	got, broken := s.answer.Take(&o.Out, b)
 	x := s.x
+	if x.asked.kind == kindHeld {
+		got.Usage, got.Tokens = resume.Usage{}, 0 // they were counted when they were generated
+	}
 	if got.Usage.Known {
 		x.record.usage = got.Usage
 	}
@@ -384,7 +387,7 @@ func (s *relay) write(payload []byte) error {
 // flush sends what an out buffer holds as one chunk.
 func (s *relay) flush(o *outBuf) error {
 	b := o.framed(!s.x.asked.http10)
-	if s.closing && (s.answer.Done() || s.answer.Ended()) && !s.x.asked.http10 && b != nil {
+	if s.closing && s.answer.MayEnd() && !s.x.asked.http10 && b != nil {
 		b = append(b, lastChunk...)
 		s.closed = true
 	}

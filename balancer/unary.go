@@ -97,7 +97,7 @@ func (x *exchange) readAnswer(a *wire.Answer, room []byte) ([]byte, error) {
 func (x *exchange) settle(status int, body []byte) {
 	x.record.first = x.record.whole
 	how := x.judged(status)
-	if how == ledger.Served {
+	if how == ledger.Served && x.asked.kind != kindHeld { // what is stored was counted when it was generated
 		tail := body[max(0, len(body)-2048):]
 		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
 			x.record.usage.Read(tail[at:])

@@ -29,6 +29,7 @@ type Asked struct {
 	Name    string // as the client is to see the model; "": as it comes
 	End     string // the marker that ends reasoning; "": none is known
 	Enabled bool   // the stream may be resumed
+	Open    bool   // no event must end it: it ends where its body does
 	Context int64  // the longest context of the workers; 0: not known
 }
 
@@ -253,6 +254,9 @@ func (s *Stream) Ended() bool {
 	}
 	return true
 }
+
+// MayEnd reports whether the answer is whole where its body is.
+func (s *Stream) MayEnd() bool { return s.a.Open || s.done || s.Ended() }
 
 // Resumed reports whether the stream is to go on at another worker, or does.
 func (s *Stream) Resumed() bool { return s.way != Anew }
