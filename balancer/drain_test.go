@@ -85,7 +85,7 @@ func TestDrainWaits(t *testing.T) {
 				got += n
 				<-pause.C
 			}
-			if want := int(resp.ContentLength); resp.StatusCode != 200 || got != want {
+			if want := len(long) + len(`{"object":"list","data":""}`); resp.StatusCode != 200 || got != want {
 				t.Errorf("got %d, %d bytes; want 200, %d: %v", resp.StatusCode, got, want, err)
 			}
 		})

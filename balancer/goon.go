@@ -125,6 +125,36 @@ func (s *relay) keepSpare() {
 	x.payload.give(&x.d.memory)
 }
 
+// account books what the answer keeps for going on elsewhere, beyond the little that
+// every stream keeps. Where there is no room, or its body had to make some, the stream
+// gives it up.
+func (s *relay) account() {
+	x, p := s.x, &s.x.payload
+	if !s.answer.MayResume() && p.kept == 0 {
+		return
+	}
+	more := s.answer.Kept() - p.kept
+	if s.answer.Events() > 0 && p.lost() && s.answer.MayResume() {
+		s.answer.GiveUp()
+	} else if more <= keptStep {
+		return
+	} else if x.d.memory.spareRoom(more) && x.d.memory.take(more) {
+		p.kept += more
+		return
+	} else if s.answer.MayResume() {
+		s.answer.GiveUp()
+		p.give(&x.d.memory)
+		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, "memory", "impossible").Inc()
+	}
+	if left := s.answer.Kept(); left < p.kept {
+		x.d.memory.give(p.kept - left)
+		p.kept = left
+	}
+}
+
+// keptStep is by how much what a stream keeps grows before it is booked.
+const keptStep = 16 << 10
+
 // forbidsFields reports whether a worker refused the request for the fields that
 // the door has added to it, which it then gets no more.
 func (s *relay) forbidsFields(status int, body []byte) bool {

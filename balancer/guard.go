@@ -51,6 +51,7 @@ type guard struct {
 	began    time.Time
 	booked   int64 // memory booked for its body
 	promised int64 // of that, what has still to come
+	outgoing int64 // memory booked for the answer that is being sent
 	served   bool  // a request was answered on this connection
 	err      error
 	refused  bool // the client was told why, and that nothing follows
@@ -71,6 +72,7 @@ type limits struct {
 // reaches past the end of a request: the next one is looked at when fasthttp
 // comes for it.
 func (g *guard) Read(p []byte) (int, error) {
+	g.sent() // fasthttp reads on when it has written
 	for {
 		if g.ok > g.from {
 			n := copy(p, g.held[g.from:g.ok])
@@ -463,6 +465,7 @@ func (g *guard) Close() error {
 	g.d.watcher.remove(g)
 	g.releaseHeld()
 	g.unbook()
+	g.sent()
 	g.d.forget(g)
 	return g.Conn.Close()
 }

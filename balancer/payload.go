@@ -12,6 +12,7 @@ type payload struct {
 	body   []byte
 	lent   *[]byte // of buffers, where body lies in one
 	booked int64   // memory booked for body
+	kept   int64   // and for what the answer keeps beside it
 	spare  atomic.Pointer[spare]
 }
 
@@ -63,12 +64,16 @@ func (p *payload) steal(s *spare, m *memory) bool {
 // give returns all memory.
 func (p *payload) give(m *memory) {
 	p.takeBack(m)
-	m.give(p.booked)
+	m.give(p.booked + p.kept)
 	giveBody(p.lent)
-	p.body, p.lent, p.booked = nil, nil, 0
+	p.body, p.lent, p.booked, p.kept = nil, nil, 0, 0
 }
 
-// memory is what all bodies together take. Spares make room for new ones.
+// lost reports whether the body is there no more, neither as it came nor as a spare.
+func (p *payload) lost() bool { return p.body == nil && p.spare.Load() == nil }
+
+// memory is what all bodies together take, long answers that are held, and what streams
+// keep for going on elsewhere. Spares make room for new bodies.
 type memory struct {
 	budget
 	spares atomic.Int64 // bytes that spares hold

@@ -47,13 +47,7 @@ func (s *relay) hijack(ctx *fasthttp.RequestCtx) {
 	} else {
 		x.payload.body = ctx.Request.SwapBody(nil)
 	}
-	if h := &ctx.Response.Header; len(x.v.set.Door.CORS.Origins) > 0 {
-		for _, name := range [...]string{"access-control-allow-origin", "vary", "access-control-expose-headers"} {
-			if v := h.Peek(name); len(v) > 0 {
-				s.cors = fmt.Appendf(s.cors, "%s: %s\r\n", name, v)
-			}
-		}
-	}
+	s.cors = corsLines(ctx)
 	ctx.HijackSetNoResponse(true)
 	ctx.Hijack(func(net.Conn) { go s.run() })
 }
@@ -169,13 +163,21 @@ func (s *relay) stopped() bool {
 // stream is being resumed there is no place for one: another worker is tried.
 func (s *relay) plain(a *wire.Answer) (again, keep bool) {
 	x := s.x
-	ctype, after := headerText(a.ContentType), headerText(a.RetryAfter)
+	head := reply{headerText(a.ContentType), headerText(a.RetryAfter), headerText(a.Disposition)}
 	status := a.Status
-	body, err := x.readAnswer(a, nil)
+	body, rest, err := x.readAnswer(a, nil)
+	if rest != nil && !s.started {
+		s.started = true
+		return false, x.passOn(rest, head, body, s.cors)
+	}
+	if rest != nil {
+		err = errors.New("a long answer came in place of the rest of a stream")
+	}
 	if err == nil && s.forbidsFields(status, body) {
 		return true, false
 	}
 	if err != nil || s.started {
+		x.g.sent() // nothing of it will be
 		if x.booking.over() {
 			return false, s.stopped()
 		}
@@ -192,9 +194,10 @@ func (s *relay) plain(a *wire.Answer) (again, keep bool) {
 		}
 		return true, false
 	}
+	x.d.held.keep(&x.asked, body, x.booking.charge.Try())
 	x.settle(status, body)
 	x.record.status = status
-	return false, s.whole(status, ctype, after, body)
+	return false, s.whole(status, head, body)
 }
 
 // relay passes on a worker's events until the stream ends or breaks.
@@ -270,6 +273,7 @@ func (s *relay) pass(b []byte) error {
 		}
 		s.batch(got.Events)
 	}
+	s.account()
 	if err := s.rewrite(o); err != nil {
 		return err
 	}

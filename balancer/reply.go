@@ -1,6 +1,8 @@
 package balancer
 
 import (
+	"fmt"
+	"net"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -18,6 +20,8 @@ type replier interface {
 	room() []byte                             // what an answer is read behind
 	reply(x *exchange, r reply, whole []byte) // whole begins with room
 	refuse(x *exchange, f *failure)
+	lines() []byte               // of a head, that are not the worker's
+	passed(keep bool)            // the client has its answer already; keep: the connection goes on
 	end(x *exchange, f *failure) // and the connection; f is nil where the client has left
 }
 
@@ -63,6 +67,20 @@ func (t *throughFasthttp) refuse(x *exchange, f *failure) {
 	t.mark(x)
 }
 
+func (t *throughFasthttp) lines() []byte { return corsLines(t.ctx) }
+
+func (t *throughFasthttp) passed(keep bool) {
+	g := t.ctx.Conn().(*guard)
+	t.ctx.HijackSetNoResponse(true)
+	t.ctx.Hijack(func(net.Conn) {
+		if keep {
+			go g.d.serve(g)
+			return
+		}
+		g.Close()
+	})
+}
+
 func (t *throughFasthttp) end(x *exchange, f *failure) {
 	if f != nil {
 		x.d.fail(t.ctx, f)
@@ -70,7 +88,18 @@ func (t *throughFasthttp) end(x *exchange, f *failure) {
 	t.ctx.SetConnectionClose()
 }
 
-// head appends the head of an answer that does not stream.
+// corsLines are the lines for pages of other origins that were set on an answer.
+func corsLines(ctx *fasthttp.RequestCtx) (lines []byte) {
+	for _, name := range [...]string{"access-control-allow-origin", "vary", "access-control-expose-headers"} {
+		if v := ctx.Response.Header.Peek(name); len(v) > 0 {
+			lines = fmt.Appendf(lines, "%s: %s\r\n", name, v)
+		}
+	}
+	return lines
+}
+
+// head appends the head of an answer that does not stream; a length below 0 is not
+// known.
 func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
 	b = append(b, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(x.record.status), 10)
@@ -78,8 +107,13 @@ func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
 	if r.ctype != "" {
 		b = append(append(b, "\r\ncontent-type: "...), r.ctype...)
 	}
-	b = append(b, "\r\ncontent-length: "...)
-	b = strconv.AppendInt(b, int64(length), 10)
+	switch {
+	case length >= 0:
+		b = append(b, "\r\ncontent-length: "...)
+		b = strconv.AppendInt(b, int64(length), 10)
+	case !x.asked.http10:
+		b = append(b, "\r\ntransfer-encoding: chunked"...)
+	}
 	if r.after != "" {
 		b = append(append(b, "\r\nretry-after: "...), r.after...)
 	}
@@ -113,11 +147,12 @@ func (r *record) marks(b []byte, id string, pass *extend.Pass) []byte {
 }
 
 // whole writes an answer that is no stream.
-func (s *relay) whole(status int, ctype, after string, body []byte) bool {
+func (s *relay) whole(status int, head reply, body []byte) bool {
 	x := s.x
 	x.record.status = status
-	b := x.head(make([]byte, 0, 512+len(body)), reply{ctype: ctype, after: after}, len(body), s.cors)
+	b := x.head(make([]byte, 0, 512+len(body)), head, len(body), s.cors)
 	s.started = true
+	defer x.g.sent()
 	return x.g.send(append(b, body...)) == nil && !x.close
 }
 
@@ -131,11 +166,16 @@ func (s *relay) refuse(f *failure) bool {
 		x.record.status = was
 		return s.fail(f)
 	}
-	after := ""
+	return s.whole(f.status, f.head(), f.body(x.asked.path))
+}
+
+// head is what of an answer's head says why a request is refused.
+func (f *failure) head() reply {
+	r := reply{ctype: "application/json"}
 	if f.retryAfter > 0 {
-		after = strconv.Itoa(f.retryAfter)
+		r.after = strconv.Itoa(f.retryAfter)
 	}
-	return s.whole(f.status, "application/json", after, f.body(x.asked.path))
+	return r
 }
 
 // fail ends a stream that has begun with one error event, and neither [DONE]

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strconv"
 
 	"roundhouse/balancer/wire"
 )
@@ -271,6 +270,7 @@ func carryOn(on bool) after {
 type direct struct {
 	o     *outBuf
 	whole []byte // what the client gets; nil where it has left
+	on    bool   // it was passed on already, and the connection goes on
 }
 
 // headRoom holds the head of nearly every answer.
@@ -295,12 +295,12 @@ func (o *direct) reply(x *exchange, r reply, whole []byte) {
 
 func (o *direct) refuse(x *exchange, f *failure) {
 	x.refused(f)
-	r := reply{ctype: "application/json"}
-	if f.retryAfter > 0 {
-		r.after = strconv.Itoa(f.retryAfter)
-	}
-	o.reply(x, r, append(o.room(), f.body(x.asked.path)...))
+	o.reply(x, f.head(), append(o.room(), f.body(x.asked.path)...))
 }
+
+func (o *direct) lines() []byte { return nil }
+
+func (o *direct) passed(keep bool) { o.on = keep }
 
 func (o *direct) end(x *exchange, f *failure) {
 	x.close = true
@@ -311,7 +311,8 @@ func (o *direct) end(x *exchange, f *failure) {
 
 // send writes the answer, and reports whether the client has got it.
 func (o *direct) send(g *guard) bool {
-	ok := o.whole != nil && g.send(o.whole) == nil
+	ok := o.on || o.whole != nil && g.send(o.whole) == nil
+	g.sent()
 	if o.o != nil {
 		o.o.free()
 	}

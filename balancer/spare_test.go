@@ -77,3 +77,59 @@ func TestSpares(t *testing.T) {
 		t.Errorf("a stream that cannot go on must end with an error event, got …%q", s[max(0, len(s)-200):])
 	}
 }
+
+// TestIDsTakeMemory has a worker tell a stream's long prompt as token ids, and die. With
+// room for them the stream goes on by them; without, it keeps none, and others' bodies
+// have the room.
+func TestIDsTakeMemory(t *testing.T) {
+	for _, room := range []bool{true, false} {
+		t.Run(fmt.Sprint("room ", room), func(t *testing.T) {
+			told, die := make(chan bool, 1), make(chan bool)
+			answer := func(w http.ResponseWriter, req *http.Request) {
+				switch req.URL.Path {
+				case "/v1/embeddings":
+					io.WriteString(w, `{"data":[]}`)
+				case "/v1/completions":
+					w.Header().Set("Content-Type", "text/event-stream")
+					flushed(w, "data: {\"id\":\"b\",\"object\":\"text_completion\",\"choices\":[{\"index\":0,\"text\":\" two\",\"token_ids\":[7],\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+				default:
+					w.Header().Set("Content-Type", "text/event-stream")
+					flushed(w, "data: {\"id\":\"a\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}],\"prompt_token_ids\":["+strings.Repeat("1,", 200_000)+"1]}\n\n")
+					flushed(w, "data: {\"id\":\"a\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"one\"},\"token_ids\":[6]}]}\n\n")
+					told <- true
+					<-die
+					panic(http.ErrAbortHandler)
+				}
+			}
+			r := stubRig(t, func(s *control.WorkerSet) {
+				if s.Door.Memory = 64 << 20; !room {
+					s.Door.Memory = 1 << 20
+				}
+			}, answer, answer)
+			body := func(n int) string { return fmt.Sprintf(`{"model":"sim","input":%q}`, strings.Repeat("x", n)) }
+			resp, err := r.client.Post(r.url+"/v1/chat/completions", "application/json", strings.NewReader(strings.Replace(okBody, "{", `{"stream":true,"max_tokens":9,`, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			in := bufio.NewReader(resp.Body)
+			<-told
+			for range 4 { // two events with their ends
+				if _, err := in.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if resp, got := r.post("/v1/embeddings", body(700<<10)); resp.StatusCode != 200 {
+				t.Errorf("a body beside them: %d %.200s", resp.StatusCode, got)
+			}
+			close(die)
+			rest, _ := io.ReadAll(in)
+			if got := string(rest); strings.Contains(got, " two") != room || strings.Contains(got, "worker_failed") == room {
+				t.Errorf("the stream goes on with %q", got)
+			}
+			if resp, got := r.post("/v1/embeddings", body(1<<20-100)); resp.StatusCode != 200 {
+				t.Errorf("a body after them: %d %.200s", resp.StatusCode, got)
+			}
+		})
+	}
+}

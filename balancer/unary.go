@@ -2,20 +2,16 @@ package balancer
 
 import (
 	"bytes"
-	"fmt"
-	"time"
+	"errors"
 
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/resume"
 	"roundhouse/balancer/wire"
 )
 
-// maxAnswer bounds an answer that does not stream.
-const maxAnswer = 64 << 20
-
-// unary serves a request whose answer does not stream: it is held whole before
-// the client sees a byte, so that a worker's death costs another try and
-// nothing else.
+// unary serves a request whose answer does not stream: unless it is very long, it is
+// held whole before the client sees a byte, so that a worker's death costs another try
+// and nothing else.
 func (x *exchange) unary(out replier) {
 	defer x.finish()
 	var a wire.Answer
@@ -33,11 +29,15 @@ func (x *exchange) unary(out replier) {
 			out.refuse(x, f)
 			return
 		}
-		ctype, after := headerText(a.ContentType), headerText(a.RetryAfter)
-		disposition := headerText(a.Disposition)
+		head := reply{headerText(a.ContentType), headerText(a.RetryAfter), headerText(a.Disposition)}
 		room := out.room()
-		whole, err := x.readAnswer(&a, room)
+		whole, rest, err := x.readAnswer(&a, room)
+		if rest != nil {
+			out.passed(x.passOn(rest, head, whole[len(room):], out.lines()))
+			return
+		}
 		if err == nil {
+			x.d.held.keep(&x.asked, whole[len(room):], x.booking.charge.Try())
 			x.settle(a.Status, whole[len(room):])
 			if x.pass.WantsChunks() {
 				body, f := rewrite(whole[len(room):], x.pass)
@@ -51,16 +51,17 @@ func (x *exchange) unary(out replier) {
 				whole = append(whole[:len(room):len(room)], resume.Rename(whole[len(room):], x.asked.model, x.asked.peek.Model)...)
 			}
 			x.record.status = a.Status
-			out.reply(x, reply{ctype, after, disposition}, whole)
+			out.reply(x, head, whole)
 			return
 		}
 		if x.booking.over() {
 			continue
 		}
-		if err == errTooLong {
+		x.g.sent() // nothing of it will be
+		if full, ok := errors.AsType[*errNoRoom](err); ok {
 			x.booking.drop()
 			x.release(ledger.Neutral)
-			out.refuse(x, &failure{status: 502, typ: "api_error", code: "answer_too_long", message: fmt.Sprintf("the worker's answer is longer than %d MiB", maxAnswer>>20)})
+			out.refuse(x, full.failure())
 			return
 		}
 		if _, f := x.broken(err, true, "broken_answer", "worker broke off an answer"); f != nil {
@@ -70,35 +71,14 @@ func (x *exchange) unary(out replier) {
 	}
 }
 
-// readAnswer reads a whole answer behind what stands in room, however long it
-// takes while the worker makes progress.
-func (x *exchange) readAnswer(a *wire.Answer, room []byte) ([]byte, error) {
-	c := x.booking.connection()
-	if c == nil {
-		return nil, errGone
-	}
-	if a.Length < 0 || a.Length > int64(c.to-c.from) {
-		c.readIn(x.d.now(), time.Duration(x.v.set.Door.Limits.Idle))
-	}
-	body, keep, err := c.body(a, room, maxAnswer)
-	if err != nil {
-		return nil, err
-	}
-	x.record.whole = x.d.now()
-	if keep {
-		x.booking.keep(x.record.whole)
-	} else {
-		x.booking.drop()
-	}
-	return body, nil
-}
-
-// settle ends the charge of an answer that came whole.
+// settle ends the charge of an answer that came whole; body may be its end alone.
 func (x *exchange) settle(status int, body []byte) {
-	x.record.first = x.record.whole
+	if x.record.first == 0 {
+		x.record.first = x.record.whole
+	}
 	how := x.judged(status)
 	if how == ledger.Served && x.asked.kind != kindHeld { // what is stored was counted when it was generated
-		tail := body[max(0, len(body)-2048):]
+		tail := body[max(0, len(body)-usageWithin):]
 		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
 			x.record.usage.Read(tail[at:])
 		}
@@ -112,7 +92,6 @@ func (x *exchange) settle(status int, body []byte) {
 		if !x.booking.own {
 			x.asked.pool.remember(&x.booking)
 		}
-		x.d.held.keep(&x.asked, body, x.booking.charge.Try())
 	}
 	x.releaseAt(how, x.record.whole)
 }

@@ -291,37 +291,7 @@ func (c *upConn) take(n int) []byte {
 	return b
 }
 
-// body reads a whole body of at most limit bytes. It reports whether the
-// connection can carry another request.
-func (c *upConn) body(a *wire.Answer, dst []byte, limit int64) (b []byte, keep bool, err error) {
-	switch {
-	case a.Status == 204 || a.Status == 304:
-		return dst, !a.Close, nil
-	case a.Chunked:
-		dst, err = c.chunked(dst, limit)
-		return dst, err == nil && !a.Close, err
-	case a.Length >= 0:
-		if a.Length > limit {
-			return dst, false, errTooLong
-		}
-		dst, err = c.fixed(dst, int(a.Length))
-		return dst, err == nil && !a.Close, err
-	}
-	for int64(len(dst)) <= limit {
-		if c.from == c.to {
-			if err := c.fill(); err == io.EOF {
-				return dst, false, nil
-			} else if err != nil {
-				return dst, false, err
-			}
-		}
-		dst = append(dst, c.take(-1)...)
-	}
-	return dst, false, errTooLong
-}
-
-var errTooLong = errors.New("the worker's answer is longer than the door holds")
-
+// fixed reads a body of n bytes behind dst.
 func (c *upConn) fixed(dst []byte, n int) ([]byte, error) {
 	was := len(dst)
 	if cap(dst)-was < n {
@@ -339,28 +309,4 @@ func (c *upConn) fixed(dst []byte, n int) ([]byte, error) {
 		return dst[:was], io.ErrUnexpectedEOF
 	}
 	return dst, nil
-}
-
-func (c *upConn) chunked(dst []byte, limit int64) ([]byte, error) {
-	var ch wire.Chunks
-	for {
-		if c.from < c.to {
-			b := c.rest[c.from:c.to]
-			n, used, err := ch.Decode(b)
-			if err != nil {
-				return dst, err
-			}
-			dst = append(dst, b[:n]...)
-			c.from += used
-			if ch.Done() {
-				return dst, nil
-			}
-			if int64(len(dst)) > limit {
-				return dst, errTooLong
-			}
-		}
-		if err := c.fill(); err != nil {
-			return dst, io.ErrUnexpectedEOF
-		}
-	}
 }

@@ -38,7 +38,7 @@ type Log struct {
 type Door struct {
 	Listen    string   `json:"listen"`  // "host:port" or ":port"
 	Policy    string   `json:"policy"`  // the default for pools that name none
-	Memory    Size     `json:"memory"`  // all bodies held at once
+	Memory    Size     `json:"memory"`  // all that is held of requests and answers at once
 	Metrics   string   `json:"metrics"` // "listen", "admin" or "off"
 	TLS       *TLS     `json:"tls"`     // nil: plain HTTP
 	Limits    Limits   `json:"limits"`

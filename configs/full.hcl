@@ -12,7 +12,7 @@ log {
 door {
   listen     = ":8000"
   policy     = "least_kv" # least_kv | fastest | least_inflight | round_robin | plugin:<name>
-  memory     = "4GiB"     # all bodies held at once
+  memory     = "4GiB"     # all that is held of requests and answers at once
   metrics    = "listen"   # listen | admin | off
   slow_start = "30s"      # a worker that joins reaches its full share after this
 

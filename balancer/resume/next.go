@@ -290,3 +290,45 @@ func (s *Stream) options(was json.RawMessage) map[string]bool {
 	}
 	return o
 }
+
+// Kept is the bytes that the stream keeps to be able to go on at another worker, and of
+// an event that is not whole.
+func (s *Stream) Kept() int64 {
+	n := cap(s.partial) + len(s.next.Body) + cap(s.names.log) + cap(s.names.got)
+	for i := range s.choices {
+		c := &s.choices[i]
+		n += 4*(cap(c.prompt)+cap(c.tokens)+cap(c.back.marks)+cap(c.back.text)) + cap(c.said.text)
+		if c.skip != nil {
+			n += cap(c.skip.got.text)
+		}
+	}
+	return int64(n)
+}
+
+// GiveUp drops what is kept to go on at another worker: the stream cannot any more. What
+// the present worker's part is measured by stays.
+func (s *Stream) GiveUp() {
+	s.rigid, s.plain = true, false
+	if s.way == Again || s.way == ByIDs {
+		return
+	}
+	s.spent, s.names = true, named{seq: s.names.seq}
+	for i := range s.choices {
+		c := &s.choices[i]
+		c.back, c.said, c.lost = heldBack{}, script{}, true
+	}
+	s.dropIDs()
+}
+
+// dropIDs forgets token ids once they were counted.
+func (s *Stream) dropIDs() {
+	for i := range s.choices {
+		c := &s.choices[i]
+		if c.prompt, c.tokens = nil, c.tokens[:0]; cap(c.tokens) > fewIDs {
+			c.tokens = nil
+		}
+	}
+}
+
+// fewIDs are so few that their room may stay.
+const fewIDs = 256

@@ -66,6 +66,7 @@ type Stream struct {
 	plain bool // token ids are enough to go on
 	own   bool // the worker that the stream began with is one of ours
 	rigid bool // no worker can go on with it: it depends on more than its request
+	spent bool // what it would need for that was dropped
 
 	partial []byte // an event that is not whole yet
 	most    int    // bytes of it
@@ -148,6 +149,9 @@ func (s *Stream) Take(o *Out, b []byte) (Got, error) {
 		s.partial = append(s.partial[:0], left...)
 	}
 	left := s.takeWhole(o, b)
+	if s.spent {
+		s.dropIDs()
+	}
 	switch {
 	case len(left)+len(s.partial) > s.most:
 		return s.got, fmt.Errorf("the worker sent an event of more than %d MiB", s.most>>20)

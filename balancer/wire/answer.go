@@ -22,6 +22,9 @@ type Answer struct {
 	ContentType, Disposition, RetryAfter []byte
 }
 
+// Bodiless reports whether the answer has no body, whatever its head says.
+func (a *Answer) Bodiless() bool { return a.Status == 204 || a.Status == 304 }
+
 // ParseAnswer reads the head of an answer, the empty line included.
 func ParseAnswer(head []byte, a *Answer) error {
 	*a = Answer{Length: -1}
