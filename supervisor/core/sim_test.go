@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -31,7 +32,7 @@ type world struct {
 	door  door
 	calm  bool // no new trouble
 	focus int  // the kind of trouble that there is most of
-	count [kinds]int
+	count tally
 
 	missed int  // steps for which no event is heard
 	silent int  // steps for which the driver does not answer
@@ -92,11 +93,26 @@ type proc struct {
 	served     int64
 }
 
+// tally is what a world has seen.
+type tally struct {
+	trouble [kinds]int
+	ends    map[RotationState]int // of rotations
+}
+
+func (c *tally) add(other tally) {
+	for i, n := range other.trouble {
+		c.trouble[i] += n
+	}
+	for state, n := range other.ends {
+		c.ends[state] += n
+	}
+}
+
 func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 4))
 	w := &world{
 		r: r, now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), procs: map[string]*proc{}, late: map[string]proc{}, bad: map[string]bool{},
-		focus: int(seed) % kinds,
+		focus: int(seed) % kinds, count: tally{ends: map[RotationState]int{}},
 	}
 	w.d = Desired{Parallel: 1 + r.IntN(2)}
 	w.join(noIntent())
@@ -170,7 +186,7 @@ func (w *world) trouble() {
 		kind = aNewConfiguration
 	}
 	if kind < kinds && w.befall(kind, p, name) {
-		w.count[kind]++
+		w.count.trouble[kind]++
 	}
 }
 
@@ -561,7 +577,10 @@ func (w *world) do(s *sup, a Action, o Observed) error {
 // check holds the invariants after a decision.
 func (w *world) check(s *sup, before Intent, o Observed) error {
 	for _, p := range w.d.Pools {
-		r := s.in.Rotations[p.Name]
+		r, earlier := s.in.Rotations[p.Name], before.Rotations[p.Name]
+		if r.State != Running && (earlier.State == Running || earlier.ID != r.ID) {
+			w.count.ends[r.State]++
+		}
 		if r.State != Running && r.ID > 0 && (r.Current != "" || r.Ended.IsZero() || r.State != Done && r.Reason == "") {
 			return fmt.Errorf("rotation %d ended as %+v", r.ID, r)
 		}
@@ -619,7 +638,7 @@ func (w *world) settled() error {
 
 // simulate lives through one seed: trouble for a while, then peace, in which
 // everything must come right.
-func simulate(seed uint64, steps int) (count [kinds]int, err error) {
+func simulate(seed uint64, steps int) (count tally, err error) {
 	w := newWorld(seed)
 	defer func() {
 		count = w.count
@@ -663,9 +682,12 @@ func simulate(seed uint64, steps int) (count [kinds]int, err error) {
 	return count, nil
 }
 
-// TestSimulation lives through ten thousand seeds, with every kind of trouble at
-// least ten thousand times. A seed that fails is named;
-// ROUNDHOUSE_SEED=N lives through that one alone.
+// seeds is how many worlds there are. Seeds share nothing, so the race detector needs few.
+var seeds = flag.Uint64("seeds", 2500, "how many seeds TestSimulation lives through")
+
+// TestSimulation lives through many seeds, with every kind of trouble at least as
+// often as there are seeds. One that fails is named; ROUNDHOUSE_SEED=N lives through it
+// alone. `make campaign` has ten thousand.
 func TestSimulation(t *testing.T) {
 	if text := os.Getenv("ROUNDHOUSE_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -677,14 +699,14 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
-	seeds := uint64(10_000)
+	seeds := *seeds
 	if raceDetector || testing.Short() {
-		seeds = 300 // seeds share nothing; the full count runs in test-go
+		seeds = 300
 	}
 	var next atomic.Uint64
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	var count [kinds]int
+	count := tally{ends: map[RotationState]int{}}
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for seed := next.Add(1) - 1; seed < seeds && !t.Failed(); seed = next.Add(1) - 1 {
@@ -693,18 +715,19 @@ func TestSimulation(t *testing.T) {
 					t.Error(err)
 				}
 				mu.Lock()
-				for i, n := range got {
-					count[i] += n
-				}
+				count.add(got)
 				mu.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	t.Logf("seeds 0 to %d", seeds-1)
-	for i, n := range count {
+	t.Logf("seeds 0 to %d: %d rotations done, %d rolled back, %d halted", seeds-1, count.ends[Done], count.ends[RolledBack], count.ends[Halted])
+	if n := count.ends[Done] + count.ends[RolledBack] + count.ends[Halted]; !t.Failed() && n < int(seeds) {
+		t.Errorf("only %d rotations", n)
+	}
+	for i, n := range count.trouble {
 		t.Logf("%d %s", n, kindNames[i])
-		if seeds == 10_000 && !t.Failed() && n < 10_000 {
+		if !t.Failed() && n < int(seeds) {
 			t.Errorf("only %d times: %s", n, kindNames[i])
 		}
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	goOn = flag.Duration("for", 30*time.Second, "how long each part goes on")
+	goOn = flag.Duration("for", 10*time.Second, "how long each part goes on")
 	seed = flag.Uint64("seed", 0, "the first seed; 0: of the clock")
 )
 
@@ -31,7 +31,9 @@ func TestMain(m *testing.M) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	code := m.Run()
+	results.print(os.Stdout)
 	built.Remove()
+	jumping.Remove()
 	os.Exit(code)
 }
 
@@ -88,10 +90,7 @@ func TestBodies(t *testing.T) {
 	for _, why := range b.failed {
 		t.Error(why)
 	}
-	unchanged(t, s, before)
-	if err := <-grown; err != nil {
-		t.Error(err)
-	}
+	report(t, s, before, <-grown, tally{part: "bodies", requests: b.sent.Load(), c: &c})
 }
 
 // bodies asks what the grammar draws.
@@ -157,14 +156,23 @@ func (b *bodies) counts() string {
 	return fmt.Sprintf("%d answered, %d refused as wrong, %d not served (501, 503) or failed, %d without an answer", b.status[2], b.status[4], b.status[5], b.status[0])
 }
 
-// unchanged fails the test if a worker is not the process that it was.
-func unchanged(t *testing.T, s *system.System, before []system.Worker) {
+// report fails the test if a worker is not the process that it was, or if a process has
+// grown, and notes what a part came to.
+func report(t *testing.T, s *system.System, before []system.Worker, memory growth, row tally) {
 	t.Helper()
+	ended := 0
 	for i, w := range s.Workers() {
 		if w.Place.PID != before[i].Place.PID || w.Restarts != before[i].Restarts {
+			ended++
 			t.Errorf("a request ended a worker: %+v became %+v", before[i], w)
 		}
 	}
+	if memory.failed != "" {
+		t.Error(memory.failed)
+	}
+	row.requests += row.c.whole.Load() + int64(row.c.bad())
+	row.ended, row.grown = fmt.Sprint(ended), memory.String()
+	results.add(row)
 }
 
 // TestClients lets clients that are slow or broken come by the hundred at a time.
@@ -175,6 +183,7 @@ func TestClients(t *testing.T) {
 	c.keep(t, s, 4)
 	ctx, cancel := context.WithTimeout(t.Context(), *goOn)
 	defer cancel()
+	grown := watchMemory(ctx, s)
 	var mu sync.Mutex
 	came := map[string]int{}
 	var all sync.WaitGroup
@@ -199,5 +208,5 @@ func TestClients(t *testing.T) {
 	if n < 300 {
 		t.Errorf("only %d clients came", n)
 	}
-	unchanged(t, s, before)
+	report(t, s, before, <-grown, tally{part: "clients", requests: int64(n), c: &c})
 }

@@ -12,6 +12,8 @@ import (
 // Set is the programs of one package's tests, built once, by the first test that
 // needs one. Its zero value is ready; the package's TestMain removes it.
 type Set struct {
+	Flags []string // further ones of `go build`
+
 	once sync.Once
 	dir  string
 	err  error
@@ -34,7 +36,7 @@ func (s *Set) build() {
 	if s.err = os.Chmod(s.dir, 0o755); s.err != nil { // some run as another user
 		return
 	}
-	build := exec.Command("go", "build", "-o", s.dir, "roundhouse/cmd/...")
+	build := exec.Command("go", append(append([]string{"build", "-o", s.dir}, s.Flags...), "roundhouse/cmd/...")...)
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		s.err = fmt.Errorf("cannot build the programs: %w\n%s", err, out)

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"roundhouse/balancer/control/phase"
 	"roundhouse/test/ports"
@@ -82,6 +85,15 @@ func (s *System) Up() {
 	}
 }
 
+// Attempt starts the program where it must not come up, and returns what it said.
+func (s *System) Attempt() (string, error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), Patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, s.binary, "up", "-c", s.config).CombinedOutput()
+	return string(out), err
+}
+
 // Kill ends the program that was started, the supervisor, without a word; its
 // children live on.
 func (s *System) Kill() {
@@ -110,6 +122,13 @@ func (s *System) DoorPID() int {
 
 // PID is the supervisor's.
 func (s *System) PID() int { return s.cmd.Process.Pid }
+
+// ended reports whether the program has, though nobody here has ended it.
+func (s *System) ended() bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, s.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo != 0
+}
 
 // stop ends the system as an operator would.
 func (s *System) stop() {
@@ -186,6 +205,9 @@ func (s *System) Until(what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-tick.C:
+			if s.ended() {
+				s.t.Fatalf("%s: roundhouse up has ended; it printed\n%s", what, s.Log())
+			}
 		case <-late:
 			s.t.Fatalf("%s: not within %v; %+v\n%s", what, Patience, s.Workers(), s.Log())
 		}
