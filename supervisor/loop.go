@@ -2,10 +2,12 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
+	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 )
@@ -119,50 +121,63 @@ func (s *Supervisor) act(a core.Action) {
 	number := s.fleet.begin(a.Worker, a.Generation)
 	work := s.work(a, r.driver)
 	s.group.Go(func() {
-		err := work()
+		image, err := work()
 		if err != nil || a.Kind != core.Warm && a.Kind != core.Prepare {
 			s.list(s.ctx, r) // also of an error it is worth knowing whether the driver is there
 		}
-		s.tell(func() { s.acted(a, number, err) })
+		s.tell(func() { s.acted(a, number, image, err) })
 	})
 }
 
-// work is what an action does, apart from the loop.
-func (s *Supervisor) work(a core.Action, d driver.Driver) func() error {
+// work is what an action does, apart from the loop. A preparation returns what the
+// image's name stands for, where its driver knows.
+func (s *Supervisor) work(a core.Action, d driver.Driver) func() (core.Image, error) {
+	var none core.Image
 	switch a.Kind {
 	case core.Start:
 		spec := s.memory.specs[a.Hash]
 		spec.Generation = a.Generation
-		return func() error { return d.Start(s.ctx, spec) }
+		return func() (core.Image, error) { return none, d.Start(s.ctx, spec) }
 	case core.Prepare:
 		spec := s.memory.specs[a.Hash]
 		gap := slices.ContainsFunc(s.plan.pools, func(p core.Pool) bool { return p.Name == spec.Pool && p.ByGap() })
-		return func() error {
-			if p, ok := d.(driver.Preparer); ok {
-				if err := p.Prepare(s.ctx, spec); err != nil {
-					return err
-				}
-			}
-			if gap {
-				s.readAhead(s.ctx, spec)
-			}
-			return nil
-		}
+		return func() (core.Image, error) { return s.prepare(d, spec, gap) }
 	case core.Stop:
-		return func() error { return d.Stop(s.ctx, a.Worker, a.Generation, a.Grace) }
+		return func() (core.Image, error) {
+			return none, d.Stop(s.ctx, a.Worker, a.Generation, a.Grace)
+		}
 	case core.Warm:
 		p := s.fleet.of(a.Worker).probe
 		if p == nil {
-			return func() error { return nil }
+			return func() (core.Image, error) { return none, nil }
 		}
 		url, key, want := p.url, p.key, s.plan.kinds[a.Worker].models
-		return func() error { return warm(s.ctx, s.client, url, key, want) }
+		return func() (core.Image, error) { return none, warm(s.ctx, s.client, url, key, want) }
 	}
 	panic("BUG: action " + string(a.Kind))
 }
 
+// prepare prepares for a start; gap: while it lasts the pool has nobody.
+func (s *Supervisor) prepare(d driver.Driver, spec driver.Spec, gap bool) (image core.Image, err error) {
+	if p, ok := d.(driver.Preparer); ok {
+		if err := p.Prepare(s.ctx, spec); err != nil {
+			return image, err
+		}
+	}
+	if r, ok := d.(driver.Resolver); ok {
+		image.Name = spec.Container.Image
+		if image.ID, err = r.Resolve(s.ctx, spec); err != nil {
+			return image, err
+		}
+	}
+	if gap {
+		s.readAhead(s.ctx, spec)
+	}
+	return image, nil
+}
+
 // acted notes how the action of that number ended.
-func (s *Supervisor) acted(a core.Action, number uint64, err error) {
+func (s *Supervisor) acted(a core.Action, number uint64, image core.Image, err error) {
 	if s.ctx.Err() != nil {
 		return
 	}
@@ -170,6 +185,9 @@ func (s *Supervisor) acted(a core.Action, number uint64, err error) {
 	switch {
 	case a.Kind == core.Prepare:
 		s.preparing.ended(a.Key, err, s.missing(a.Worker, err))
+		if err == nil && image.ID != "" {
+			s.stands(workerid.Pool(a.Worker), image)
+		}
 	case a.Kind == core.Warm:
 		if p := m.probe; p != nil && p.generation == a.Generation {
 			p.warmed = err == nil
@@ -182,5 +200,8 @@ func (s *Supervisor) acted(a core.Action, number uint64, err error) {
 	case err != nil:
 		m.failure = failure{a.Generation, err.Error(), s.missing(a.Worker, err)}
 		s.log.Warn(string(a.Kind)+" failed", "worker", a.Worker, "error", err)
+		if errors.Is(err, driver.ErrImageGone) {
+			s.stands(workerid.Pool(a.Worker), core.Image{})
+		}
 	}
 }

@@ -140,7 +140,7 @@ func (m *memory) remember(next core.Intent) {
 func used(in core.Intent) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range in.Workers {
-		out[w.Hash], out[w.Good] = true, true
+		out[w.Hash], out[w.Good], out[w.Former] = true, true, true
 	}
 	for _, c := range in.Pools {
 		out[c.Relief] = true

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"time"
 
 	"roundhouse/configs"
@@ -58,13 +59,43 @@ func scales(in core.Intent) map[string]int {
 	return out
 }
 
+// images are what the pools' images were found to be.
+func images(in core.Intent) map[string]core.Image {
+	out := map[string]core.Image{}
+	for name, c := range in.Pools {
+		out[name] = c.Image
+	}
+	return out
+}
+
+// stands notes which image a pool's name for it stands for now, and draws the pool's
+// workers anew if that is another than before: they are then to turn. Of an image that is
+// gone nothing is known until the next preparation.
+func (s *Supervisor) stands(pool string, image core.Image) {
+	next := s.memory.intent.Clone()
+	c := next.Pools[pool]
+	was := c.Image
+	if p, ok := poolOf(s.plan.file, pool); !ok || was == image || image.ID != "" && p.Container.Image != image.Name {
+		return
+	}
+	c.Image = image
+	next.Pools[pool] = c
+	s.memory.remember(next)
+	if err := s.redraw(s.plan.file, next); err != nil {
+		s.log.Warn("the machine cannot be read", "error", err)
+	}
+	if was.Name == image.Name {
+		s.events.note(pool, "", "image", fmt.Sprintf("%s stands for %s now, and stood for %s before", image.Name, image.ID, was.ID))
+	}
+}
+
 // sketch draws a configuration without putting it in force.
 func (s *Supervisor) sketch(cfg *configs.Config, scale map[string]int) (*blueprint, error) {
 	places, err := place(scaled(cfg, scale), s.options.Sysfs, s.options.Proc, s.keptDevices())
 	if err != nil {
 		return nil, err
 	}
-	plan, err := draw(scaled(cfg, scale), places)
+	plan, err := draw(scaled(cfg, scale), places, images(s.memory.intent))
 	if err != nil {
 		return nil, err
 	}

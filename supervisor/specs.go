@@ -22,6 +22,7 @@ type blueprint struct {
 	pools  []core.Pool
 	specs  map[string]driver.Spec // by hash
 	kinds  map[string]worker      // by pool/name
+	images map[string]core.Image  // by pool
 	plan   planner
 }
 
@@ -77,9 +78,10 @@ func (b *blueprint) placed() error {
 	return first
 }
 
-// draw makes the blueprint of a configuration.
-func draw(cfg *configs.Config, plan planner) (*blueprint, error) {
-	b := &blueprint{config: cfg, specs: map[string]driver.Spec{}, kinds: map[string]worker{}, plan: plan}
+// draw makes the blueprint of a configuration. images are what its images' names were
+// found to stand for, by pool.
+func draw(cfg *configs.Config, plan planner, images map[string]core.Image) (*blueprint, error) {
+	b := &blueprint{config: cfg, specs: map[string]driver.Spec{}, kinds: map[string]worker{}, plan: plan, images: images}
 	for i := range cfg.Pools {
 		if err := b.pool(&cfg.Pools[i]); err != nil {
 			return nil, fmt.Errorf("pool %q: %w", cfg.Pools[i].Name, err)
@@ -149,13 +151,19 @@ func (b *blueprint) worker(p *configs.Pool, w configs.Worker) (core.Spec, error)
 		Pool: p.Name, Name: w.Name, Engine: p.Engine, Container: p.Container, Port: w.Port, Takeover: w.Takeover,
 		Place: b.plan.places[id], Grace: p.Rotation.StopGrace.Std(),
 	}
-	var err error
+	plain, err := fingerprint(spec)
+	if err != nil {
+		return core.Spec{}, err
+	}
+	if known := b.images[p.Name]; known.Name == p.Container.Image {
+		spec.Image = known.ID
+	}
 	if spec.Hash, err = fingerprint(spec); err != nil {
 		return core.Spec{}, err
 	}
 	b.specs[spec.Hash] = spec
 	b.kinds[id] = worker{pool: p.Name, driver: p.Driver, own: p.Driver == "process" && p.Container.Command == nil, config: w, models: p.Engine.ServedModelName}
-	return core.Spec{Name: w.Name, Hash: spec.Hash, Static: p.Driver == "static", Device: len(spec.Place.GPUs) > 0, Lacks: b.plan.lacks[id]}, nil
+	return core.Spec{Name: w.Name, Hash: spec.Hash, Plain: plain, Static: p.Driver == "static", Device: len(spec.Place.GPUs) > 0, Lacks: b.plan.lacks[id]}, nil
 }
 
 // relief draws the further worker of a surge, where there is a place for it.

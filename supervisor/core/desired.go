@@ -48,11 +48,14 @@ type Canary struct {
 
 // Spec is one worker of a pool as the configuration has it.
 type Spec struct {
-	Name   string
-	Hash   string // of all that a restart would change
-	Static bool   // run by someone else: watched, never started or stopped
-	Device bool   // holds a device, which two failed starts put in quarantine
-	Relief bool   // there for the length of a rotation alone
+	Name string
+	Hash string // of all that a restart would change
+	// Plain is Hash without which image a name stands for: a worker that was started
+	// before anybody asked that has not changed for the answer.
+	Plain  string
+	Static bool // run by someone else: watched, never started or stopped
+	Device bool // holds a device, which two failed starts put in quarantine
+	Relief bool // there for the length of a rotation alone
 	// Lacks says which device it has no place for; empty: it has a place. It is
 	// not started, and what runs of it already runs on.
 	Lacks string
@@ -104,6 +107,9 @@ type Worker struct {
 	Hash       string    `json:"hash"`           // of what this generation was started with
 	Good       string    `json:"good,omitempty"` // the last hash that became ready
 
+	// Former is what Good was before, as long as it may yet turn out that it was better.
+	Former string `json:"former,omitempty"`
+
 	Failures  int       `json:"failures,omitempty"` // failed starts in a row
 	Crashes   int       `json:"crashes,omitempty"`  // in a row, each of which makes the next start wait longer
 	Same      int       `json:"same,omitempty"`     // ends alike, each within loopWindow of the one before
@@ -140,9 +146,17 @@ type Course struct {
 	Moment time.Time `json:"moment,omitzero"`
 	// Relief is the last configuration with which a relief became ready.
 	Relief string `json:"relief,omitempty"`
+	// Image is what the pool's image was found to be when a start was last prepared.
+	Image Image `json:"image,omitzero"`
 	// Rejected is the configuration that a roll-back refused: it is not tried
 	// again until it changes or an operator says --continue.
 	Rejected map[string]bool `json:"rejected,omitempty"` // by hash
+}
+
+// Image is a name and what it stood for, in the words of whatever has the images.
+type Image struct {
+	Name string `json:"name"`
+	ID   string `json:"id"`
 }
 
 // RotationState is how a rotation stands.
@@ -160,7 +174,8 @@ const (
 type Rotation struct {
 	ID      uint64        `json:"id"`
 	Pool    string        `json:"pool"`
-	Cause   string        `json:"cause"` // schedule, operator, configuration, memory, slowdown, requests, tokens
+	Rollout bool          `json:"rollout,omitempty"` // some worker comes back with another configuration than before
+	Cause   string        `json:"cause"`             // schedule, operator, configuration, memory, slowdown, requests, tokens
 	State   RotationState `json:"state"`
 	Reason  string        `json:"reason,omitempty"`
 	Queue   []string      `json:"queue"`             // names still to turn

@@ -73,7 +73,7 @@ func (s *step) relief(p *Pool, r *Rotation) bool {
 			c.Relief = w.Hash
 			s.in.Pools[p.Name] = c
 		}
-		if r.Cause == Configuration && p.Canary != nil && r.Since.IsZero() && w.Hash == p.Relief.Hash {
+		if r.rollout() && p.Canary != nil && r.Since.IsZero() && w.Hash == p.Relief.Hash {
 			r.Canary, r.Since = Relief, s.now
 			s.event(p.Name, id, "canary", "takes %.0f %% of the requests until %d are judged", p.Canary.Share*100, p.Canary.MinRequests)
 			return false
@@ -81,7 +81,7 @@ func (s *step) relief(p *Pool, r *Rotation) bool {
 		return true
 	case w.Phase == Quarantined, w.Phase == Failed && w.Failures > 0:
 		state := Halted
-		if r.Cause == Configuration {
+		if r.rollout() {
 			state = RolledBack
 		}
 		s.end(p, r, state, fmt.Sprintf("nothing was drained: %s does not start: %s", id, w.LastError))

@@ -130,9 +130,10 @@ func (s *step) turn(p *Pool, r *Rotation) {
 	case w.Phase == Ready && w.Generation > r.From && r.Back:
 		s.end(p, r, RolledBack, r.Reason)
 	case w.Phase == Ready && w.Generation > r.From:
-		r.Done, r.Current, r.Waiting = append(r.Done, r.Current), "", time.Time{}
-		if r.Cause == Configuration && p.Canary != nil && len(r.Done) == 1 && len(r.Queue) > 0 && r.Since.IsZero() {
-			r.Canary, r.Since = r.Done[0], s.now
+		turned := r.Current
+		r.Done, r.Current, r.Waiting = append(r.Done, turned), "", time.Time{}
+		if r.rollout() && p.Canary != nil && len(r.Queue) > 0 && r.Since.IsZero() {
+			r.Canary, r.Since = turned, s.now
 			s.event(p.Name, id, "canary", "takes %.0f %% of the requests until %d are judged", p.Canary.Share*100, p.Canary.MinRequests)
 		}
 	case w.Phase == Failed && w.Good != "" && w.Hash != w.Good && s.in.Pools[p.Name].Rejected[w.Hash]:
@@ -159,7 +160,7 @@ func (s *step) halt(p *Pool, r *Rotation, why string) {
 // by itself.
 func (s *step) end(p *Pool, r *Rotation, state RotationState, why string) {
 	r.State, r.Reason, r.Ended, r.Current, r.Canary, r.Why, r.Waiting = state, why, s.now, "", "", "", time.Time{}
-	if state != Done && r.Cause == Configuration {
+	if state != Done && r.rollout() {
 		for _, spec := range p.Workers {
 			w := s.in.Workers[workerid.Of(p.Name, spec.Name)]
 			if slices.Contains(r.Queue, spec.Name) && w.Hash != spec.Hash {
@@ -185,6 +186,7 @@ func (s *step) nextTurn(p *Pool, r *Rotation) {
 		s.end(p, r, Done, "")
 		return
 	}
+	r.Rollout = r.Rollout || s.changes(p, r.Queue)
 	if p.Surge && !s.relief(p, r) {
 		return
 	}
@@ -205,6 +207,24 @@ func (s *step) nextTurn(p *Pool, r *Rotation) {
 	s.to(&w, Draining, "rotation: "+r.Cause)
 	s.in.Workers[id] = w
 	s.event(p.Name, id, "turn", "drains until %s; rotation %d", w.Deadline.UTC().Format(time.RFC3339), r.ID)
+}
+
+// rollout reports whether a rotation brings another configuration: it was begun for
+// that, or an image's name was found to have moved when it was prepared for.
+func (r *Rotation) rollout() bool { return r.Rollout || r.Cause == Configuration }
+
+// changes reports whether some of the named workers would come back as another than
+// they are.
+func (s *step) changes(p *Pool, names []string) bool {
+	return slices.ContainsFunc(p.Workers, func(spec Spec) bool {
+		w := s.in.Workers[workerid.Of(p.Name, spec.Name)]
+		return slices.Contains(names, spec.Name) && w.Phase == Ready && s.changed(p, &spec, &w)
+	})
+}
+
+// changed reports whether a worker runs with another configuration than it is to have.
+func (s *step) changed(p *Pool, spec *Spec, w *Worker) bool {
+	return s.target(p.Name, spec, w) != w.Hash && w.Hash != spec.Plain
 }
 
 // wait notes why the next turn cannot begin, and gives up after a while.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -123,7 +124,7 @@ func StartKey(id string, w Worker, hash string) string {
 // fetched reports whether a worker can be started at once, and asks for what is
 // missing. What ran well before is there.
 func (s *step) fetched(x waiting, w *Worker) bool {
-	hash := s.target(x.pool.Name, x.spec, w)
+	hash := s.startsWith(x.pool, x.spec, w)
 	if s.o.Prepared == nil || hash == w.Good || s.isPrepared(hash) {
 		return true
 	}
@@ -157,13 +158,25 @@ func (s *step) start(id string, w *Worker, p *Pool, spec *Spec) {
 		w.Restarts++
 	}
 	w.Generation = max(w.Generation, s.o.Workers[id].Generation) + 1
-	w.Hash = s.target(p.Name, spec, w)
+	w.Hash = s.startsWith(p, spec, w)
+	if w.Good != "" && w.Good == spec.Plain && w.Hash == spec.Hash {
+		w.Good = w.Hash
+	}
 	w.Then, w.NextTry, w.Started, w.Forced = "", time.Time{}, time.Time{}, false
 	w.Deadline, w.Launched = time.Time{}, time.Time{}
 	w.BaseMemory, w.BaseSpeed = 0, 0
 	s.to(w, Starting, w.Reason)
 	s.act(Start, id, *w, 0)
 	s.event(p.Name, id, "started", "generation %d: %s", w.Generation, w.Reason)
+}
+
+// startsWith is what a worker is started with now: its target, unless a roll-out has not
+// come to it. One that crashes meanwhile comes back as it was.
+func (s *step) startsWith(p *Pool, spec *Spec, w *Worker) string {
+	if r := s.in.Rotations[p.Name]; r.State == Running && r.rollout() && w.Good != "" && slices.Contains(r.Queue, spec.Name) {
+		return w.Good
+	}
+	return s.target(p.Name, spec, w)
 }
 
 // target is what a worker is to be started with: what is configured, or what

@@ -28,7 +28,7 @@ func (s *step) triggers(p *Pool) {
 		}
 		s.baseline(&w, seen)
 		s.in.Workers[id] = w
-		if s.target(p.Name, spec, &w) != w.Hash {
+		if s.changed(p, spec, &w) {
 			changed = append(changed, spec.Name)
 			continue
 		}
@@ -111,11 +111,17 @@ func (s *step) judge(p *Pool, r *Rotation) {
 	s.event(p.Name, id, "canary", "is worse than the others: %s", why)
 	s.reject(p, w.Hash)
 	if r.Canary == Relief { // nothing else runs the new configuration yet
+		c := s.in.Pools[p.Name]
+		c.Relief = w.Former
+		s.in.Pools[p.Name] = c
 		s.end(p, r, RolledBack, id+" "+why)
 		return
 	}
 	r.Reason, r.Back, r.From, r.Current, r.Canary = why, true, w.Generation, r.Canary, ""
 	w.Then, w.Deadline = ThenStart, s.now.Add(p.Drain)
+	if w.Former != "" {
+		w.Good, w.Former = w.Former, ""
+	}
 	s.to(&w, Draining, "roll-back: "+why)
 	s.in.Workers[id] = w
 }

@@ -156,7 +156,10 @@ func (s *step) ready(id string, w *Worker, p *Pool, spec *Spec) {
 		s.failed(id, w, p, spec, "ended soon after it was ready: "+seen.Exit)
 		return
 	case w.Hash != w.Good && s.now.Sub(w.Started) >= p.Proven:
-		w.Good = w.Hash
+		w.Former, w.Good = w.Good, w.Hash
+	}
+	if r := s.in.Rotations[p.Name]; r.State != Running || r.Current != spec.Name && r.Canary != spec.Name {
+		w.Former = ""
 	}
 	switch {
 	case seen.Process == Alive && seen.Generation != w.Generation:

@@ -54,7 +54,11 @@ type Driver struct {
 	nodes string // where the nodes of Intel's GPUs are
 }
 
-var _ driver.Driver = (*Driver)(nil)
+var (
+	_ driver.Driver   = (*Driver)(nil)
+	_ driver.Preparer = (*Driver)(nil)
+	_ driver.Resolver = (*Driver)(nil)
+)
 
 // New returns a driver for the containers of one instance. inside says that
 // the door stands in a container itself and reaches workers by their names.
@@ -149,7 +153,7 @@ func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
 	return d.told(ctx, before, d.image(ctx, spec))
 }
 
-// Start pulls the image if it must, takes away the worker's last container,
+// Start pulls the image if it must and nobody has prepared for it, takes away the worker's last container,
 // and starts a new one. Whatever fails, no container of this start is left.
 func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 	if err := d.agree(ctx); err != nil {
@@ -161,7 +165,7 @@ func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 
 // begin does Start's work.
 func (d *Driver) begin(ctx context.Context, spec driver.Spec) error {
-	if err := d.image(ctx, spec); err != nil {
+	if err := d.resolved(ctx, spec); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 4*callTimeout)
@@ -185,6 +189,39 @@ func (d *Driver) begin(ctx context.Context, spec driver.Spec) error {
 		defer done()
 		removed := d.engine.ContainerRemove(clean, made.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 		return errors.Join(fmt.Errorf("cannot start the container %s: %w", moby.Name(spec), err), removed)
+	}
+	return nil
+}
+
+// Resolve returns the identity of the image that a worker's name for it stands for now.
+func (d *Driver) Resolve(ctx context.Context, spec driver.Spec) (string, error) {
+	if err := d.agree(ctx); err != nil {
+		return "", fmt.Errorf("%w: %w", driver.ErrAway, err)
+	}
+	before := d.breaks.Load()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	have, err := d.engine.ImageInspect(ctx, spec.Container.Image)
+	if err != nil {
+		return "", d.told(ctx, before, fmt.Errorf("cannot look at the image %s: %w", spec.Container.Image, err))
+	}
+	return have.ID, nil
+}
+
+// resolved makes sure that a start finds its image. The one that its preparation has
+// found is taken as it is: a name that has moved since is the next preparation's.
+func (d *Driver) resolved(ctx context.Context, spec driver.Spec) error {
+	if spec.Image == "" {
+		return d.image(ctx, spec)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := d.engine.ImageInspect(ctx, spec.Image)
+	if cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("%w: %s, for which %s stood, was removed from the Docker engine", driver.ErrImageGone, spec.Image, spec.Container.Image)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot look for the image %s: %w", spec.Image, err)
 	}
 	return nil
 }

@@ -240,14 +240,22 @@ func layer(t *testing.T) []byte {
 	return drivertest.Layer(t, "worker", fmt.Appendf(program, "%x", rand.Text()))
 }
 
-// build makes an image of nothing but the test worker.
+// build makes the tests' image.
 func (l *lab) build(t *testing.T) {
 	t.Helper()
 	if l.built {
 		return
 	}
 	l.built = true
-	r, err := l.client.ImageImport(t.Context(), image.ImportSource{Source: bytes.NewReader(layer(t)), SourceName: "-"}, testImage, image.ImportOptions{Changes: []string{`ENTRYPOINT ["/worker"]`}})
+	l.importWorker(t, testImage, "")
+}
+
+// importWorker makes an image of nothing but the test worker, whose label tells it from
+// others.
+func (l *lab) importWorker(t *testing.T, name, label string) {
+	t.Helper()
+	r, err := l.client.ImageImport(t.Context(), image.ImportSource{Source: bytes.NewReader(layer(t)), SourceName: "-"}, name,
+		image.ImportOptions{Changes: []string{`ENTRYPOINT ["/worker"]`, `LABEL of="` + label + `"`}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ type house struct {
 	config string // the file
 	door   string
 	admin  string
+	up     *exec.Cmd
 	log    strings.Builder
 }
 
@@ -58,24 +59,39 @@ func houseFor(t *testing.T, name, pool string) *house {
 		door: ports.Address(t), admin: ports.Address(t),
 	}
 	h.write(pool)
-	up := exec.Command(roundhouse(t), "up", "-c", h.config)
-	up.Env = append(os.Environ(), "DOCKER_HOST="+h.lab.host.URL)
-	up.Stdout, up.Stderr = &h.log, &h.log
-	if *rootless { // as the user whose engine it is
-		up.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user(t), Gid: user(t)}}
-	}
-	if err := up.Start(); err != nil {
-		t.Fatal(err)
-	}
+	h.begin()
 	t.Cleanup(func() {
-		_ = up.Process.Signal(syscall.SIGTERM)
-		err := up.Wait()
+		_ = h.up.Process.Signal(syscall.SIGTERM)
+		err := h.up.Wait()
 		if err != nil || t.Failed() {
 			t.Errorf("up ended with %v and wrote\n%s", err, h.log.String())
 		}
 		h.lab.removeOurs(t, name)
 	})
 	return h
+}
+
+// begin starts the program.
+func (h *house) begin() {
+	h.t.Helper()
+	h.up = exec.Command(roundhouse(h.t), "up", "-c", h.config)
+	h.up.Env = append(os.Environ(), "DOCKER_HOST="+h.lab.host.URL)
+	h.up.Stdout, h.up.Stderr = &h.log, &h.log
+	if *rootless { // as the user whose engine it is
+		h.up.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user(h.t), Gid: user(h.t)}}
+	}
+	if err := h.up.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// restart kills the supervisor, whose door and workers go on, and starts another.
+func (h *house) restart() {
+	h.t.Helper()
+	_ = h.up.Process.Kill()
+	_ = h.up.Wait()
+	h.begin()
+	drivertest.Until(h.t, "the successor answers", func() bool { return strings.Count(h.states(), "ready") == 2 })
 }
 
 // write puts a pool block into the configuration.

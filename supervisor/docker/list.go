@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -75,8 +76,8 @@ func (d *Driver) instanceOf(ctx context.Context, c container.Summary, kills int6
 		return driver.Instance{}, fmt.Errorf("the container %s: label %s: %w", name(c.Names), moby.LabelGeneration, err)
 	}
 	i := driver.Instance{
-		ID: c.Labels[moby.LabelWorker], Generation: generation, Hash: c.Labels[moby.LabelHash], Container: short(c.ID), Image: c.Image,
-		URL: c.Labels[moby.LabelURL],
+		ID: c.Labels[moby.LabelWorker], Generation: generation, Hash: c.Labels[moby.LabelHash], Container: short(c.ID),
+		Image: cmp.Or(c.Labels[moby.LabelImage], c.Image), URL: c.Labels[moby.LabelURL],
 	}
 	if full.ContainerJSONBase != nil && full.State != nil {
 		if full.State.Running {

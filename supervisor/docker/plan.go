@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,13 +33,14 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 	c := spec.Container
 	grace := int(spec.Grace.Seconds())
 	p := plan{
-		config: &container.Config{Image: c.Image, Entrypoint: c.Entrypoint, Env: moby.Environment(spec), User: c.User, Labels: moby.Labels(spec, d.instance), StopTimeout: &grace},
+		config: &container.Config{Image: cmp.Or(spec.Image, c.Image), Entrypoint: c.Entrypoint, Env: moby.Environment(spec), User: c.User, Labels: moby.Labels(spec, d.instance), StopTimeout: &grace},
 		host: &container.HostConfig{
 			Binds: c.Volumes, ShmSize: int64(c.ShmSize), IpcMode: container.IpcMode(c.IPC), NetworkMode: container.NetworkMode(c.NetworkMode),
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // who restarts is one, and that is us
 			LogConfig:     container.LogConfig{Type: moby.LogDriver, Config: moby.LogOptions()},
 		},
 	}
+	p.config.Labels[moby.LabelImage] = c.Image
 	p.config.Labels[moby.LabelURL] = "" // or an image's own label of that name would say where the door sends requests
 	if c.Init {
 		p.host.Init = &c.Init

@@ -45,16 +45,20 @@ func newRegistry(t *testing.T, layer []byte) *registry {
 	return r
 }
 
-// publish puts an image under the tag, whose label tells it from others.
-func (r *registry) publish(t *testing.T, layer []byte, label string) {
+// publish puts an image under the tag, whose label tells it from others. args go to its
+// program before a container's own.
+func (r *registry) publish(t *testing.T, layer []byte, label string, args ...string) {
 	t.Helper()
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
-	_, err := w.Write(layer)
-	if err := errors.Join(err, w.Close()); err != nil {
+	if _, err := w.Write(layer); errors.Join(err, w.Close()) != nil {
+		t.Fatal("the layer cannot be compressed")
+	}
+	entrypoint, err := json.Marshal(append([]string{"/worker"}, args...))
+	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Appendf(nil, `{"architecture":%q,"os":"linux","config":{"Entrypoint":["/worker"],"Labels":{"of":%q}},"rootfs":{"type":"layers","diff_ids":[%q]}}`, runtime.GOARCH, label, digest(layer))
+	config := fmt.Appendf(nil, `{"architecture":%q,"os":"linux","config":{"Entrypoint":%s,"Labels":{"of":%q}},"rootfs":{"type":"layers","diff_ids":[%q]}}`, runtime.GOARCH, entrypoint, label, digest(layer))
 	part := func(kind string, data []byte) map[string]any {
 		r.blobs[digest(data)] = data
 		return map[string]any{"mediaType": "application/vnd.docker." + kind, "size": len(data), "digest": digest(data)}

@@ -17,6 +17,10 @@ import (
 // answer: it says nothing of the worker, and is tried again once it does.
 var ErrAway = errors.New("the driver does not answer")
 
+// ErrImageGone is wrapped by a start that fails because the image that Spec.Image names
+// is there no more.
+var ErrImageGone = errors.New("the image is gone")
+
 // Driver runs workers. All methods may be called at once from several
 // goroutines and end when their context does.
 type Driver interface {
@@ -46,6 +50,13 @@ type Preparer interface {
 	Prepare(ctx context.Context, spec Spec) error
 }
 
+// Resolver is a driver whose images have names that may move.
+type Resolver interface {
+	// Resolve returns which image a worker's configured name stands for now, as
+	// Spec.Image says it.
+	Resolve(ctx context.Context, spec Spec) (string, error)
+}
+
 // Spec is all that a driver must know to start a worker.
 type Spec struct {
 	Pool       string            `json:"pool"`
@@ -54,7 +65,8 @@ type Spec struct {
 	Hash       string            `json:"hash"` // of the rest, without the generation
 	Engine     configs.Engine    `json:"engine"`
 	Container  configs.Container `json:"container"`
-	Port       int               `json:"port"` // 0: a free one
+	Image      string            `json:"image,omitempty"` // which one the container's name for it stood for at the last preparation; empty: nobody asked
+	Port       int               `json:"port"`            // 0: a free one
 	Takeover   string            `json:"takeover,omitempty"`
 	Place      Place             `json:"place"`
 	Grace      time.Duration     `json:"grace"`

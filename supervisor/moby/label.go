@@ -14,7 +14,7 @@ const (
 	LabelHash       = "roundhouse.config_hash"
 	LabelGeneration = "roundhouse.generation"
 	LabelURL        = "roundhouse.url"
-	LabelImage      = "roundhouse.image" // as the configuration names it; services have it
+	LabelImage      = "roundhouse.image" // as the configuration names it
 )
 
 // Labels are those of the configuration, and ours over them.

@@ -54,6 +54,7 @@ type Driver struct {
 var (
 	_ driver.Driver   = (*Driver)(nil)
 	_ driver.Preparer = (*Driver)(nil)
+	_ driver.Resolver = (*Driver)(nil)
 )
 
 // New returns a driver for the services of one instance. inside says that the door

@@ -3,12 +3,35 @@ package swarm
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/distribution/reference"
 
 	"roundhouse/supervisor/driver"
 )
+
+// Resolve returns what every node is to run by the configuration's name for it, now.
+func (d *Driver) Resolve(ctx context.Context, spec driver.Spec) (string, error) {
+	if err := d.agree(ctx); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	name, _, err := d.image(ctx, spec)
+	return name, told(ctx, err)
+}
+
+// resolved is image for a start: what its preparation has found holds.
+func (d *Driver) resolved(ctx context.Context, spec driver.Spec) (name, auth string, err error) {
+	if spec.Image == "" {
+		return d.image(ctx, spec)
+	}
+	if d.auth != nil && !strings.HasPrefix(spec.Image, "sha256:") {
+		auth, err = d.auth(spec.Container.Image)
+	}
+	return spec.Image, auth, err
+}
 
 // image says what every node is to run, so that all run the same, and with which word
 // for the registry. A tag is resolved to its digest: by what the manager has where

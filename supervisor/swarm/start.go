@@ -49,7 +49,7 @@ func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 func (d *Driver) begin(ctx context.Context, spec driver.Spec) error {
 	call, cancel := context.WithTimeout(ctx, 4*callTimeout)
 	defer cancel()
-	image, auth, err := d.image(call, spec)
+	image, auth, err := d.resolved(call, spec)
 	if err != nil {
 		return err
 	}
