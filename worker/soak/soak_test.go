@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("for", 2*time.Minute, "how long the soak runs")
+	duration = flag.Duration("for", time.Minute, "how long the soak runs")
 	trace    = flag.String("trace", "", "a recorded trace with ContextTokens and GeneratedTokens, instead of drawn lengths")
 	seed     = flag.Uint64("seed", 1, "of the traffic")
 )
