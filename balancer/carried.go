@@ -245,11 +245,21 @@ func isText(ctype string) bool {
 
 // rewrite lets the filters rewrite an answer, whole.
 func (p *passing) rewrite(resp *http.Response) error {
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return workerFailed(p.x.asked.pool.name)
+	var text bytes.Buffer
+	for {
+		_, err := io.CopyN(&text, resp.Body, pieceOf)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return workerFailed(p.x.asked.pool.name)
+		}
+		came := int64(text.Len())
+		if full, ok := errors.AsType[*errNoRoom](p.x.mayHold(came+pieceOf, came)); ok {
+			return full.failure()
+		}
 	}
-	out, f := rewrite(text, p.x.pass)
+	out, f := rewrite(text.Bytes(), p.x.pass)
 	if f != nil {
 		return f
 	}
@@ -359,6 +369,7 @@ func (p *passing) end() {
 		x.releaseAt(x.judged(x.record.status), x.record.whole)
 	}
 	x.finish()
+	x.g.sent()
 	if e != nil {
 		panic(http.ErrAbortHandler) // the connection ends without the end of an answer
 	}
