@@ -245,7 +245,7 @@ func TestRedacted(t *testing.T) {
 	cfg := parse(t, `
 pool "a" {
   engine {
-    args        = ["--api-key", "hush-arg", "--hf-token=hush-arg", "--port", env("PORT"), "x${env("A_KEY")}"]
+    args        = ["--api-key", "hush-arg", "--hf-token=hush-arg", "--max-num-batched-tokens", "2048", "--long-prefill-token-threshold=512", "--port", env("PORT"), "x${env("A_KEY")}"]
     environment = { HF_TOKEN = "hush-env", URL = "http://${env("A_KEY")}@h", LEVEL = "INFO" }
   }
 }
@@ -262,7 +262,7 @@ pool "b" {
 	if strings.Contains(string(text), "hush") {
 		t.Errorf("a secret shows in %s", text)
 	}
-	for _, want := range []string{`"LEVEL":"INFO"`, `"--port"`, `"serve"`, `"--hf-token=***"`} {
+	for _, want := range []string{`"LEVEL":"INFO"`, `"--port"`, `"serve"`, `"--hf-token=***"`, `"--max-num-batched-tokens","2048"`, `"--long-prefill-token-threshold=512"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("hides too much, no %s: %s", want, text)
 		}

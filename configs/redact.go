@@ -10,6 +10,10 @@ import (
 // secretName finds names whose values nobody should read.
 var secretName = regexp.MustCompile(`(?i)token|key|secret|passw|credential`)
 
+// limitName finds an engine's limits, such as --max-num-batched-tokens: numbers of
+// tokens, which are no secrets.
+var limitName = regexp.MustCompile(`^--(max|min|num|long)[-_].*token`)
+
 // Redacted returns a copy that may be shown: GET /api/config, a bundle for a
 // bug report. Secrets hide themselves; this hides what stands in the free
 // fields, the environment, arguments and labels: what env() or file()
@@ -41,11 +45,12 @@ func (c *Config) redactMap(m map[string]string) map[string]string {
 
 func (c *Config) redactList(list []string) []string {
 	out := slices.Clone(list)
+	secret := func(flag string) bool { return secretName.MatchString(flag) && !limitName.MatchString(flag) }
 	for i, arg := range out {
 		flag, _, hasValue := strings.Cut(arg, "=")
-		afterFlag := i > 0 && strings.HasPrefix(list[i-1], "-") && !strings.Contains(list[i-1], "=") && secretName.MatchString(list[i-1])
+		afterFlag := i > 0 && strings.HasPrefix(list[i-1], "-") && !strings.Contains(list[i-1], "=") && secret(list[i-1])
 		switch {
-		case strings.HasPrefix(arg, "-") && hasValue && secretName.MatchString(flag):
+		case strings.HasPrefix(arg, "-") && hasValue && secret(flag):
 			out[i] = flag + "=" + hiddenText
 		case c.holdsRevealed(arg), afterFlag && !strings.HasPrefix(arg, "-"):
 			out[i] = hiddenText
