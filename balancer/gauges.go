@@ -10,6 +10,7 @@ import (
 type gaugeSet struct {
 	d                                                   *Door
 	queued, inFlight, state, capacity, kv, aged, faults *prometheus.Desc
+	answers                                             *prometheus.Desc
 }
 
 func newGauges(d *Door) *gaugeSet {
@@ -24,6 +25,7 @@ func newGauges(d *Door) *gaugeSet {
 		capacity: desc("worker_kv_capacity_tokens", "What a worker's KV cache holds.", "pool", "worker"),
 		kv:       desc("worker_kv_tokens", "KV tokens of a worker: charged by this door, foreign, and as it reports.", "pool", "worker", "source"),
 		faults:   desc("door_fault", "1 for what the door could not take up: it goes on with the old one.", "what"),
+		answers:  desc("worker_requests_total", "Requests that a worker has served or failed, since its generation began.", "pool", "worker", "outcome"),
 		aged:     desc("worker_report_age_seconds", "The age of a worker's last report.", "pool", "worker"),
 	}
 }
@@ -58,6 +60,9 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 		pool, name := workerid.Split(w.id)
 		s := w.view(g.d)
 		put(g.inFlight, float64(s.Requests.InFlight), pool, name)
+		for outcome, n := range map[string]int64{"served": s.Served, "failed": s.Failed} {
+			ch <- prometheus.MustNewConstMetric(g.answers, prometheus.CounterValue, float64(n), pool, name, outcome)
+		}
 		for _, p := range phases {
 			on := 0.0
 			if s.State == p {

@@ -28,6 +28,7 @@ type metrics struct {
 	resumes   *prometheus.CounterVec
 	hangups   *prometheus.CounterVec
 	ejections *prometheus.CounterVec
+	predicted *prometheus.HistogramVec
 
 	mu     sync.Mutex
 	series map[seriesKey]*series
@@ -49,6 +50,7 @@ var (
 	secondsBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 	gapBuckets     = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}
 	tinyBuckets    = []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .1}
+	ratioBuckets   = []float64{.1, .25, .35, .5, .7, .85, 1, 1.2, 1.4, 2, 3, 4, 10}
 	phases         = []phase.Phase{phase.Ready, phase.Draining, phase.Drained, phase.Ejected, phase.Unreachable, phase.Starting}
 )
 
@@ -77,6 +79,7 @@ func newMetrics(d *Door) *metrics {
 	m.resumes = counter("resumes_total", "Streams that broke and were to go on at another worker.", "pool", "reason", "result")
 	m.hangups = counter("hangups_total", "Clients that left before their answer was whole.", "pool", "phase")
 	m.ejections = counter("ejections_total", "Workers taken out by the door.", "pool", "worker", "reason")
+	m.predicted = histogram("ttft_prediction_ratio", "Time to the first event, from when a request was sent, by what was predicted; of times of 0.1 s and more.", ratioBuckets, "pool", "worker")
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "roundhouse_build_info", Help: "The program's version."}, []string{"component", "version"})
 	build.WithLabelValues("door", d.opts.Build).Set(1)
 	lost := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "roundhouse_log_lines_dropped_total", Help: "Lines of the log that its output did not take."}, d.droppedLines)
@@ -139,6 +142,18 @@ func (m *metrics) firstEvent(a *asked, r *record) {
 	r.series.ttft.Observe(float64(r.first-a.start) / 1e9)
 }
 
+// leastPredicted is the time in seconds below which a prediction means nothing: what the
+// network and a step add is as much.
+const leastPredicted = 0.1
+
+// foretold compares a stream's first event with what its worker was chosen by.
+func (m *metrics) foretold(w *worker, predicted, seconds float64) {
+	if predicted > 0 && max(predicted, seconds) >= leastPredicted {
+		pool, name := workerid.Split(w.id)
+		m.predicted.WithLabelValues(pool, name).Observe(seconds / predicted)
+	}
+}
+
 // between observes the time between events of a stream, once for each of n that came
 // together.
 func (s *series) between(seconds float64, n int) {
@@ -178,4 +193,5 @@ func (m *metrics) ejected(w *ledger.Worker, reason string) {
 func (m *metrics) forget(w *worker) {
 	pool, name := workerid.Split(w.id)
 	m.ejections.DeletePartialMatch(prometheus.Labels{"pool": pool, "worker": name})
+	m.predicted.DeletePartialMatch(prometheus.Labels{"pool": pool, "worker": name})
 }

@@ -294,6 +294,7 @@ func (s *relay) batch(n int) {
 		x.computed() // the next prompt like it may come
 		x.asked.pool.pump(x.d)
 		x.d.metrics.firstEvent(&x.asked, &x.record)
+		x.d.metrics.foretold(x.booking.worker.Load(), x.booking.charge.Predicted(), float64(now-x.booking.sentAt)/1e9)
 	} else {
 		x.record.series.between(float64(now-s.last)/1e9/float64(n), n)
 	}

@@ -32,6 +32,8 @@ func Metrics() []Metric {
 		m("counter", "roundhouse_resumes_total", "pool", "reason", "result"),
 		m("counter", "roundhouse_hangups_total", "pool", "phase"),
 		m("counter", "roundhouse_log_lines_dropped_total"),
+		m("counter", "roundhouse_worker_requests_total", "pool", "worker", "outcome"),
+		m("histogram", "roundhouse_ttft_prediction_ratio", "pool", "worker"),
 		m("counter", "roundhouse_ejections_total", "pool", "worker", "reason"),
 		m("counter", "roundhouse_worker_starts_total", "pool", "worker", "reason"),
 		m("histogram", "roundhouse_turn_seconds", "pool", "phase"),

@@ -22,6 +22,7 @@ type Charge struct {
 	pending    int64 // work before it at the worker when it was sent
 	alone      bool  // it found nothing to be computed there
 	sent       int64 // when
+	predicted  float64
 
 	Seq       uint64
 	generated atomic.Int64
@@ -41,6 +42,10 @@ func (c *Charge) Worker() *Worker {
 // booked reports whether the charge stands in its worker's account: one of a
 // generation that has passed does not, though it still counts as in flight.
 func (c *Charge) booked() bool { return c.live && c.generation == c.worker.generation }
+
+// Predicted returns the time to the first token that the worker was chosen by, in
+// seconds; 0 if nothing was learned of it yet.
+func (c *Charge) Predicted() float64 { return c.predicted }
 
 // Prompt returns the prompt tokens that the charge counts with.
 func (c *Charge) Prompt() int64 { return c.prompt }

@@ -328,6 +328,9 @@ func (l *Ledger) book(g *Group, w *Worker, a *Ask, c *Charge) {
 	}
 	c.pending = w.before(c.class)
 	c.alone = w.work+w.elsewhere.Prefill+w.report.foreignPrefill == 0
+	if w.rate.v > 0 {
+		c.predicted = t.wait
+	}
 	w.cover(c, a)
 	c.kv = c.own()
 	if w.charges != nil {

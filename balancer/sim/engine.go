@@ -27,7 +27,9 @@ type Job struct {
 	order  int // of arrival at its worker
 	since  int // the worker's step then
 	sent   float64
+	began  float64 // when it was first computed
 	first  float64 // when the first token came; 0: not yet
+	token  float64 // when the last one did
 	end    float64
 	state  any // the policy's own
 }
@@ -54,6 +56,9 @@ type engine struct {
 	arrived int
 	busy    bool
 	list    []*Job // reused
+
+	preempted, said int    // times, and tokens
+	tally           *tally // nil: nobody watches
 }
 
 func newEngine(s Speed) *engine {
@@ -99,17 +104,22 @@ func (e *engine) step(now float64) (until float64, begun, finished []*Job) {
 	e.steps++
 	e.began = append(e.began, now)
 	preempted := e.makeRoom()
-	took, budget := e.speed.Base, e.speed.Budget
+	took, budget, tokens := e.speed.Base, e.speed.Budget, 0
 	var last []*Job // who gets a token
 	for _, j := range e.running {
 		if !j.prefilling() {
 			took += e.speed.PerDecode + float64(j.tokens())*e.speed.PerContext
 			budget--
+			tokens++
 			last = append(last, j)
 		}
 	}
 	for _, p := range e.prefills(budget, preempted) {
 		j, count := p.job, float64(p.count)
+		tokens += p.count
+		if j.began == 0 {
+			j.began = now
+		}
 		took += count*e.speed.PerPrefill + count*(float64(j.done)+count/2)*e.speed.PerPair
 		j.done += p.count
 		e.blocks.computed(j)
@@ -119,9 +129,17 @@ func (e *engine) step(now float64) (until float64, begun, finished []*Job) {
 		}
 	}
 	until = now + took
+	if e.tally != nil && tokens > 0 {
+		e.tally.observe("vllm:iteration_tokens_total", float64(tokens))
+	}
 	for _, j := range last {
 		j.done = j.tokens()
 		j.out++
+		e.said++
+		if e.tally != nil && j.first > 0 {
+			e.tally.observe("vllm:inter_token_latency_seconds", until-j.token)
+		}
+		j.token = until
 		e.blocks.used++
 		if j.first == 0 {
 			j.first = until
@@ -147,6 +165,7 @@ func (e *engine) makeRoom() (preempted bool) {
 		e.blocks.release(j)
 		j.done = 0
 		e.wait(j)
+		e.preempted++
 		preempted = true
 	}
 	return preempted

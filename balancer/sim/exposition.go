@@ -37,6 +37,7 @@ func (w *Worker) load() (l load) {
 // exposition is /metrics as vLLM writes it, with the figures of this worker.
 func (w *Worker) exposition() []byte {
 	l := w.load()
+	counted := w.counted()
 	figures := map[string]string{
 		"process_start_time_seconds":   fmt.Sprintf("%.3f", l.started),
 		"vllm:num_requests_running":    fmt.Sprintf("%d.0", l.running),
@@ -47,17 +48,36 @@ func (w *Worker) exposition() []byte {
 		"vllm:num_preemptions_total":   fmt.Sprintf("%d.0", l.preemptions),
 	}
 	var out bytes.Buffer
+	was, is := fmt.Sprintf("model_name=%q", recorded.Model), fmt.Sprintf("model_name=%q", w.model())
 	for line := range strings.Lines(string(recorded.Metrics())) {
 		at := strings.LastIndexByte(line, ' ')
 		name, _, _ := strings.Cut(line, "{")
 		name, _, _ = strings.Cut(name, " ")
-		switch v, ok := figures[name]; {
+		v, ok := figures[name]
+		if !ok {
+			v, ok = counted(line, name)
+		}
+		switch {
 		case ok:
 			line = line[:at+1] + v + "\n"
 		case name == "vllm:cache_config_info":
 			line = fmt.Sprintf("vllm:cache_config_info{block_size=\"%d\",cache_dtype=\"auto\",enable_prefix_caching=\"True\",engine=\"0\",gpu_memory_utilization=\"0.92\",num_gpu_blocks=\"%d\"} 1.0\n", l.block, l.blocks)
 		}
-		out.WriteString(strings.ReplaceAll(line, fmt.Sprintf("model_name=%q", recorded.Model), fmt.Sprintf("model_name=%q", w.model())))
+		out.WriteString(strings.ReplaceAll(line, was, is))
 	}
 	return out.Bytes()
+}
+
+// counted returns what a worker that computes as vLLM does has counted, by the lines
+// of the recorded exposition.
+func (w *Worker) counted() func(line, name string) (string, bool) {
+	l := w.computes()
+	if l == nil {
+		return func(string, string) (string, bool) { return "", false }
+	}
+	return func(line, name string) (string, bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.tally.value(line, name)
+	}
 }

@@ -36,6 +36,7 @@ type Scenario struct {
 	Joins   map[int]float64 // workers that join later, and when
 	Stale   float64         // seconds between scrapes
 	Jobs    []Job
+	Watch   Watch // of its metrics; Every 0: none
 }
 
 // Fleet runs a scenario under a policy.
@@ -49,6 +50,8 @@ type Fleet struct {
 	serial  int
 	held    [][]*Job // by door, in the order in which they go
 	policy  Policy
+	scraped float64  // when the figures of Seen were
+	watched *watched // nil: nobody watches
 }
 
 // Outcome is what a policy made of a scenario.
@@ -126,6 +129,10 @@ func Run(s *Scenario, p Policy, seed uint64) Outcome {
 		}
 		f.at(0, scrape)
 	}
+	if s.Watch.Every > 0 {
+		f.watched = newWatched(f, s.Watch.Say)
+		f.at(0, func() { f.watch(s.Watch.Every, func() bool { return f.now < s.Jobs[len(s.Jobs)-1].At }) })
+	}
 	for len(f.events) > 0 {
 		e := heap.Pop(&f.events).(event)
 		f.now = e.at
@@ -155,6 +162,7 @@ func (f *Fleet) scrape() {
 		e.blocks.evicted = nil
 		f.Seen[i] = g
 	}
+	f.scraped = f.now
 	f.policy.Scraped(f, f.now)
 	f.pump() // what is new may be room
 }
@@ -206,9 +214,15 @@ func (f *Fleet) step(e *engine) {
 	until, begun, finished := e.step(f.now)
 	f.at(until, func() {
 		for _, j := range begun {
+			if f.watched != nil {
+				f.watched.first(j)
+			}
 			f.policy.First(f, j, f.now)
 		}
 		for _, j := range finished {
+			if f.watched != nil {
+				f.watched.last(j)
+			}
 			f.policy.Ended(f, j, f.now)
 		}
 		if len(finished)+len(begun) > 0 {

@@ -12,7 +12,8 @@ type live struct {
 
 	mu     sync.Mutex
 	batch  Batch
-	tokens map[*Sequence]chan struct{} // one value a token
+	there  map[*Sequence]*underway
+	tally  *tally
 	wake   chan struct{}
 	prompt int64 // tokens of prompts whose first token has come
 	said   int64 // tokens generated
@@ -27,7 +28,7 @@ func newLive(s Speed) *live {
 		seats = seqs
 	}
 	return &live{
-		speed: s, tokens: map[*Sequence]chan struct{}{}, wake: make(chan struct{}, 1),
+		speed: s, there: map[*Sequence]*underway{}, tally: newTally(), wake: make(chan struct{}, 1),
 		batch: Batch{Blocks: max(1, s.Capacity/blockOf), Block: blockOf, Budget: s.Budget, Seats: seats},
 	}
 }
@@ -36,8 +37,8 @@ func newLive(s Speed) *live {
 func (l *live) add(prompt, most int) (*Sequence, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, c := &Sequence{Prompt: prompt}, make(chan struct{}, most)
-	l.tokens[s] = c
+	s, c := &Sequence{Prompt: prompt}, make(chan struct{}, most) // one value a token
+	l.there[s] = &underway{tokens: c, arrived: time.Now()}
 	l.batch.Add(s)
 	select {
 	case l.wake <- struct{}{}:
@@ -51,14 +52,20 @@ func (l *live) remove(s *Sequence) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.batch.Remove(s)
-	delete(l.tokens, s)
+	l.tally.finish(l.there[s], s, time.Now())
+	delete(l.there, s)
 }
 
 // run computes until ctx ends.
 func (l *live) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
-		st := l.batch.Schedule()
+		st, began := l.batch.Schedule(), time.Now()
+		for s, u := range l.there {
+			if s.now > 0 && u.started.IsZero() {
+				u.started = began
+			}
+		}
 		l.mu.Unlock()
 		if st.Prefills+st.Decodes == 0 {
 			select {
@@ -89,15 +96,18 @@ func (l *live) commit(st Step) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.batch.Commit(st)
+	now := time.Now()
+	l.tally.observe("vllm:iteration_tokens_total", float64(st.Prefills+st.Decodes))
 	for _, s := range st.Say {
-		c := l.tokens[s]
-		if c == nil || s.Out > cap(c) {
+		u := l.there[s]
+		if u == nil || s.Out > cap(u.tokens) {
 			continue // it has left, or has all that it wanted and is about to leave
 		}
+		l.tally.said(u, now)
 		if s.Out == 1 {
 			l.prompt += int64(s.Prompt)
 		}
 		l.said++
-		c <- struct{}{} // there is room for all of its tokens
+		u.tokens <- struct{}{} // there is room for all of its tokens
 	}
 }
