@@ -104,6 +104,9 @@ bench: bench-door bench-killing bench-routing bench-rotation bench-parallel benc
 bench-door: build ## the door beside nginx and HAProxy on the same upstreams, in turns
 	$(GO) run ./balancer/bench $(short)
 
+bench-diagnose: ## what diagnose finds of provoked illnesses, and in healthy traffic (a minute)
+	$(GO) test ./test/ailing ./measure/diagnose -count=1 -v -run 'TestFound|TestSilent|TestMemoryLeak|TestFlapping|TestPrefixMisses' | grep -E 'provoked|healthy|^(---|ok|FAIL)'
+
 bench-killing: build ## streams cut by the door, nginx and HAProxy while their engines are killed (two minutes)
 	$(GO) run ./balancer/bench -only kill $(short)
 

@@ -31,7 +31,7 @@ func (e *events) noteBy(who, pool, worker, kind, text string) {
 	}
 	level := slog.LevelInfo
 	switch kind {
-	case "crashed", "failed", "abandoned", "leaving", "quarantined", "rolled_back", "lost", "drain_forced", "driver":
+	case "crashed", "failed", "abandoned", "leaving", "quarantined", "rolled_back", "lost", "drain_forced", "driver", "finding":
 		level = slog.LevelWarn
 	}
 	e.log.Log(context.Background(), level, kind, "worker", about, "why", text)

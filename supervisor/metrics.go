@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"sort"
@@ -10,6 +11,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"roundhouse/configs/workerid"
+	"roundhouse/measure/diagnose"
+	"roundhouse/supervisor/health"
 )
 
 // The supervisor's own metrics. What the doors know is relayed before them.
@@ -65,17 +68,27 @@ func (s *Supervisor) sample() sample {
 
 // serveMetrics writes the doors' metrics and then our own.
 func (s *Supervisor) serveMetrics(w http.ResponseWriter, r *http.Request) {
-	var own sample
-	var doors []*door
-	if err := s.ask(r.Context(), func() { own, doors = s.sample(), s.gate.living() }); err != nil {
+	text, err := s.page(r.Context())
+	if err != nil {
 		fail(w, http.StatusServiceUnavailable, err.Error())
 		return
+	}
+	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	_, _ = w.Write(text) // the asker may be gone
+}
+
+// page is the doors' metrics, and then our own.
+func (s *Supervisor) page(ctx context.Context) ([]byte, error) {
+	var own sample
+	var doors []*door
+	if err := s.ask(ctx, func() { own, doors = s.sample(), s.gate.living() }); err != nil {
+		return nil, err
 	}
 	sort.Slice(doors, func(i, j int) bool { return doors[i].id > doors[j].id })
 	var page []byte
 	told := false
 	for _, d := range doors {
-		status, data, err := d.ask(r.Context(), http.MethodGet, "/metrics", nil)
+		status, data, err := d.ask(ctx, http.MethodGet, "/metrics", nil)
 		if err == nil && status == http.StatusOK {
 			page, told = withBuild(data, s.options.Version)
 			break // two doors' families cannot stand in one page
@@ -86,11 +99,9 @@ func (s *Supervisor) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	}
 	text := bytes.NewBuffer(page)
 	if err := write(text, own, s.counters.seconds); err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
-		return
+		return nil, err
 	}
-	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
-	_, _ = w.Write(text.Bytes()) // the asker may be gone
+	return text.Bytes(), nil
 }
 
 // write appends the collectors' metrics in the text format.
@@ -125,4 +136,25 @@ func withBuild(data []byte, version string) (page []byte, added bool) {
 		}
 	}
 	return out.Bytes(), added
+}
+
+// vitals is where the watch over the service's health has its figures from.
+func (s *Supervisor) vitals() health.Source {
+	return health.Source{
+		Log: s.log,
+		Page: func(ctx context.Context) (string, error) {
+			page, err := s.page(ctx)
+			return string(page), err
+		},
+		Facts: func(ctx context.Context) (f diagnose.Facts) {
+			_ = s.ask(ctx, func() { f = health.Facts(s.plan.config.Redacted()) }) // at the end there is nothing to know
+			return f
+		},
+		Note: func(ctx context.Context, pool, worker, kind, text string) {
+			_ = s.ask(ctx, func() { // at the end nobody listens
+				s.events.note(pool, worker, kind, text)
+				s.flushEvents()
+			})
+		},
+	}
 }

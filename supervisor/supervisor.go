@@ -19,6 +19,7 @@ import (
 	"roundhouse/configs"
 	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
+	"roundhouse/supervisor/health"
 	"roundhouse/supervisor/journal"
 	"roundhouse/supervisor/moby"
 	"roundhouse/supervisor/process"
@@ -87,6 +88,7 @@ type Supervisor struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 	set    atomic.Pointer[control.WorkerSet]
+	health *health.Watch
 	first  chan struct{} // closed once something can be served
 	end    chan error    // ends Run
 
@@ -132,6 +134,7 @@ func New(o Options) (*Supervisor, error) {
 		events: events{log: o.Log, notify: o.Notify, watchers: map[chan journal.Event]bool{}}, counters: newCounters(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.health = health.New(s.vitals())
 	if err := s.open(dir); err != nil {
 		s.close()
 		return nil, err
@@ -233,6 +236,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			s.log.Error("admin API", "error", err)
 		}
 	})
+	s.group.Go(func() { s.health.Run(s.ctx) })
 	err := s.loop(ctx)
 	if err != nil && !s.serving && !errors.Is(err, errFenced) && !errors.Is(err, errTurnedAway) && !errors.Is(err, ErrUpgrade) {
 		s.endAll(5*time.Second, false) // nothing half-started is left

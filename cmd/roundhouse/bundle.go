@@ -20,6 +20,9 @@ import (
 // maxBundled bounds each part of a bundle.
 const maxBundled = 8 << 20
 
+// bundledApart is the time between the two looks at the metrics.
+const bundledApart = 10 * time.Second
+
 // bundle writes what a bug report needs into one file. What cannot be had is
 // a part that says why.
 func (d *doctor) bundle(ctx context.Context, path string) error {
@@ -47,10 +50,20 @@ func (d *doctor) bundle(ctx context.Context, path string) error {
 		add("api/"+name+".json", d.fetch(ctx, "/api/"+name))
 	}
 	add("events.txt", d.fetch(ctx, "/api/events?follow=false&limit=2000"))
-	add("metrics.txt", d.fetch(ctx, "/metrics"))
+	add("api/diagnosis.json", d.fetch(ctx, "/api/diagnosis"))
+	metrics := d.fetch(ctx, "/metrics")
+	add("metrics.txt", metrics)
+	began := time.Now()
 	if all, e := d.workers(ctx); e == nil {
 		for _, w := range all.Workers {
 			add("logs/"+strings.ReplaceAll(w.ID, "/", "-")+".log", d.fetch(ctx, "/api/workers"+escaped(w.Pool, w.Name)+"/logs?tail=500"))
+		}
+	}
+	if bytes.HasPrefix(metrics, []byte("#")) { // a second look at them gives rates to roundhouse diagnose
+		select {
+		case <-time.After(time.Until(began.Add(bundledApart))):
+			add("metrics-later.txt", d.fetch(ctx, "/metrics"))
+		case <-ctx.Done():
 		}
 	}
 	for _, end := range []func() error{t.Close, zipped.Close, file.Close} {

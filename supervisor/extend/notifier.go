@@ -89,7 +89,7 @@ func severity(kind string) string {
 	switch kind {
 	case "crashed", "failed", "quarantined", "lost", "halted":
 		return "error"
-	case "abandoned", "leaving", "rolled_back", "drain_forced", "driver":
+	case "abandoned", "leaving", "rolled_back", "drain_forced", "driver", "finding":
 		return "warning"
 	}
 	return "info"
