@@ -60,10 +60,12 @@ func balanceFake(args []string) error {
 		return err
 	}
 	d := newFakeDoor(*id)
-	asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	signalled, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	asked, told := context.WithCancel(signalled) // what is told first leaves the signal without effect
+	defer told()
 	public := &http.Server{Handler: http.HandlerFunc(d.pass)}
-	go func() { _ = http.Serve(private, d.control(stop)) }()
+	go func() { _ = http.Serve(private, d.control(told)) }()
 	go d.reach(asked)
 	var accepting sync.WaitGroup
 	accepting.Go(func() {
@@ -84,11 +86,11 @@ func newFakeDoor(id string) *fakeDoor {
 }
 
 // control is the private socket.
-func (d *fakeDoor) control(stop func()) http.Handler {
+func (d *fakeDoor) control(told func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /worker-set", d.put)
 	mux.HandleFunc("GET /state", d.state)
-	mux.HandleFunc("POST /shutdown", func(http.ResponseWriter, *http.Request) { stop() })
+	mux.HandleFunc("POST /shutdown", func(http.ResponseWriter, *http.Request) { told() })
 	return mux
 }
 

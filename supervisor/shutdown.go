@@ -22,7 +22,7 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 	}
 	patience := time.Minute
 	err := s.ask(ctx, func() {
-		s.ending = true
+		s.conclude()
 		s.events.note("", "", "shutdown", "asked to end")
 		s.flushEvents()
 		for _, p := range s.plan.pools {
@@ -52,6 +52,16 @@ func (s *Supervisor) Shutdown(ctx context.Context, keepWorkers bool) error {
 	return err
 }
 
+// conclude has nothing begin any more. Our copy of the door's listener goes: once the
+// door has closed its own, the kernel would take connections in that nobody answers.
+func (s *Supervisor) conclude() {
+	s.ending = true
+	if s.gate.listen != nil {
+		s.gate.listen.Close()
+		s.gate.listen = nil
+	}
+}
+
 // doorAnswers reports whether a door is there still.
 func (s *Supervisor) doorAnswers(ctx context.Context) bool {
 	for _, d := range s.gate.doors {
@@ -76,7 +86,7 @@ func (s *Supervisor) sweep(ctx context.Context) error {
 
 // endAll ends everything within a few seconds.
 func (s *Supervisor) endAll(patience time.Duration, keepWorkers bool) {
-	s.ending = true
+	s.conclude()
 	quiet, late := s.fleet.quiet(), time.After(actsTime)
 	for open := true; open; { // the loop has ended, and takes nothing any more
 		select {
