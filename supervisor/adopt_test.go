@@ -37,6 +37,7 @@ func (b *bench) spawn() {
 	}
 	defer log.Close()
 	b.cmd = exec.Command(program, "up", b.path)
+	b.cmd.Env = append(os.Environ(), b.env...)
 	b.cmd.Stdout, b.cmd.Stderr = log, log
 	if err := b.cmd.Start(); err != nil {
 		b.t.Fatal(err)
@@ -212,7 +213,7 @@ func TestStartThatNobodyHeardOf(t *testing.T) {
 func TestSecondSupervisorIsTurnedAway(t *testing.T) {
 	b := newBench(t, 1, nil)
 	b.run()
-	other := newBench(t, 1, nil)
+	other := anotherBench(t, 1, nil)
 	other.cfg.StateDir = b.cfg.StateDir
 	_, err := New(optionsFor(other.cfg, other.path, slog.New(slog.DiscardHandler)))
 	if err == nil || !strings.Contains(err.Error(), "another supervisor") {
@@ -330,7 +331,7 @@ func TestAdminTurnsAway(t *testing.T) {
 func TestUpgradeUnderLoad(t *testing.T) {
 	b := newBench(t, 2, map[string]string{"FAKE_PACE": "5ms"})
 	version := filepath.Join(b.dir, "version")
-	t.Setenv("FAKE_VERSION_FILE", version)
+	b.env = []string{"FAKE_VERSION_FILE=" + version}
 	if err := os.WriteFile(version, []byte("one"), 0o600); err != nil {
 		t.Fatal(err)
 	}

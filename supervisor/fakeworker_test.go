@@ -70,7 +70,11 @@ func serveFake(args []string) error {
 		for i := 1; i <= ask.N; i++ {
 			fmt.Fprintln(w, i)
 			_ = http.NewResponseController(w).Flush()
-			<-time.After(pace)
+			select {
+			case <-time.After(pace):
+			case <-r.Context().Done(): // or its end would wait for the whole answer
+				return
+			}
 		}
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(*port))

@@ -74,7 +74,7 @@ func TestSecondSupervisorStartsNothing(t *testing.T) {
 		w := first.workers()
 		return len(w) == 1 && w[0].State == "ready"
 	})
-	second := newBench(t, 1, nil)
+	second := anotherBench(t, 1, nil)
 	if err := <-second.over(t.Context(), 3*time.Second, socket); !errors.Is(err, errTurnedAway) {
 		t.Errorf("the second one ended with %v", err)
 	}

@@ -31,6 +31,7 @@ import (
 // that a test may kill.
 func TestMain(m *testing.M) {
 	var err error
+	endWithTest()
 	switch {
 	case len(os.Args) > 2 && os.Args[1] == "supervise" && os.Args[2] == "shim":
 		err = process.Shim(os.Args[3:], os.Environ())
@@ -46,6 +47,7 @@ func TestMain(m *testing.M) {
 		fmt.Printf("{\"version\":%q}\n", testVersion())
 	case len(os.Args) > 1 && os.Args[1] == "validate":
 	default:
+		os.Setenv(testPID, strconv.Itoa(os.Getpid()))
 		code := m.Run()
 		http.DefaultClient.CloseIdleConnections()
 		os.Exit(leaks.Check(code))
@@ -117,7 +119,7 @@ func optionsFor(cfg *configs.Config, path string, log *slog.Logger) Options {
 	if err != nil {
 		panic(err)
 	}
-	env := []string{"PATH=" + os.Getenv("PATH"), "FAKE_BUILD=" + testVersion()}
+	env := []string{"PATH=" + os.Getenv("PATH"), "FAKE_BUILD=" + testVersion(), testPID + "=" + os.Getenv(testPID)}
 	return Options{
 		Config: cfg, Load: func() (*configs.Config, error) { return readConfig(path) }, Program: program, Worker: program,
 		Env: env, DoorEnv: env, Version: testVersion(), File: path, Sysfs: "/sys", Proc: "/proc", Log: log,
@@ -133,13 +135,22 @@ type bench struct {
 	path string
 	s    *Supervisor // nil: in a process of its own
 	cmd  *exec.Cmd
+	env  []string      // of cmd, besides this process's own
 	dead chan struct{} // closed once cmd has ended
 	door string
 	api  string
 }
 
-// newBench prepares a pool "chat" of n fake workers.
+// newBench prepares a pool "chat" of n fake workers. Most of what such a test does is
+// waiting, so others go on beside it.
 func newBench(t *testing.T, n int, environment map[string]string) *bench {
+	t.Helper()
+	t.Parallel()
+	return anotherBench(t, n, environment)
+}
+
+// anotherBench is a second one in the same test.
+func anotherBench(t *testing.T, n int, environment map[string]string) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir()}
 	b.path = filepath.Join(b.dir, "config.json")
