@@ -41,7 +41,7 @@ check: ## build, vet, the repository's own rules and the fast tests: no network,
 	@$(MAKE) --no-print-directory lint
 	$(GO) test -short -json $(FAST_PACKAGES) | $(GO) run ./test/tool/summary check
 
-FAST_PACKAGES = ./measure/... ./balancer/ledger/... ./balancer/wire ./balancer/rawio ./balancer/control ./balancer/otlp \
+FAST_PACKAGES = ./measure/... ./balancer/ledger/... ./balancer/wire ./balancer/conn/... ./balancer/memory ./balancer/surface ./balancer/keyring ./balancer/lines ./balancer/lease ./balancer/decision ./balancer/stored ./balancer/metrics ./balancer/certificate ./balancer/wait ./balancer/fleet ./balancer/control ./balancer/otlp \
 	./configs/... ./supervisor/core ./supervisor/journal ./supervisor/schedule ./worker ./worker/kv ./worker/api \
 	./worker/device ./worker/lora ./worker/metrics ./worker/gguf ./kernels ./kernels/num ./plugins/sdk ./compose/guard ./test/tool/...
 

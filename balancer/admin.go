@@ -10,6 +10,8 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
+	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/lease"
 	"roundhouse/configs"
 	"roundhouse/configs/workerid"
 	"roundhouse/web"
@@ -122,8 +124,8 @@ func (d *Door) commandWorker(w http.ResponseWriter, r *http.Request) {
 		control.Fail(w, http.StatusConflict, err.Error())
 	default:
 		for _, w2 := range d.current().workers {
-			if w2.id == id {
-				answer(w, map[string]any{"schema": 1, "worker": w2.shown(d)})
+			if w2.ID == id {
+				answer(w, map[string]any{"schema": 1, "worker": d.shown(w2)})
 			}
 		}
 	}
@@ -138,7 +140,7 @@ func (d *Door) Change(change func(*control.WorkerSet) error) error {
 	defer d.applying.Unlock()
 	set := d.current().set
 	if set.Epoch != 0 {
-		return errEpoch
+		return lease.ErrEpoch
 	}
 	set.Pools = append([]control.Pool(nil), set.Pools...)
 	for i := range set.Pools {
@@ -156,22 +158,21 @@ func (d *Door) workersShown() any {
 	v := d.current()
 	out := []control.WorkerShown{}
 	for _, w := range v.workers {
-		out = append(out, w.shown(d))
+		out = append(out, d.shown(w))
 	}
 	return control.WorkersShown{Schema: 1, At: time.Now().UTC(), Workers: out}
 }
 
 // shown is the worker as the admin API shows it.
-func (w *worker) shown(d *Door) control.WorkerShown {
-	s := w.view(d)
-	pool, name := workerid.Split(w.id)
-	shown := control.WorkerShown{ID: w.id, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
+func (d *Door) shown(w *fleet.Worker) control.WorkerShown {
+	s := w.View(&d.fleet)
+	pool, name := workerid.Split(w.ID)
+	shown := control.WorkerShown{ID: w.ID, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
 		Models: s.Models, KV: s.KV, Requests: s.Requests, Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	shown.URL = control.Known(w.cfg.URL)
-	if w.cfg.State == phase.Draining {
-		shown.Drain = &control.DrainShown{Deadline: w.cfg.Deadline}
+	cfg := w.Config()
+	shown.URL = control.Known(cfg.URL)
+	if cfg.State == phase.Draining {
+		shown.Drain = &control.DrainShown{Deadline: cfg.Deadline}
 	}
 	return shown
 }

@@ -4,7 +4,11 @@ import (
 	"net/netip"
 	"time"
 
+	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/metrics"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
@@ -19,17 +23,17 @@ type asked struct {
 	method string
 	path   string
 	query  string
-	kind   kind
+	kind   surface.Kind
 	ctype  string // of a body that is not JSON
 	accept string
 	http10 bool
 
 	peek     wire.Peek
-	key      *key
+	key      *keyring.Key
 	priority int
 	route    *route
 	target   *target
-	pool     *pool
+	pool     *fleet.Pool
 	model    string // as it is sent to the worker
 	session  string
 	owner    string // whose stored responses it may see; empty: nobody's in particular, or none are asked for
@@ -43,13 +47,13 @@ func (a *asked) keepsName() bool {
 
 // streams reports whether the answer is to stream.
 func (a *asked) streams() bool {
-	return a.peek.Stream && (a.kind == kindChat || a.kind == kindText || a.kind == kindGen || a.kind == kindForm || a.kind == kindHeld)
+	return a.peek.Stream && (a.kind == surface.Chat || a.kind == surface.Text || a.kind == surface.Generation || a.kind == surface.Form || a.kind == surface.Stored)
 }
 
 // estimate is the tokens that a request is charged with before its answer has
 // said.
 func (a *asked) estimate() (prompt, expect int64) {
-	return a.pool.learn(a.model).Estimate(a.size(), a.peek.MaxTokens)
+	return a.pool.Learn(a.model).Estimate(a.size(), a.peek.MaxTokens)
 }
 
 // size is what the request's prompt is made of.
@@ -64,13 +68,13 @@ func (a *asked) promptLen() int { return a.peek.Prompt.To - a.peek.Prompt.From }
 
 // labels are the names that the request is counted by. A model or a route that
 // is not configured is "other".
-func (a *asked) labels() seriesKey {
-	k := seriesKey{pool: a.pool.name, model: a.model, route: "other"}
+func (a *asked) labels() metrics.Labels {
+	k := metrics.Labels{Pool: a.pool.Name, Model: a.model, Route: "other"}
 	if a.target == nil {
-		k.model = "other"
+		k.Model = "other"
 	}
 	if a.route != nil {
-		k.route = a.route.cfg.Name
+		k.Route = a.route.cfg.Name
 	}
 	return k
 }

@@ -7,6 +7,7 @@ import (
 
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/resume"
+	"roundhouse/balancer/surface"
 )
 
 // mostDeaths is how many workers may die in a row while a request is there, without
@@ -14,8 +15,8 @@ import (
 const mostDeaths = 2
 
 // errEnded is what a request is answered at whose side too many workers died.
-var errEnded = &failure{status: 500, typ: "api_error", code: "workers_died",
-	message: "two workers died one after the other while they had this request; it is given to no other"}
+var errEnded = &surface.Failure{Status: 500, Type: "api_error", Code: "workers_died",
+	Message: "two workers died one after the other while they had this request; it is given to no other"}
 
 // neverHad reports whether an error, before a byte of the answer, shows that the worker
 // had not read the request: it refused the connection, or the kernel reset it, as it
@@ -30,22 +31,22 @@ func neverHad(err error) bool {
 // broken enters that the present worker has broken off the request, which it had read
 // or not, and returns the word by which that is counted, and errEnded if the request
 // is to be given to no other.
-func (x *exchange) broken(err error, had bool, word, what string) (why string, f *failure) {
+func (x *exchange) broken(err error, had bool, word, what string) (why string, f *surface.Failure) {
 	w := x.booking.worker.Load()
 	how, why := x.booking.blame(word)
-	x.d.log.Warn(what, "request", x.asked.id, "worker", w.id, "reason", why, "error", err.Error())
+	x.d.log.Warn(what, "request", x.asked.id, "worker", w.ID, "reason", why, "error", err.Error())
 	switch {
 	case errors.Is(err, resume.ErrDiffers): // which is no fault, where tokens are drawn
 		how = ledger.Neutral
 	case errors.Is(err, resume.ErrEvent):
 		how = ledger.Neutral
-		x.booking.erred = append(x.booking.erred, x.booking.charge.Try())
+		x.booking.erred = append(x.booking.erred, x.booking.Charge.Try())
 	}
 	x.lost(how, why)
 	if how != ledger.Failed {
 		return why, nil
 	}
-	x.d.suspect(w, err)
+	x.d.fleet.Suspect(w, err)
 	if had {
 		x.booking.deaths++
 	}

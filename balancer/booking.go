@@ -5,7 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"roundhouse/balancer/conn"
+	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/wait"
 )
 
 // cause says why an exchange was told to stop.
@@ -27,9 +30,7 @@ var errGone = errors.New("the request was cancelled")
 // what was tried before. The exchange's goroutine writes it; others read worker
 // and call cancel and moveOn.
 type booking struct {
-	charge   ledger.Charge
-	ask      ledger.Ask
-	bound    bool // only ask.Prefer can serve it
+	wait.Claim
 	own      bool // its present worker is one of ours
 	hits     []int32
 	chunks   []uint64 // prompt-chunk digests
@@ -43,10 +44,10 @@ type booking struct {
 	advance  int64 // tokens charged to the key before the answer has said
 
 	mu     sync.Mutex
-	up     *upConn
-	wake   chan struct{}          // closed by cancel while the exchange waits
-	worker atomic.Pointer[worker] // the last one
-	there  bool                   // it is booked at worker
+	up     *conn.Conn
+	wake   chan struct{}                // closed by cancel while the exchange waits
+	worker atomic.Pointer[fleet.Worker] // the last one
+	there  bool                         // it is booked at worker
 	why    atomic.Int32
 }
 
@@ -67,7 +68,7 @@ func (b *booking) cancel(why cause) {
 // moveOn tells an exchange that is at a worker to go on elsewhere. It does
 // nothing where the exchange waits or is at another worker by now: a failure of
 // its previous worker must not move it.
-func (b *booking) moveOn(from *worker, why cause) {
+func (b *booking) moveOn(from *fleet.Worker, why cause) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.there && b.worker.Load() == from && b.why.CompareAndSwap(0, int32(why)) && b.up != nil {
@@ -76,7 +77,7 @@ func (b *booking) moveOn(from *worker, why cause) {
 }
 
 // arrive notes the worker that the exchange is booked at.
-func (b *booking) arrive(w *worker) {
+func (b *booking) arrive(w *fleet.Worker) {
 	b.mu.Lock()
 	b.worker.Store(w)
 	b.there = true
@@ -85,7 +86,7 @@ func (b *booking) arrive(w *worker) {
 
 // depart notes that the exchange is booked at no worker, and returns the
 // connection to the last one. An order to move on is over with it.
-func (b *booking) depart() (c *upConn) {
+func (b *booking) depart() (c *conn.Conn) {
 	b.mu.Lock()
 	c, b.up, b.there = b.up, nil, false
 	b.mu.Unlock()
@@ -116,7 +117,7 @@ func (b *booking) blame(word string) (ledger.Outcome, string) {
 }
 
 // hold names the connection that cancel must close.
-func (b *booking) hold(c *upConn) error {
+func (b *booking) hold(c *conn.Conn) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.up = c
@@ -127,14 +128,14 @@ func (b *booking) hold(c *upConn) error {
 }
 
 // connection is the one to the present worker; nil: there is none.
-func (b *booking) connection() *upConn {
+func (b *booking) connection() *conn.Conn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.up
 }
 
 // letGo is connection, which the booking then holds no longer.
-func (b *booking) letGo() (c *upConn) {
+func (b *booking) letGo() (c *conn.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c, b.up = b.up, nil
@@ -144,14 +145,14 @@ func (b *booking) letGo() (c *upConn) {
 // drop closes the connection to the worker, which tells it to stop.
 func (b *booking) drop() {
 	if c := b.letGo(); c != nil {
-		c.close()
+		c.Close()
 	}
 }
 
 // keep puts the connection back for the next request.
 func (b *booking) keep(now int64) {
 	if c := b.letGo(); c != nil {
-		c.put(now)
+		c.Put(now)
 	}
 }
 
@@ -171,25 +172,4 @@ func (b *booking) awoken() {
 	b.mu.Lock()
 	b.wake = nil
 	b.mu.Unlock()
-}
-
-// mayGoTo adds the workers that the request may go to now.
-func (b *booking) mayGoTo(l *ledger.Ledger, workers []*worker, list []ledger.Try) []ledger.Try {
-	out := make(map[ledger.Try]bool, len(list)+len(b.ask.Tried))
-	for _, t := range list {
-		out[t] = true
-	}
-	for _, t := range b.ask.Tried {
-		out[t] = true
-	}
-	if w := b.ask.Spare; w != nil {
-		out[ledger.Try{Worker: w, Generation: w.Generation(l)}] = true
-	}
-	for _, w := range workers {
-		t := ledger.Try{Worker: w.acct, Generation: w.acct.Generation(l)}
-		if !out[t] && (!b.bound || b.ask.Prefer == w.acct) {
-			list = append(list, t)
-		}
-	}
-	return list
 }

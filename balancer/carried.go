@@ -15,8 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"roundhouse/balancer/conn"
+	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/pass"
+	"roundhouse/balancer/stored"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 	"roundhouse/worker/api"
 )
@@ -29,9 +33,9 @@ func (p *passing) carry() {
 		ModifyResponse: p.answered,
 		FlushInterval:  -1,
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
-			var f *failure
+			var f *surface.Failure
 			if !errors.As(err, &f) {
-				f = workerFailed(p.x.asked.pool.name)
+				f = surface.WorkerFailed(p.x.asked.pool.Name)
 			}
 			p.write(f, false)
 		},
@@ -45,7 +49,7 @@ func (p *passing) carry() {
 func (p *passing) RoundTrip(*http.Request) (*http.Response, error) {
 	x := p.x
 	for {
-		x.booking.ask.Order = p.order()
+		x.booking.Ask.Order = p.order()
 		if f := x.place(); f != nil {
 			return nil, f
 		}
@@ -53,7 +57,7 @@ func (p *passing) RoundTrip(*http.Request) (*http.Response, error) {
 			return nil, errGone
 		}
 		w := x.booking.worker.Load()
-		p.at = w.id
+		p.at = w.ID
 		p.s.loads.Add(p.at, p.said.N)
 		resp, err := p.send(w)
 		if err == nil {
@@ -73,7 +77,7 @@ func (p *passing) RoundTrip(*http.Request) (*http.Response, error) {
 			return nil, f
 		}
 		if !p.spool.Again() {
-			return nil, workerFailed(x.asked.pool.name)
+			return nil, surface.WorkerFailed(x.asked.pool.Name)
 		}
 	}
 }
@@ -81,11 +85,11 @@ func (p *passing) RoundTrip(*http.Request) (*http.Response, error) {
 // order is the pool's workers, those with the least to do first. Where a plugin orders
 // them, it does so after this.
 func (p *passing) order() []*ledger.Worker {
-	workers := *p.x.asked.pool.workers.Load()
+	workers := *p.x.asked.pool.Workers.Load()
 	byID, ids := map[string]*ledger.Worker{}, make([]string, 0, len(workers))
 	for _, w := range workers {
-		byID[w.id] = w.acct
-		ids = append(ids, w.id)
+		byID[w.ID] = w.Acct
+		ids = append(ids, w.ID)
 	}
 	var out []*ledger.Worker
 	for _, id := range p.s.loads.Order(ids) {
@@ -107,11 +111,11 @@ func (c cut) Close() error {
 }
 
 // send makes one attempt, and waits for the head of an answer.
-func (p *passing) send(w *worker) (*http.Response, error) {
+func (p *passing) send(w *fleet.Worker) (*http.Response, error) {
 	x := p.x
 	ctx, cancel := context.WithCancelCause(p.in.Context())
-	c := &upConn{}
-	c.sock.Conn = cut{end: func() { cancel(errGone) }}
+	c := &conn.Conn{}
+	c.Conn = cut{end: func() { cancel(errGone) }}
 	if err := x.booking.hold(c); err != nil {
 		return nil, err
 	}
@@ -140,13 +144,13 @@ func (p *passing) send(w *worker) (*http.Response, error) {
 }
 
 // request makes the request anew: the worker gets the fields of the door alone.
-func (p *passing) request(ctx context.Context, w *worker) (*http.Request, error) {
-	x, up := p.x, w.up.Load()
+func (p *passing) request(ctx context.Context, w *fleet.Worker) (*http.Request, error) {
+	x, up := p.x, w.Up.Load()
 	scheme := "http"
-	if up.tls {
+	if up.TLS {
 		scheme = "https"
 	}
-	url := scheme + "://" + up.addr + up.prefix + x.asked.path
+	url := scheme + "://" + up.Addr + up.Prefix + x.asked.path
 	if x.asked.query != "" {
 		url += "?" + x.asked.query
 	}
@@ -179,10 +183,10 @@ func (p *passing) request(ctx context.Context, w *worker) (*http.Request, error)
 	}
 	req.Header.Set(api.HeaderRequestID, x.asked.id)
 	req.Header.Set("User-Agent", "")
-	if key := w.apiKey.Load(); key != nil && *key != "" {
+	if key := w.APIKey.Load(); key != nil && *key != "" {
 		req.Header.Set("Authorization", "Bearer "+*key)
 	}
-	for _, line := range strings.Split(string(x.trace.fields(filterFields(nil, x.pass), w.id)), "\r\n") {
+	for _, line := range strings.Split(string(x.trace.fields(filterFields(nil, x.pass), w.ID)), "\r\n") {
 		if name, value, ok := strings.Cut(line, ": "); ok {
 			req.Header.Set(name, value)
 		}
@@ -233,7 +237,7 @@ func (p *passing) noteJob(resp *http.Response) {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(begin), resp.Body), resp.Body}
 	if v, ok := wire.Field(begin, `"id"`); err == nil && ok && len(v) > 2 && v[0] == '"' {
-		p.x.d.held.put(string(v[1:len(v)-1]), holding{p.x.booking.charge.Try(), p.x.asked.owner})
+		p.x.d.held.Put(string(v[1:len(v)-1]), stored.Holding{Try: p.x.booking.Charge.Try(), Owner: p.x.asked.owner})
 	}
 }
 
@@ -252,7 +256,7 @@ func (p *passing) rewrite(resp *http.Response) error {
 			break
 		}
 		if err != nil {
-			return workerFailed(p.x.asked.pool.name)
+			return surface.WorkerFailed(p.x.asked.pool.Name)
 		}
 		came := int64(text.Len())
 		if full, ok := errors.AsType[*errNoRoom](p.x.mayHold(came+pieceOf, came)); ok {
@@ -300,11 +304,11 @@ func (b *answerBody) Close() error {
 
 // write tells the client that there is no answer. alone: the request is not among
 // those in flight.
-func (p *passing) write(f *failure, alone bool) {
+func (p *passing) write(f *surface.Failure, alone bool) {
 	x, h := p.x, p.out.Header()
 	switch {
-	case alone && f.reason != "":
-		x.d.metrics.refused("", f.reason)
+	case alone && f.Reason != "":
+		x.d.metrics.Refused("", f.Reason)
 	case !alone && x.booking.over():
 		return // nobody reads it
 	case !alone:
@@ -313,15 +317,15 @@ func (p *passing) write(f *failure, alone bool) {
 	for _, m := range x.marks() {
 		h.Set(m[0], m[1])
 	}
-	if f.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(f.retryAfter))
+	if f.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
-	if f.status == http.StatusUnauthorized {
+	if f.Status == http.StatusUnauthorized {
 		h.Set("Www-Authenticate", "Bearer")
 	}
 	h.Set("Content-Type", "application/json")
-	p.out.WriteHeader(f.status)
-	p.out.Write(f.body(x.asked.path))
+	p.out.WriteHeader(f.Status)
+	p.out.Write(f.JSON(x.asked.path))
 }
 
 // marks are the fields that every answer carries.
@@ -344,7 +348,7 @@ func (p *passing) end() {
 		p.s.loads.Add(p.at, -p.said.N)
 	}
 	x.record.whole = x.d.now()
-	switch at := x.booking.charge.Worker(); {
+	switch at := x.booking.Charge.Worker(); {
 	case x.booking.over():
 		phase := "waiting"
 		if p.began {

@@ -8,11 +8,14 @@ import (
 	"roundhouse/configs"
 )
 
+// proxies are those whose X-Forwarded-For is believed.
+type proxies []netip.Prefix
+
 // client is the address that a request comes from: its connection's, or, if that
 // is a trusted proxy's, the last in X-Forwarded-For that is none of those. What
 // stands before it may be the client's own invention.
-func (v *view) client(peer netip.Addr, forwarded []byte) netip.Addr {
-	for at := len(forwarded); at >= 0 && v.trusts(peer); {
+func (trusted proxies) client(peer netip.Addr, forwarded []byte) netip.Addr {
+	for at := len(forwarded); at >= 0 && trusted.include(peer); {
 		from := bytes.LastIndexByte(forwarded[:at], ',') + 1
 		next, ok := forwardedAddr(string(bytes.TrimSpace(forwarded[from:at])))
 		if !ok {
@@ -38,13 +41,14 @@ func forwardedAddr(s string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-func (v *view) trusts(a netip.Addr) bool {
-	return slices.ContainsFunc(v.trusted, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) })
+// include reports whether an address is a trusted proxy's.
+func (trusted proxies) include(a netip.Addr) bool {
+	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) })
 }
 
 // trustedOf reads the addresses of trusted proxies.
-func trustedOf(cfg *configs.Door) ([]netip.Prefix, error) {
-	var trusted []netip.Prefix
+func trustedOf(cfg *configs.Door) (proxies, error) {
+	var trusted proxies
 	for _, s := range cfg.TrustedProxies {
 		p, err := configs.ParsePrefix(s)
 		if err != nil {

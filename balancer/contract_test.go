@@ -3,28 +3,15 @@ package balancer
 import (
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"regexp"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/ledger"
-	"roundhouse/configs"
 )
-
-// TestScrapeKeys holds the figures that a configuration may name to those that are
-// read.
-func TestScrapeKeys(t *testing.T) {
-	known := slices.Sorted(maps.Keys(scrapeNames))
-	if named := slices.Sorted(slices.Values(configs.ScrapeKeys)); !slices.Equal(known, named) {
-		t.Errorf("a configuration may name %v; %v are read", named, known)
-	}
-}
 
 // TestMetricNames holds the door's metrics to the names and labels that bind.
 func TestMetricNames(t *testing.T) {
@@ -38,10 +25,10 @@ func TestMetricNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
-		go d.watcher.run()
+		go d.watcher.Run()
 		d.stopAll()
 	}()
-	d.ledger.Report(d.current().workers[0].acct, d.current().workers[0].generation(), ledger.Report{At: d.now(), Used: 1, Own: -1, Others: -1, Running: -1, Waiting: -1, Progress: -1})
+	d.ledger.Report(d.current().workers[0].Acct, d.current().workers[0].Generation(), ledger.Report{At: d.now(), Used: 1, Own: -1, Others: -1, Running: -1, Waiting: -1, Progress: -1})
 	want := map[string]string{
 		"roundhouse_build_info": "[component version]", "roundhouse_requests_total": "[pool model route code outcome]",
 		"roundhouse_request_duration_seconds": "[pool model route]", "roundhouse_ttft_seconds": "[pool model route]",
@@ -54,7 +41,7 @@ func TestMetricNames(t *testing.T) {
 		"roundhouse_worker_requests_total": "[pool worker outcome]", "roundhouse_ttft_prediction_ratio": "[pool worker]",
 	}
 	descs := make(chan *prometheus.Desc, 100)
-	d.metrics.registry.Describe(descs)
+	d.metrics.Registry.Describe(descs)
 	newGauges(d).Describe(descs) // the registry's own saw no pool yet
 	close(descs)
 	seen := map[string]bool{}
@@ -74,42 +61,5 @@ func TestMetricNames(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("there is no %s", name)
 		}
-	}
-}
-
-// TestIdleUpstreams: a connection that was idle nearly as long as a worker
-// keeps its own is not used again, and is closed.
-func TestIdleUpstreams(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	u, err := newUpstream("http://" + l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer u.retire()
-	get := func(now int64) *upConn {
-		c, err := u.get(false, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	a := get(1)
-	a.put(1)
-	if b := get(2); b != a || !b.reused {
-		t.Error("a kept connection is not used again")
-	}
-	a.put(2)
-	if b := get(2 + int64(5*time.Second)); b == a || b.reused {
-		t.Error("a connection that its worker is about to close is used again")
-	} else {
-		b.put(int64(10 * time.Second))
-	}
-	u.sweep(int64(10*time.Second) + int64(idleFor))
-	if len(u.idle) != 0 {
-		t.Errorf("%d connections are kept beyond their time", len(u.idle))
 	}
 }

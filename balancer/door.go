@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -15,9 +14,18 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"roundhouse/balancer/certificate"
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/control"
-	"roundhouse/balancer/control/phase"
+	"roundhouse/balancer/decision"
+	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/keyring"
+	"roundhouse/balancer/lease"
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/memory"
+	"roundhouse/balancer/metrics"
+	"roundhouse/balancer/stored"
+	"roundhouse/balancer/surface"
 	"roundhouse/configs"
 )
 
@@ -43,24 +51,23 @@ type Options struct {
 // Door is one front door.
 type Door struct {
 	id       string
-	opts     Options
 	log      *slog.Logger
 	epoch    time.Time // the door's clock begins here
 	ctx      context.Context
+	ledger   *ledger.Ledger
+	fleet    fleet.Fleet
+	wg       sync.WaitGroup
+	opts     Options
 	end      context.CancelFunc
 	server   *fasthttp.Server
 	side     *side // for what passes through
-	ledger   *ledger.Ledger
-	memory   memory
-	promises promises // of bodies that have still to come
-	metrics  *metrics
-	watcher  *watcher
-	errands  *http.Client // for what the door asks of workers on its own account
-	wg       sync.WaitGroup
+	memory   memory.Bound
+	promises memory.Promises // of bodies that have still to come
+	metrics  *metrics.Metrics
+	watcher  *conn.Watcher
 
 	fasthttpOnly bool // tests have every request served both ways
 	step         time.Duration
-	hungAfter    time.Duration
 	writeWithin  time.Duration // one write to a client
 	moveWithin   time.Duration // one message to the next door, and its answer
 	pluginWithin time.Duration
@@ -74,9 +81,9 @@ type Door struct {
 	applying sync.Mutex // held while a worker set is put in force, and whatever that may wait for
 	faults   faults
 
-	mu    sync.Mutex   // held while the view is replaced
-	cert  *certificate // of the view; nil: plain HTTP
-	lease lease        // no other supervisor than the present one is obeyed while it runs
+	mu    sync.Mutex               // held while the view is replaced
+	cert  *certificate.Certificate // of the view; nil: plain HTTP
+	lease lease.Lease              // no other supervisor than the present one is obeyed while it runs
 
 	connMu sync.Mutex
 	conns  map[*guard]struct{}
@@ -84,9 +91,8 @@ type Door struct {
 	liveMu sync.Mutex
 	live   map[string]*exchange
 
-	asked fleet
-	why   decisions
-	held  held
+	why   decision.Ring
+	held  stored.Responses
 	peers peers
 }
 
@@ -95,7 +101,7 @@ func New(o Options) (*Door, error) {
 	if o.ID == "" {
 		o.ID = requestID(nil)[:12]
 	}
-	if !validID(o.ID) {
+	if !surface.ValidID(o.ID) {
 		return nil, fmt.Errorf("the door's id %q must be 1 to 64 letters, digits, - or _", o.ID)
 	}
 	if o.Listener == nil {
@@ -107,26 +113,29 @@ func New(o Options) (*Door, error) {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = 10 * time.Minute
 	}
-	w, err := newWatcher()
+	w, err := conn.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
 	d := &Door{
-		id: o.ID, opts: o, log: o.Log, epoch: time.Now().Add(-time.Second), ledger: ledger.New(), watcher: w,
-		step: step, hungAfter: hungAfter, writeWithin: writeWithin, moveWithin: moveWithin, pluginWithin: pluginWithin, shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
-		peers:   peers{heard: map[string]*heard{}, ways: map[string]*way{}, changed: make(chan struct{}, 1)},
-		errands: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: idleFor, DisableCompression: true}},
+		id: o.ID, log: o.Log, epoch: time.Now().Add(-time.Second), ledger: ledger.New(),
+		opts: o, watcher: w,
+		step: step, writeWithin: writeWithin, moveWithin: moveWithin, pluginWithin: pluginWithin, shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
+		peers: peers{heard: map[string]*heard{}, ways: map[string]*way{}, changed: make(chan struct{}, 1)},
 	}
 	d.ctx, d.end = context.WithCancel(context.Background())
-	d.metrics = newMetrics(d)
-	d.ledger.OnEject = d.metrics.ejected
+	d.fleet.Start(d.ctx, d.id, d.log, d.epoch, d.ledger)
+	d.fleet.Remap, d.fleet.MoveAway, d.fleet.Resident = d.remap, d.moveAway, d.peers.resident
+	d.metrics = metrics.New(o.Build, d.droppedLines)
+	d.metrics.Registry.MustRegister(newGauges(d))
+	d.ledger.OnEject = d.metrics.Ejected
 	def := configs.DefaultDoor()
-	d.memory.limit.Store(int64(def.Memory))
-	d.view.Store(&view{byName: map[string]*pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring{}, limits: limitsOf(&def.Limits)})
+	d.memory.Limit.Store(int64(def.Memory))
+	d.view.Store(&view{byName: map[string]*fleet.Pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring.Ring{}, limits: limitsOf(&def.Limits)})
 	d.server, d.side = d.newServer(), newSide(d)
 	if err := d.firstSet(); err != nil {
 		d.end()
-		w.close()
+		w.Close()
 		return nil, err
 	}
 	return d, nil
@@ -157,16 +166,16 @@ type quiet struct{}
 // Printf implements fasthttp.Logger.
 func (quiet) Printf(string, ...any) {}
 
+func (d *Door) current() *view { return d.view.Load() }
+
 // now is the door's clock: nanoseconds, monotonic, never 0.
 func (d *Door) now() int64 { return int64(time.Since(d.epoch)) }
-
-func (d *Door) current() *view { return d.view.Load() }
 
 // Run serves until ctx ends or POST /shutdown comes; then it drains: no new
 // connections, the streams that are there go on, at most for DrainTimeout. A
 // second cancel of hard ends it at once.
 func (d *Door) Run(ctx, hard context.Context) error {
-	go d.watcher.run()
+	go d.watcher.Run()
 	private, err := d.openPrivate()
 	if err != nil {
 		d.stopAll()
@@ -219,7 +228,7 @@ func (d *Door) accept() {
 			return
 		case err != nil:
 			d.log.Error("cannot accept a connection; trying again", "error", err.Error())
-			sleep(d.ctx, 50*time.Millisecond)
+			fleet.Sleep(d.ctx, 50*time.Millisecond)
 			continue
 		}
 		if !d.room() {
@@ -346,25 +355,15 @@ func (d *Door) cutAll() {
 func (d *Door) stopAll() {
 	d.end()
 	d.opts.Listener.Close()
-	d.watcher.end()
+	d.watcher.End()
 	d.side.end()
 	d.mu.Lock()
 	workers := d.current().workers
 	d.mu.Unlock()
-	for _, w := range workers {
-		w.mu.Lock()
-		done := w.done
-		w.stopReader()
-		w.mu.Unlock()
-		if done != nil {
-			<-done
-		}
-		w.up.Load().retire()
-	}
+	d.fleet.End(workers)
 	d.wg.Wait()
 	d.current().traces.Close()
 	d.current().ext.Close()
-	d.errands.CloseIdleConnections()
 	d.peers.closeWays()
 }
 
@@ -385,7 +384,7 @@ func (d *Door) keepHouse() {
 		}
 		v := d.current()
 		for _, p := range v.pools {
-			p.pump(d)
+			p.Pump(&d.fleet)
 		}
 		if n%10 == 0 {
 			d.everySecond(v)
@@ -398,30 +397,14 @@ func (d *Door) keepHouse() {
 	}
 }
 
-func (d *Door) everySecond(v *view) {
-	now := time.Now()
-	for _, w := range v.workers {
-		w.up.Load().sweep(d.now())
-		d.watchDrain(w, now)
-		d.watchProgress(w)
-	}
-}
-
-// watchDrain moves what is left at a worker whose drain is over.
-func (d *Door) watchDrain(w *worker, now time.Time) {
-	w.mu.Lock()
-	due := w.cfg.State == phase.Draining && w.cfg.Deadline != nil && now.After(*w.cfg.Deadline) && !w.forced
-	if due {
-		w.forced = true
-	}
-	w.mu.Unlock()
-	if due {
-		d.moveAway(w, causeDrain)
-	}
-}
+func (d *Door) everySecond(v *view) { d.fleet.EverySecond(v.workers) }
 
 // moveAway makes all requests at a worker go on elsewhere.
-func (d *Door) moveAway(w *worker, why cause) {
+func (d *Door) moveAway(w *fleet.Worker, hung bool) {
+	why := causeDrain
+	if hung {
+		why = causeHung
+	}
 	d.liveMu.Lock()
 	var there []*exchange
 	for _, x := range d.live {
@@ -432,18 +415,6 @@ func (d *Door) moveAway(w *worker, why cause) {
 	d.liveMu.Unlock()
 	for _, x := range there {
 		x.booking.moveOn(w, why)
-	}
-}
-
-// suspect takes a worker out that refuses connections: it is dead, and the
-// next answer of its lets it in again.
-func (d *Door) suspect(w *worker, err error) {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		w.mu.Lock()
-		w.reached = false
-		w.update(d)
-		w.mu.Unlock()
 	}
 }
 

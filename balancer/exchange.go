@@ -6,8 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/extend"
+	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/memory"
+	"roundhouse/balancer/metrics"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
@@ -20,7 +25,7 @@ type exchange struct {
 	g *guard
 
 	asked   asked
-	payload payload
+	payload memory.Payload
 	booking booking
 	record  record
 
@@ -36,7 +41,7 @@ type exchange struct {
 // open finds a worker and sends it the request, again elsewhere where one
 // fails, until the head of an answer is there. Then x.up holds the connection
 // just behind that head, and the charge is live.
-func (x *exchange) open(a *wire.Answer) *failure {
+func (x *exchange) open(a *wire.Answer) *surface.Failure {
 	for {
 		if x.booking.over() {
 			return nil
@@ -47,7 +52,7 @@ func (x *exchange) open(a *wire.Answer) *failure {
 		w := x.booking.worker.Load()
 		err := x.send(w, a, false)
 		had := !neverHad(err)
-		if errors.Is(err, errStale) {
+		if errors.Is(err, conn.ErrStale) {
 			err = x.send(w, a, true)
 			had = had || !neverHad(err) // at a worker that has died since, it counts how the kept connection ended
 		}
@@ -69,7 +74,7 @@ func (x *exchange) open(a *wire.Answer) *failure {
 }
 
 func retryReason(err error) string {
-	if timedOut(err) {
+	if conn.TimedOut(err) {
 		return "timeout"
 	}
 	return "connection"
@@ -86,42 +91,42 @@ func (x *exchange) refusedBy(a *wire.Answer) (bool, ledger.Outcome) {
 		return false, ledger.Neutral
 	}
 	cfg := &x.v.set.Door.Retry
-	if x.booking.attempts >= cfg.Attempts || !x.asked.pool.others(x, x.booking.charge.Worker()) || !x.asked.pool.spend(cfg.Budget) {
+	if x.booking.attempts >= cfg.Attempts || !x.asked.pool.Others(&x.d.fleet, x.booking.tried, x.booking.Charge.Worker()) || !x.asked.pool.Spend(cfg.Budget) {
 		return false, how
 	}
 	x.booking.attempts++
 	if how == ledger.Neutral {
-		x.booking.erred = append(x.booking.erred, x.booking.charge.Try())
+		x.booking.erred = append(x.booking.erred, x.booking.Charge.Try())
 	}
 	return true, how
 }
 
 // send writes the request to a worker and reads the head of its answer.
-func (x *exchange) send(w *worker, a *wire.Answer, fresh bool) error {
+func (x *exchange) send(w *fleet.Worker, a *wire.Answer, fresh bool) error {
 	now := x.d.now()
-	c, err := w.up.Load().get(fresh, now)
+	c, err := w.Up.Load().Get(fresh, now)
 	if err != nil {
 		return err
 	}
 	if err := x.booking.hold(c); err != nil {
-		c.close()
+		c.Close()
 		return err
 	}
 	x.record.state.CompareAndSwap(phaseQueued, phaseSent)
 	if x.record.overhead == 0 {
 		x.record.overhead = now - x.asked.start - x.record.queued
 	}
-	c.writeIn(now, x.d.writeWithin)
+	c.WriteIn(now, x.d.writeWithin)
 	if err := x.write(w, c); err != nil {
-		c.close()
+		c.Close()
 		x.booking.hold(nil)
-		if c.reused {
-			return fmt.Errorf("%w: %w", errStale, err)
+		if c.Reused {
+			return fmt.Errorf("%w: %w", conn.ErrStale, err)
 		}
 		return err
 	}
 	if err := x.awaitHead(w, c, a, now); err != nil {
-		c.close()
+		c.Close()
 		x.booking.hold(nil)
 		return err
 	}
@@ -135,18 +140,18 @@ const step = 10 * time.Second
 // awaitHead waits for the head of an answer: up to the first-byte limit, or for as
 // long as the prompts there may take, and on while the worker makes progress on
 // something.
-func (x *exchange) awaitHead(w *worker, c *upConn, a *wire.Answer, began int64) error {
+func (x *exchange) awaitHead(w *fleet.Worker, c *conn.Conn, a *wire.Answer, began int64) error {
 	now := began
 	limit := int64(time.Duration(x.v.set.Door.Limits.FirstByte))
 	for {
-		c.readIn(now, x.d.step)
-		err := c.answer(a)
-		if err == nil || !timedOut(err) {
+		c.ReadIn(now, x.d.step)
+		err := c.Answer(a)
+		if err == nil || !conn.TimedOut(err) {
 			return err
 		}
 		now = x.d.now()
-		v := x.d.ledger.View(w.acct, now)
-		if since := max(began, v.ProgressAt); now-since > max(limit, int64(slower*v.PrefillSeconds*1e9)) {
+		v := x.d.ledger.View(w.Acct, now)
+		if since := max(began, v.ProgressAt); now-since > max(limit, int64(fleet.Slower*v.PrefillSeconds*1e9)) {
 			return err
 		}
 	}
@@ -155,10 +160,10 @@ func (x *exchange) awaitHead(w *worker, c *upConn, a *wire.Answer, began int64) 
 // lost gives the charge back after a worker failed, and leaves that worker
 // out from now on.
 func (x *exchange) lost(how ledger.Outcome, reason string) {
-	x.booking.tried = append(x.booking.tried, x.booking.charge.Try())
-	x.d.metrics.retries.WithLabelValues(x.asked.pool.name, reason).Inc()
+	x.booking.tried = append(x.booking.tried, x.booking.Charge.Try())
+	x.d.metrics.Retried(x.asked.pool.Name, reason)
 	if c := x.booking.depart(); c != nil {
-		c.close()
+		c.Close()
 	}
 	x.release(how)
 }
@@ -167,8 +172,8 @@ func (x *exchange) lost(how ledger.Outcome, reason string) {
 func (x *exchange) release(how ledger.Outcome) { x.releaseAt(how, x.d.now()) }
 
 func (x *exchange) releaseAt(how ledger.Outcome, now int64) {
-	if x.d.ledger.Release(&x.booking.charge, how, now) {
-		x.asked.pool.pump(x.d)
+	if x.d.ledger.Release(&x.booking.Charge, how, now) {
+		x.asked.pool.Pump(&x.d.fleet)
 	}
 }
 
@@ -182,24 +187,39 @@ func (x *exchange) abandon() {
 // finish is the end of every exchange: its books, its line in the log.
 func (x *exchange) finish() {
 	x.g.serve(nil)
-	if x.booking.charge.Worker() != nil {
+	if x.booking.Charge.Worker() != nil {
 		x.abandon() // a path that ended without its release would be a fault
 	}
-	x.payload.give(&x.d.memory)
+	x.payload.GiveBack(&x.d.memory)
 	r := &x.record
 	if x.asked.key != nil {
-		x.asked.key.leave()
-		x.asked.key.charge(x.used() - x.booking.advance)
+		x.asked.key.Leave()
+		x.asked.key.Charge(x.used() - x.booking.advance)
 	}
 	x.d.delist(x)
 	if r.outcome == "" {
 		r.outcome = outcomeOf(r.status)
 	}
 	x.tell()
-	x.d.metrics.ended(&x.asked, r)
+	x.count()
 	if x.v.set.Log.Access {
 		x.d.logAccess(x.v, &x.asked, r)
 	}
+}
+
+// count enters the request in the metrics.
+func (x *exchange) count() {
+	a, r, k := &x.asked, &x.record, x.asked.labels()
+	if r.series == nil {
+		r.series = x.d.metrics.Of(k)
+		if r.first > 0 { // of a stream, its first event was counted when it came
+			r.series.Began(r.first - a.start)
+		}
+	}
+	x.d.metrics.Ended(r.series, k, &metrics.Outcome{
+		Status: r.status, Word: r.outcome, Priority: a.priority, Took: r.ended - a.start,
+		Overhead: r.overhead, Queued: r.queued, Usage: r.usage, Generated: r.generated.Load(),
+	})
 }
 
 // used is the tokens that the request's key is charged with in the end. Of an answer
@@ -222,4 +242,21 @@ func (x *exchange) tell() {
 	}
 	x.trace.finish(&x.asked, &x.record)
 	x.trace = nil
+}
+
+// free lets another request use an exchange that has ended, unless somebody
+// may hold it still.
+func (x *exchange) free() {
+	if x.shown.Load() {
+		return
+	}
+	exchanges.Put(x)
+}
+
+// show notes that somebody beside its own goroutine holds an exchange, which
+// therefore serves no other request. Who takes one out of the list of what is in
+// flight, or from its connection, calls it under the lock of that.
+func (x *exchange) show() *exchange {
+	x.shown.Store(true)
+	return x
 }

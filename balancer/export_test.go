@@ -8,7 +8,7 @@ import (
 
 // Hasten makes the door look around more often than every ten seconds, and take
 // a worker for hung sooner. Call it before Run.
-func (d *Door) Hasten(step, hungAfter time.Duration) { d.step, d.hungAfter = step, hungAfter }
+func (d *Door) Hasten(step, hungAfter time.Duration) { d.step, d.fleet.HungAfter = step, hungAfter }
 
 // WriteWithin bounds one write to a client. Call it before Run.
 func (d *Door) WriteWithin(span time.Duration) { d.writeWithin = span }
@@ -17,7 +17,7 @@ func (d *Door) WriteWithin(span time.Duration) { d.writeWithin = span }
 func (d *Door) MoveWithin(span time.Duration) { d.moveWithin = span }
 
 // Decision explains the choice made for a request.
-func (d *Door) Decision(id string) (control.Decision, bool) { return d.why.find(id) }
+func (d *Door) Decision(id string) (control.Decision, bool) { return d.why.Find(id) }
 
 // EverySecond does now what is due once a second.
 func (d *Door) EverySecond() { d.everySecond(d.current()) }

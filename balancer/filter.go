@@ -5,19 +5,21 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/extend"
+	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/ledger"
-	"roundhouse/configs"
+	"roundhouse/balancer/surface"
 	"roundhouse/plugins/pb"
 )
 
 // errFiltered ends a stream whose filter failed and must not be passed by.
 var errFiltered = errors.New("a filter that rewrites answers failed")
 
-var filterFailed = &failure{status: 503, typ: "service_unavailable", code: "filter_failed", message: "a filter that rewrites answers is not available"}
+var filterFailed = &surface.Failure{Status: 503, Type: "service_unavailable", Code: "filter_failed", Message: "a filter that rewrites answers is not available"}
 
 // filtered shows a request that fasthttp has read to the filters.
-func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *key) (*key, *failure) {
+func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *keyring.Key) (*keyring.Key, *surface.Failure) {
 	if x.v.ext == nil {
 		return k, nil
 	}
@@ -29,40 +31,40 @@ func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *key) (*key, *failure) {
 		}
 	}, k)
 	if f == nil && x.pass != nil && x.pass.Body != nil {
-		ctx.Request.SetBody(x.payload.body)
-		x.payload.body = ctx.Request.Body()
+		ctx.Request.SetBody(x.payload.Body)
+		x.payload.Body = ctx.Request.Body()
 	}
 	return k, f
 }
 
 // filter shows the request to the filters, takes over what they changed, and
 // returns the key that it is accounted to.
-func (x *exchange) filter(client string, headers func(yield func(name, value string) bool), k *key) (*key, *failure) {
-	pass, refusal := x.v.ext.Begin(&extend.Request{ID: x.asked.id, Method: x.asked.method, Path: x.asked.path, Client: client, Body: x.payload.body, Headers: headers})
+func (x *exchange) filter(client string, headers func(yield func(name, value string) bool), k *keyring.Key) (*keyring.Key, *surface.Failure) {
+	pass, refusal := x.v.ext.Begin(&extend.Request{ID: x.asked.id, Method: x.asked.method, Path: x.asked.path, Client: client, Body: x.payload.Body, Headers: headers})
 	if refusal != nil {
-		return k, &failure{status: refusal.Status, typ: refusal.Type, code: "filtered", message: refusal.Message, reason: "bad_request"}
+		return k, &surface.Failure{Status: refusal.Status, Type: refusal.Type, Code: "filtered", Message: refusal.Message, Reason: "bad_request"}
 	}
 	if x.pass = pass; pass == nil {
 		return k, nil
 	}
 	if pass.Body != nil {
-		if more := int64(len(pass.Body) - len(x.payload.body)); more > 0 {
+		if more := int64(len(pass.Body) - len(x.payload.Body)); more > 0 {
 			if !x.d.book(more) {
 				return k, noMemory()
 			}
-			x.payload.booked += more
+			x.payload.Booked += more
 		}
-		x.payload.body = pass.Body
+		x.payload.Body = pass.Body
 	}
-	if pass.Key != "" && (k == nil || k.name != pass.Key) {
-		k = x.v.keys.named(pass.Key)
+	if pass.Key != "" && (k == nil || k.Name != pass.Key) {
+		k = x.v.keys.Named(pass.Key)
 	}
 	return k, nil
 }
 
-func noMemory() *failure {
-	return &failure{status: 503, typ: "service_unavailable", code: "memory", reason: "memory", retryAfter: 1,
-		message: "the door holds as many bodies as it may; try again"}
+func noMemory() *surface.Failure {
+	return &surface.Failure{Status: 503, Type: "service_unavailable", Code: "memory", Reason: "memory", RetryAfter: 1,
+		Message: "the door holds as many bodies as it may; try again"}
 }
 
 // filtered takes the priority over that a filter has set.
@@ -70,20 +72,9 @@ func (a *asked) filtered(pass *extend.Pass) {
 	if pass == nil {
 		return
 	}
-	if p, ok := priorityOf(pass.Priority); ok {
+	if p, ok := surface.PriorityOf(pass.Priority); ok {
 		a.priority = p
 	}
-}
-
-// named is the configured key of that name, or one without limits: a filter that
-// knows keys of its own accounts to them.
-func (r *keyring) named(name string) *key {
-	for _, k := range r.keys {
-		if k.name == name {
-			return k
-		}
-	}
-	return &key{name: name, use: &use{}, cfg: configs.Key{Name: name, Models: []string{"*"}, Weight: 1}}
 }
 
 // filterFields appends the fields that filters set on the way to the worker.
@@ -108,7 +99,7 @@ func (r *record) replyFields(pass *extend.Pass) [][2]string {
 }
 
 // rewrite lets the filters rewrite an answer that does not stream.
-func rewrite(body []byte, pass *extend.Pass) ([]byte, *failure) {
+func rewrite(body []byte, pass *extend.Pass) ([]byte, *surface.Failure) {
 	out, refusal := pass.Chunk(body, true)
 	if refusal != nil {
 		return nil, filterFailed
@@ -117,15 +108,15 @@ func rewrite(body []byte, pass *extend.Pass) ([]byte, *failure) {
 }
 
 // rewrite lets the filters rewrite the whole events that o holds.
-func (s *relay) rewrite(o *outBuf) error {
-	if !s.x.pass.WantsChunks() || len(o.B) == chunkHead {
+func (s *relay) rewrite(o *conn.Out) error {
+	if !s.x.pass.WantsChunks() || len(o.B) == conn.ChunkHead {
 		return nil
 	}
-	out, refusal := s.x.pass.Chunk(o.B[chunkHead:], s.answer.Done())
+	out, refusal := s.x.pass.Chunk(o.B[conn.ChunkHead:], s.answer.Done())
 	if refusal != nil {
 		return errFiltered
 	}
-	o.B = append(o.B[:chunkHead], out...)
+	o.B = append(o.B[:conn.ChunkHead], out...)
 	return nil
 }
 
@@ -143,31 +134,31 @@ func (r *record) told(start int64) *extend.Outcome {
 // workers. It is outside the ledger's lock: what is full by the time of the choice is
 // passed over there.
 func (x *exchange) askPolicy() {
-	name := x.asked.pool.plugin.Load()
+	name := x.asked.pool.Plugin.Load()
 	if name == nil || *name == "" || x.v.ext == nil {
 		return
 	}
-	workers := *x.asked.pool.workers.Load()
+	workers := *x.asked.pool.Workers.Load()
 	candidates := make([]*pb.Candidate, 0, len(workers))
-	predicted := x.d.ledger.Predicted(nil, &x.asked.pool.group, &x.booking.ask)
+	predicted := x.d.ledger.Predicted(nil, &x.asked.pool.Group, &x.booking.Ask)
 	for i, w := range workers {
-		if v := x.d.ledger.View(w.acct, x.booking.ask.Now); v.Ready && v.Ejected == "" {
-			candidates = append(candidates, candidate(i, v, x.booking.ask.Hits, predicted))
+		if v := x.d.ledger.View(w.Acct, x.booking.Ask.Now); v.Ready && v.Ejected == "" {
+			candidates = append(candidates, candidate(i, v, x.booking.Ask.Hits, predicted))
 		}
 	}
-	req := &pb.Request{Id: x.asked.id, Pool: x.asked.pool.name, Model: x.asked.model, Session: x.asked.session, Priority: priorityNames[x.asked.priority],
-		PromptTokens: x.booking.ask.Prompt, ExpectedOutputTokens: x.booking.ask.Expect, Stream: x.asked.peek.Stream}
+	req := &pb.Request{Id: x.asked.id, Pool: x.asked.pool.Name, Model: x.asked.model, Session: x.asked.session, Priority: surface.PriorityNames[x.asked.priority],
+		PromptTokens: x.booking.Ask.Prompt, ExpectedOutputTokens: x.booking.Ask.Expect, Stream: x.asked.peek.Stream}
 	if x.asked.route != nil {
 		req.Route = x.asked.route.cfg.Name
 	}
 	if x.asked.key != nil {
-		req.Key = x.asked.key.name
+		req.Key = x.asked.key.Name
 	}
-	x.booking.ask.Order = x.booking.ask.Order[:0]
+	x.booking.Ask.Order = x.booking.Ask.Order[:0]
 	for _, id := range x.v.ext.Order(*name, req, candidates) {
 		for _, w := range workers {
-			if w.id == id {
-				x.booking.ask.Order = append(x.booking.ask.Order, w.acct)
+			if w.ID == id {
+				x.booking.Ask.Order = append(x.booking.Ask.Order, w.Acct)
 			}
 		}
 	}

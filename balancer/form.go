@@ -7,15 +7,16 @@ import (
 	"mime/multipart"
 	"strings"
 
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
 // readForm takes the model out of a multipart body, which passes as it came.
-func (a *asked) readForm(seen *wire.Seen, body []byte) *failure {
+func (a *asked) readForm(seen *wire.Seen, body []byte) *surface.Failure {
 	ctype := string(seen.Type)
 	media, params, err := mime.ParseMediaType(ctype)
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" || strings.ContainsAny(ctype, "\r\n") {
-		return badRequest("", "the content type must be multipart/form-data with a boundary")
+		return surface.BadRequest("", "the content type must be multipart/form-data with a boundary")
 	}
 	a.ctype = ctype
 	form := multipart.NewReader(bytes.NewReader(body), params["boundary"])
@@ -25,7 +26,7 @@ func (a *asked) readForm(seen *wire.Seen, body []byte) *failure {
 			break
 		}
 		if err != nil {
-			return badRequest("", "the multipart body is malformed")
+			return surface.BadRequest("", "the multipart body is malformed")
 		}
 		name := part.FormName()
 		if name != "model" && name != "stream" {
@@ -34,11 +35,11 @@ func (a *asked) readForm(seen *wire.Seen, body []byte) *failure {
 		value, err := io.ReadAll(io.LimitReader(part, 256))
 		switch {
 		case err != nil:
-			return badRequest(name, "the multipart body is malformed")
+			return surface.BadRequest(name, "the multipart body is malformed")
 		case name == "stream":
 			a.peek.Stream = isTrue(string(value))
 		case a.peek.Model != "":
-			return badRequest("model", "the field \"model\" is given twice")
+			return surface.BadRequest("model", "the field \"model\" is given twice")
 		default:
 			a.peek.Model = string(value)
 		}

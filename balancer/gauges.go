@@ -1,8 +1,15 @@
 package balancer
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
+	"bytes"
+	"io"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"github.com/valyala/fasthttp"
+
+	"roundhouse/balancer/control/phase"
+	"roundhouse/balancer/surface"
 	"roundhouse/configs/workerid"
 )
 
@@ -12,6 +19,9 @@ type gaugeSet struct {
 	queued, inFlight, state, capacity, kv, aged, faults *prometheus.Desc
 	answers                                             *prometheus.Desc
 }
+
+// phases are the states of a worker that metrics tell.
+var phases = []phase.Phase{phase.Ready, phase.Draining, phase.Drained, phase.Ejected, phase.Unreachable, phase.Starting}
 
 func newGauges(d *Door) *gaugeSet {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
@@ -50,15 +60,13 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 		put(g.faults, on, what)
 	}
 	for _, p := range v.pools {
-		p.queue.mu.Lock()
-		for i := range p.queue.classes {
-			put(g.queued, float64(p.queue.classes[i].n), p.name, priorityNames[i])
+		for i, n := range p.Queue.ByClass() {
+			put(g.queued, float64(n), p.Name, surface.PriorityNames[i])
 		}
-		p.queue.mu.Unlock()
 	}
 	for _, w := range v.workers {
-		pool, name := workerid.Split(w.id)
-		s := w.view(g.d)
+		pool, name := workerid.Split(w.ID)
+		s := w.View(&g.d.fleet)
 		put(g.inFlight, float64(s.Requests.InFlight), pool, name)
 		for outcome, n := range map[string]int64{"served": s.Served, "failed": s.Failed} {
 			ch <- prometheus.MustNewConstMetric(g.answers, prometheus.CounterValue, float64(n), pool, name, outcome)
@@ -83,3 +91,32 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 }
+
+// serveMetrics answers GET /metrics on the door's listener.
+func (d *Door) serveMetrics(ctx *fasthttp.RequestCtx, v *view) {
+	if v.set.Door.Metrics != "listen" && v.set.Door.Metrics != "" {
+		d.fail(ctx, surface.NotFound("/metrics is not served here"))
+		return
+	}
+	var b bytes.Buffer
+	d.writeMetrics(&b, true)
+	ctx.SetContentType(metricsType)
+	ctx.SetBody(b.Bytes())
+}
+
+// writeMetrics writes the door's metrics and, where asked, those of all workers with
+// a label that names each.
+func (d *Door) writeMetrics(w io.Writer, workers bool) {
+	families, err := d.metrics.Registry.Gather()
+	if err != nil {
+		d.log.Error("cannot gather metrics", "error", err.Error())
+	}
+	for _, f := range families {
+		expfmt.MetricFamilyToText(w, f)
+	}
+	if workers {
+		d.fleet.Expose(w, d.current().workers)
+	}
+}
+
+const metricsType = "text/plain; version=0.0.4; charset=utf-8"

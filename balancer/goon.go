@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/resume"
+	"roundhouse/balancer/surface"
 )
 
 // broke decides what follows when a worker's part of a stream has ended
@@ -32,8 +34,8 @@ func (s *relay) broke(err error) (again, keep bool) {
 	}
 	why, ended := x.broken(err, true, word, "a worker's stream broke")
 	if errors.Is(err, resume.ErrDiffers) {
-		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, x.record.resumeFor, "failed").Inc()
-		return false, s.fail(workerFailed(x.asked.pool.name))
+		x.d.metrics.Resumed(x.asked.pool.Name, x.record.resumeFor, "failed")
+		return false, s.fail(surface.WorkerFailed(x.asked.pool.Name))
 	}
 	if whole, keep := s.closeEnded(); whole {
 		return false, keep
@@ -43,8 +45,8 @@ func (s *relay) broke(err error) (again, keep bool) {
 	}
 	begun := s.answer.Events() > 0
 	if !s.prepareResume() {
-		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, why, "impossible").Inc()
-		return false, s.fail(workerFailed(x.asked.pool.name))
+		x.d.metrics.Resumed(x.asked.pool.Name, why, "impossible")
+		return false, s.fail(surface.WorkerFailed(x.asked.pool.Name))
 	}
 	if begun {
 		x.record.resumes++
@@ -57,8 +59,8 @@ func (s *relay) broke(err error) (again, keep bool) {
 // It reports whether there is a way.
 func (s *relay) prepareResume() bool {
 	x := s.x
-	x.payload.takeBack(&x.d.memory)
-	if !s.answer.Broke(x.payload.body, s.context()) {
+	x.payload.TakeBack(&x.d.memory)
+	if !s.answer.Broke(x.payload.Body, s.context()) {
 		return false
 	}
 	if !s.answer.Resumed() {
@@ -67,11 +69,11 @@ func (s *relay) prepareResume() bool {
 	if s.answer.Way() == resume.ByField {
 		s.leaveOutForeign()
 	}
-	prompt := x.booking.ask.Prompt
+	prompt := x.booking.Ask.Prompt
 	if x.record.usage.Known {
 		prompt = x.record.usage.Prompt
 	}
-	x.booking.ask.Prompt, x.booking.ask.Expect = prompt+s.answer.Tokens(), max(x.booking.ask.Expect/2, 1)
+	x.booking.Ask.Prompt, x.booking.Ask.Expect = prompt+s.answer.Tokens(), max(x.booking.Ask.Expect/2, 1)
 	return true
 }
 
@@ -79,8 +81,8 @@ func (s *relay) prepareResume() bool {
 // last token and the end mark. It reports whether the answer is whole, and
 // whether the connection can carry another request.
 func (s *relay) closeEnded() (whole, keep bool) {
-	o := newOut()
-	defer o.free()
+	o := conn.LendOut()
+	defer o.Free()
 	if !s.answer.Close(&o.Out) {
 		return false, false
 	}
@@ -92,11 +94,11 @@ func (s *relay) closeEnded() (whole, keep bool) {
 // what workers say of their models, which stays known when one is gone.
 func (s *relay) context() int64 {
 	x := s.x
-	if w := x.booking.worker.Load(); w != nil && w.maxLen.Load() > 0 {
-		return w.maxLen.Load()
+	if w := x.booking.worker.Load(); w != nil && w.MaxLen.Load() > 0 {
+		return w.MaxLen.Load()
 	}
-	for _, w := range *x.asked.pool.workers.Load() {
-		if n := w.maxLen.Load(); n > 0 {
+	for _, w := range *x.asked.pool.Workers.Load() {
+		if n := w.MaxLen.Load(); n > 0 {
 			return n
 		}
 	}
@@ -107,9 +109,9 @@ func (s *relay) context() int64 {
 // know no roundhouse_resume, and would begin anew.
 func (s *relay) leaveOutForeign() {
 	x := s.x
-	for _, w := range *x.asked.pool.workers.Load() {
-		if !w.own.Load() {
-			x.booking.tried = append(x.booking.tried, ledger.Try{Worker: w.acct, Generation: w.acct.Generation(x.d.ledger)})
+	for _, w := range *x.asked.pool.Workers.Load() {
+		if !w.Own.Load() {
+			x.booking.tried = append(x.booking.tried, ledger.Try{Worker: w.Acct, Generation: w.Acct.Generation(x.d.ledger)})
 		}
 	}
 }
@@ -119,10 +121,10 @@ func (s *relay) leaveOutForeign() {
 func (s *relay) keepSpare() {
 	x := s.x
 	if s.answer.MayResume() {
-		x.payload.keepSpare(&x.d.memory)
+		x.payload.KeepSpare(&x.d.memory)
 		return
 	}
-	x.payload.give(&x.d.memory)
+	x.payload.GiveBack(&x.d.memory)
 }
 
 // account books what the answer keeps for going on elsewhere, beyond the little that
@@ -130,25 +132,25 @@ func (s *relay) keepSpare() {
 // gives it up.
 func (s *relay) account() {
 	x, p := s.x, &s.x.payload
-	if !s.answer.MayResume() && p.kept == 0 {
+	if !s.answer.MayResume() && p.Kept == 0 {
 		return
 	}
-	more := s.answer.Kept() - p.kept
-	if s.answer.Events() > 0 && p.lost() && s.answer.MayResume() {
+	more := s.answer.Kept() - p.Kept
+	if s.answer.Events() > 0 && p.Lost() && s.answer.MayResume() {
 		s.answer.GiveUp()
 	} else if more <= keptStep {
 		return
-	} else if x.d.memory.spareRoom(more) && x.d.memory.take(more) {
-		p.kept += more
+	} else if x.d.memory.SpareRoom(more) && x.d.memory.Take(more) {
+		p.Kept += more
 		return
 	} else if s.answer.MayResume() {
 		s.answer.GiveUp()
-		p.give(&x.d.memory)
-		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, "memory", "impossible").Inc()
+		p.GiveBack(&x.d.memory)
+		x.d.metrics.Resumed(x.asked.pool.Name, "memory", "impossible")
 	}
-	if left := s.answer.Kept(); left < p.kept {
-		x.d.memory.give(p.kept - left)
-		p.kept = left
+	if left := s.answer.Kept(); left < p.Kept {
+		x.d.memory.Give(p.Kept - left)
+		p.Kept = left
 	}
 }
 
@@ -164,8 +166,8 @@ func (s *relay) forbidsFields(status int, body []byte) bool {
 		return false
 	}
 	w := x.booking.worker.Load()
-	if !w.strict.Swap(true) {
-		x.d.log.Info("a worker forbids the field return_token_ids: its streams can only be given again from their beginning", "worker", w.id)
+	if !w.Strict.Swap(true) {
+		x.d.log.Info("a worker forbids the field return_token_ids: its streams can only be given again from their beginning", "worker", w.ID)
 	}
 	x.booking.depart()
 	x.release(ledger.Neutral)

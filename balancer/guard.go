@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/wire"
 )
 
@@ -17,10 +18,9 @@ import (
 // bodies to the door's memory, keeps the deadlines of reading, and learns at
 // once when the client leaves.
 type guard struct {
-	sock
+	conn.Sock
 	d    *Door
-	gen  int32 // tells this connection from the next one with its descriptor
-	fd   int
+	mark conn.Mark   // of the watch for its end
 	gone atomic.Bool // the client has left
 
 	midway  atomic.Bool // a request has come in part, or had when bytes were last waited for
@@ -31,7 +31,7 @@ type guard struct {
 	watched bool      // the kernel tells when the client leaves
 	resting bool      // the reader waits for a next request
 	nudged  bool      // and its wait was cut short
-	held    *[bufSize]byte
+	held    *[conn.BufSize]byte
 	from    int // of held, what was not handed on yet
 	ok      int // of held, what has been checked
 	to      int
@@ -92,7 +92,7 @@ func (g *guard) Read(p []byte) (int, error) {
 			continue
 		}
 		g.releaseHeld()
-		if g.inBody && g.chunks == nil && len(p) >= bufSize {
+		if g.inBody && g.chunks == nil && len(p) >= conn.BufSize {
 			return g.readBody(p)
 		}
 		if err := g.await(false); err != nil {
@@ -105,32 +105,32 @@ func (g *guard) Read(p []byte) (int, error) {
 // where the connection moves to the next door; for this one it is then over.
 // With serve, plain requests are answered meanwhile, and g.then says why it ends.
 func (g *guard) await(serve bool) error {
-	if g.raw == nil || g.inBody || len(g.head) > 0 {
-		g.arm()
+	if !g.Polled() || g.inBody || len(g.head) > 0 {
+		g.Arm()
 		return g.hold()
 	}
 	for {
-		g.arm()
+		g.Arm()
 		g.rest(true)
 		err := os.ErrDeadlineExceeded
 		switch {
 		case g.d.mover.Load() != nil:
 		case serve && g.watched:
-			err = g.wait(g.ready)
+			err = g.Wait(g.ready)
 		default:
 			err = g.hold()
 		}
 		nudged := g.rest(false)
 		if nudged {
-			g.readBy = 0 // the deadline that is set is not the guard's
+			g.Rearm() // the deadline that is set is not the guard's
 		}
-		if err == nil || !timedOut(err) {
+		if err == nil || !conn.TimedOut(err) {
 			return err
 		}
 		if m := g.d.mover.Load(); m != nil && m.take(g) {
 			return io.EOF
 		}
-		if !nudged && g.readBy <= g.d.now() {
+		if !nudged && g.Expired(g.d.now()) {
 			return err // idle for too long
 		}
 	}
@@ -138,7 +138,7 @@ func (g *guard) await(serve bool) error {
 
 // hold waits for bytes and holds them.
 func (g *guard) hold() error {
-	buf, n, err := g.receive()
+	buf, n, err := g.Receive()
 	if err == nil {
 		g.held, g.from, g.ok, g.to, g.then = buf, 0, 0, n, isHeld
 	}
@@ -170,38 +170,9 @@ func (g *guard) interrupt() {
 	}
 }
 
-// readBody reads a long body straight into fasthttp's buffer.
-func (g *guard) readBody(p []byte) (int, error) {
-	g.arm()
-	n, err := g.sock.Read(p[:min(int64(len(p)), g.left)])
-	if err != nil {
-		g.readError(err)
-		return 0, g.refuse()
-	}
-	g.took(n)
-	return n, nil
-}
-
-// took counts bytes of a body whose length is known.
-func (g *guard) took(n int) {
-	g.came += int64(n)
-	g.kept(int64(n))
-	if g.left -= int64(n); g.left == 0 {
-		g.endBody()
-	}
-}
-
-// bodySpan is how long the next bytes of a body may take: as long as a body
-// may pause, unless it is slower on the whole than the least upload rate.
-func (g *guard) bodySpan(now int64) time.Duration {
-	l := g.limits
-	whole := g.since + int64(l.bodyIdle) + int64(float64(g.came)/float64(l.uploadRate)*1e9)
-	return time.Duration(max(1, min(int64(l.bodyIdle), whole-now)))
-}
-
 func (g *guard) releaseHeld() {
 	if g.held != nil {
-		drop(g.held)
+		conn.Drop(g.held)
 		g.held, g.from, g.ok, g.to = nil, 0, 0, 0
 	}
 }
@@ -209,9 +180,9 @@ func (g *guard) releaseHeld() {
 // pipelined reports whether the client has sent bytes of a next request.
 func (g *guard) pipelined() bool { return g.to > g.from }
 
-// arm sets the deadline of the next read: one for the whole head, one for each
+// Arm sets the deadline of the next read: one for the whole head, one for each
 // read of a body, one for the idle time between requests.
-func (g *guard) arm() {
+func (g *guard) Arm() {
 	if m := g.inBody || len(g.head) > 0; m != g.midway.Load() {
 		g.midway.Store(m)
 	}
@@ -225,7 +196,7 @@ func (g *guard) arm() {
 	case !g.served:
 		span = g.limits.headerRead
 	}
-	g.readIn(now, span)
+	g.ReadIn(now, span)
 }
 
 // readError translates an error of the socket for fasthttp's error handler.
@@ -234,7 +205,7 @@ func (g *guard) readError(err error) {
 	switch {
 	case !midway:
 		g.err = io.EOF // idle too long, or gone: nothing to answer
-	case timedOut(err):
+	case conn.TimedOut(err):
 		g.err = &wire.HeadError{Status: 408, What: "the request did not arrive in time"}
 	case err == io.EOF:
 		g.err = &wire.HeadError{Status: 400, What: "the request ended before it was whole"}
@@ -265,31 +236,12 @@ func (g *guard) send(p []byte) error {
 	defer g.writing.Store(false)
 	for {
 		n := min(len(p), oneWrite)
-		g.writeIn(g.d.now(), g.d.writeWithin)
-		if _, err := g.sock.Write(p[:n]); err != nil || n == len(p) {
+		g.WriteIn(g.d.now(), g.d.writeWithin)
+		if _, err := g.Sock.Write(p[:n]); err != nil || n == len(p) {
 			return err
 		}
 		p = p[n:]
 	}
-}
-
-// SetDeadline implements net.Conn. fasthttp takes deadlines away when it lets a
-// connection go; the guard sets its own.
-func (g *guard) SetDeadline(t time.Time) error {
-	g.readBy, g.writeBy = 0, 0
-	return g.Conn.SetDeadline(t)
-}
-
-// SetReadDeadline implements net.Conn.
-func (g *guard) SetReadDeadline(t time.Time) error {
-	g.readBy = 0
-	return g.Conn.SetReadDeadline(t)
-}
-
-// SetWriteDeadline implements net.Conn.
-func (g *guard) SetWriteDeadline(t time.Time) error {
-	g.writeBy = 0
-	return g.Conn.SetWriteDeadline(t)
 }
 
 // check walks over held bytes up to the end of the request that they belong
@@ -305,7 +257,7 @@ func (g *guard) check() {
 			n = g.checkChunks(b)
 		default:
 			n = int(min(int64(len(b)), g.left))
-			g.took(n)
+			g.Took(n)
 		}
 		if g.err != nil {
 			return
@@ -348,87 +300,6 @@ func (g *guard) checkHead(b []byte) int {
 	return len(b)
 }
 
-// startBody checks a whole head and books its body.
-func (g *guard) startBody(head []byte) {
-	if err := wire.CheckPartial(head); err != nil {
-		g.err = err
-		return
-	}
-	if len(head) > g.limits.headers {
-		g.err = &wire.HeadError{Status: 431, What: "the head of the request is too long"}
-		return
-	}
-	h, err := wire.CheckHead(head)
-	switch {
-	case err != nil:
-		g.err = err
-	case h.Length > g.limits.body:
-		g.err = &wire.HeadError{Status: 413, What: "the body is longer than this door takes"}
-	case h.Chunked || h.Length > int64(g.to-g.ok):
-		if _, f := g.d.current().admit(h.Seen.Authorization, h.Seen.Key); f != nil {
-			g.err = f // before a byte of its body is waited for
-			return
-		}
-	}
-	switch {
-	case g.err != nil:
-	case h.Chunked:
-		g.inBody, g.chunks, g.payload = true, &wire.Chunks{Trailer: wire.CheckTrailer}, 0
-	case h.Length > 0:
-		g.inBody, g.left = true, h.Length
-		if g.book(h.Length); g.err == nil && !g.promise(h.Length) {
-			g.err = &wire.HeadError{Status: 503, What: "this address has as many bodies under way as it may; send those first"}
-		}
-	}
-	g.since, g.came = g.d.now(), 0
-	g.served = g.served || g.err == nil
-}
-
-// checkChunks takes bytes of a chunked body, without changing them.
-func (g *guard) checkChunks(b []byte) int {
-	payload, used, err := g.chunks.Walk(b)
-	if err != nil {
-		g.err = &wire.HeadError{Status: 400, What: err.Error()}
-		return used
-	}
-	g.payload += int64(payload)
-	g.came += int64(payload)
-	switch {
-	case g.payload > g.limits.body || g.chunks.Wire > g.limits.body+4096:
-		g.err = &wire.HeadError{Status: 413, What: "the body is longer than this door takes"}
-	case g.chunks.Done():
-		g.endBody()
-	default:
-		g.book(int64(payload))
-	}
-	return used
-}
-
-func (g *guard) endBody() { g.inBody, g.chunks, g.left = false, nil, 0 }
-
-// book charges bytes of a body to the door's memory.
-func (g *guard) book(n int64) {
-	if !g.d.book(n) {
-		g.err = &wire.HeadError{Status: 503, What: "the door holds as many request bodies as it may; try again"}
-		return
-	}
-	g.booked += n
-}
-
-// takeBooked hands the memory booked for the request just read to its
-// exchange.
-func (g *guard) takeBooked() int64 {
-	n := g.booked
-	g.booked = 0
-	return n
-}
-
-func (g *guard) unbook() {
-	g.kept(g.promised)
-	g.d.memory.give(g.booked)
-	g.booked = 0
-}
-
 // serve names the exchange to tell when the client leaves, nil for none.
 func (g *guard) serve(x *exchange) {
 	g.mu.Lock()
@@ -439,8 +310,8 @@ func (g *guard) serve(x *exchange) {
 	}
 }
 
-// hangup is called by the watcher when the client has closed its side.
-func (g *guard) hangup() {
+// Hangup is called by the watcher when the client has closed its side.
+func (g *guard) Hangup() {
 	g.gone.Store(true)
 	g.mu.Lock()
 	x := g.x
@@ -462,7 +333,7 @@ func (g *guard) Close() error {
 	if g.refused {
 		g.linger()
 	}
-	g.d.watcher.remove(g)
+	g.d.watcher.Remove(g.mark)
 	g.releaseHeld()
 	g.unbook()
 	g.sent()
@@ -483,8 +354,8 @@ func (d *Door) guardOf(c net.Conn, over *tls.Config) *guard {
 	if over != nil {
 		c = tls.Server(c, over)
 	}
-	g.sock.init(c)
+	g.Sock.Init(c)
 	g.ready = g.serveReady
-	g.watched = d.watcher.add(g)
+	g.mark, g.watched = d.watcher.Add(c, g)
 	return g
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"roundhouse/balancer/keyring"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
@@ -20,25 +22,25 @@ func (d *Door) handle(ctx *fasthttp.RequestCtx) {
 	defer func() {
 		if e := recover(); e != nil {
 			d.log.Error("a request panicked", "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
-			d.fail(ctx, &failure{status: 500, typ: "api_error", code: "internal", message: "the door failed on this request"})
+			d.fail(ctx, &surface.Failure{Status: 500, Type: "api_error", Code: "internal", Message: "the door failed on this request"})
 		}
 	}()
 	v := d.current()
 	d.cors(ctx, v)
 	path := string(ctx.URI().PathOriginal())
-	k := kindOf(path)
+	k := surface.KindOf(path)
 	if string(ctx.Method()) == "OPTIONS" {
 		ctx.SetStatusCode(204)
 		return
 	}
 	switch k {
-	case kindNone:
-		d.fail(ctx, notFound("%s is not served here", strings.ToValidUTF8(path[:min(len(path), 200)], "?")))
+	case surface.None:
+		d.fail(ctx, surface.NotFound("%s is not served here", strings.ToValidUTF8(path[:min(len(path), 200)], "?")))
 		return
-	case kindHealth:
+	case surface.Health:
 		d.health(ctx, v)
 		return
-	case kindMetrics:
+	case surface.Metrics:
 		d.serveMetrics(ctx, v)
 		return
 	}
@@ -48,7 +50,7 @@ func (d *Door) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	switch k {
-	case kindModels, kindModel:
+	case surface.Models, surface.Model:
 		d.listModels(ctx, v, key, path)
 		return
 	}
@@ -58,24 +60,24 @@ func (d *Door) handle(ctx *fasthttp.RequestCtx) {
 }
 
 // admit checks the key where keys are set.
-func (v *view) admit(authorization, xAPIKey []byte) (*key, *failure) {
-	if len(v.keys.keys) == 0 {
+func (v *view) admit(authorization, xAPIKey []byte) (*keyring.Key, *surface.Failure) {
+	if len(v.keys.Keys) == 0 {
 		return nil, nil
 	}
-	k := v.keys.find(string(authorization), string(xAPIKey))
+	k := v.keys.Find(string(authorization), string(xAPIKey))
 	if k == nil {
-		return nil, &failure{status: 401, typ: "authentication_error", code: "invalid_api_key", reason: "auth",
-			message: "a valid API key is needed: Authorization: Bearer KEY"}
+		return nil, &surface.Failure{Status: 401, Type: "authentication_error", Code: "invalid_api_key", Reason: "auth",
+			Message: "a valid API key is needed: Authorization: Bearer KEY"}
 	}
 	return k, nil
 }
 
 // exchange serves a request that goes to a worker.
-func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path string) *failure {
+func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, kd surface.Kind, path string) *surface.Failure {
 	h := &ctx.Request.Header
 	method := string(h.Method())
-	if method != "POST" && kd != kindHeld {
-		return &failure{status: 405, typ: "invalid_request_error", code: "method_not_allowed", message: "this path takes POST"}
+	if method != "POST" && kd != surface.Stored {
+		return &surface.Failure{Status: 405, Type: "invalid_request_error", Code: "method_not_allowed", Message: "this path takes POST"}
 	}
 	g := ctx.Conn().(*guard)
 	if d.parting(g) {
@@ -88,8 +90,8 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *key, kd kind, path
 	x := d.newExchange(v, g, &seen)
 	x.asked.kind, x.asked.method, x.asked.path, x.asked.query = kd, method, path, string(ctx.URI().QueryString())
 	x.asked.http10, x.close = !h.IsHTTP11(), h.ConnectionClose() || d.parting(g)
-	x.payload.body = ctx.Request.Body() // fasthttp's, until hijack takes it
-	x.payload.booked = x.g.takeBooked()
+	x.payload.Body = ctx.Request.Body() // fasthttp's, until hijack takes it
+	x.payload.Booked = x.g.takeBooked()
 	k, refused := x.filtered(ctx, k)
 	if refused != nil {
 		return x.turnAway(refused)
@@ -113,15 +115,15 @@ func (d *Door) newExchange(v *view, g *guard, seen *wire.Seen) *exchange {
 	a := &x.asked
 	a.wall = time.Now()
 	a.start = int64(a.wall.Sub(d.epoch))
-	a.client = v.client(g.peer(), seen.Forwarded)
-	a.id, a.ctype, a.priority = requestID(seen.RequestID), "application/json", priorityNormal
+	a.client = v.trusted.client(g.peer(), seen.Forwarded)
+	a.id, a.ctype, a.priority = requestID(seen.RequestID), "application/json", surface.Normal
 	x.trace = beginTrace(v.traces, seen)
 	return x
 }
 
 // enter reads the request, holds it to its key's limits, and enters it among
 // those in flight.
-func (x *exchange) enter(seen *wire.Seen, k *key) *failure {
+func (x *exchange) enter(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 	x.asked.key = k
 	x.asked.identify(k, seen)
 	if f := x.read(seen, k); f != nil {
@@ -129,32 +131,32 @@ func (x *exchange) enter(seen *wire.Seen, k *key) *failure {
 	}
 	x.asked.filtered(x.pass)
 	if k != nil {
-		if f := k.enter(x.asked.wall); f != nil {
+		if f := k.Enter(x.asked.wall); f != nil {
 			return f
 		}
 		prompt, expect := x.asked.estimate()
 		x.booking.advance = prompt + expect
-		k.charge(x.booking.advance)
+		k.Charge(x.booking.advance)
 	}
 	x.d.enlist(x)
 	x.g.serve(x)
-	x.asked.pool.requests.Add(1)
+	x.asked.pool.Requests.Add(1)
 	return nil
 }
 
 // turnAway ends a request that is refused before it was enlisted.
-func (x *exchange) turnAway(f *failure) *failure {
-	x.d.memory.give(x.payload.booked)
-	x.record.status, x.record.outcome = f.status, "refused"
+func (x *exchange) turnAway(f *surface.Failure) *surface.Failure {
+	x.d.memory.Give(x.payload.Booked)
+	x.record.status, x.record.outcome = f.Status, "refused"
 	x.tell()
 	return f
 }
 
 // read takes what must be known of a request out of its head and body.
-func (x *exchange) read(seen *wire.Seen, k *key) *failure {
+func (x *exchange) read(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 	if enc := seen.Encoding; len(enc) > 0 && string(enc) != "identity" {
-		return &failure{status: 415, typ: "invalid_request_error", code: "unsupported_encoding", reason: "bad_request",
-			message: "request bodies must come without Content-Encoding"}
+		return &surface.Failure{Status: 415, Type: "invalid_request_error", Code: "unsupported_encoding", Reason: "bad_request",
+			Message: "request bodies must come without Content-Encoding"}
 	}
 	if f := x.asked.readPriority(string(seen.Priority), k); f != nil {
 		return f
@@ -163,37 +165,37 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 		x.asked.accept = string(a)
 	}
 	switch x.asked.kind {
-	case kindForm:
-		if f := x.asked.readForm(seen, x.payload.body); f != nil {
+	case surface.Form:
+		if f := x.asked.readForm(seen, x.payload.Body); f != nil {
 			return f
 		}
-		if f := x.asked.find(x.d, x.v, x.pass, x.payload.body, string(seen.Session)); f != nil {
+		if f := x.asked.find(x.d, x.v, x.pass, x.payload.Body, string(seen.Session)); f != nil {
 			return f
 		}
 		if name := x.asked.peek.Model; name != "" && name != x.asked.model {
-			return badRequest("model", "aliases and routes are not served with multipart bodies; ask for %q", x.asked.model)
+			return surface.BadRequest("model", "aliases and routes are not served with multipart bodies; ask for %q", x.asked.model)
 		}
 		return x.asked.permit(k)
-	case kindHeld:
+	case surface.Stored:
 		return x.readHeld()
-	case kindPass:
+	case surface.Pass:
 		return x.through.read(seen, k)
 	}
 	if f := checkType(seen.Type); f != nil {
 		return f
 	}
-	if err := wire.PeekBody(x.payload.body, &x.asked.peek); err != nil {
+	if err := wire.PeekBody(x.payload.Body, &x.asked.peek); err != nil {
 		var be *wire.BodyError
 		errors.As(err, &be)
-		return badRequest(be.Param, "%s", err.Error())
+		return surface.BadRequest(be.Param, "%s", err.Error())
 	}
 	if x.asked.peek.Resume {
-		return badRequest("roundhouse_resume", "the field \"roundhouse_resume\" is the door's own")
+		return surface.BadRequest("roundhouse_resume", "the field \"roundhouse_resume\" is the door's own")
 	}
-	if f := x.asked.find(x.d, x.v, x.pass, x.payload.body, string(seen.Session)); f != nil {
+	if f := x.asked.find(x.d, x.v, x.pass, x.payload.Body, string(seen.Session)); f != nil {
 		return f
 	}
-	if x.asked.peek.Session != "" && x.asked.path == responsesPath {
+	if x.asked.peek.Session != "" && x.asked.path == surface.ResponsesPath {
 		if f := x.goTo(x.asked.peek.Session); f != nil {
 			return f
 		}
@@ -202,39 +204,39 @@ func (x *exchange) read(seen *wire.Seen, k *key) *failure {
 }
 
 // checkType accepts JSON in UTF-8, and a body that does not say what it is.
-func checkType(given []byte) *failure {
+func checkType(given []byte) *surface.Failure {
 	if len(given) == 0 || string(given) == "application/json" {
 		return nil
 	}
 	ct := strings.ToLower(string(given))
 	if !strings.HasPrefix(ct, "application/json") {
-		return badRequest("", "the content type must be application/json")
+		return surface.BadRequest("", "the content type must be application/json")
 	}
 	if strings.Contains(ct, "charset=") && !strings.Contains(ct, "utf-8") {
-		return badRequest("", "the body must be UTF-8")
+		return surface.BadRequest("", "the body must be UTF-8")
 	}
 	return nil
 }
 
 // permit checks that the key may use what was asked for; the answer does not
 // tell a model that is hidden from one that is not there.
-func (a *asked) permit(k *key) *failure {
-	if k == nil || k.allows(a.model) && a.route == nil || a.route != nil && (k.allows(a.route.cfg.Name) || k.allows(a.model)) {
+func (a *asked) permit(k *keyring.Key) *surface.Failure {
+	if k == nil || k.Allows(a.model) && a.route == nil || a.route != nil && (k.Allows(a.route.cfg.Name) || k.Allows(a.model)) {
 		return nil
 	}
-	return unknownModel(a.peek.Model)
+	return surface.UnknownModel(a.peek.Model)
 }
 
-func (a *asked) readPriority(asked string, k *key) *failure {
-	if k != nil && k.cfg.Priority != "" {
-		a.priority, _ = priorityOf(k.cfg.Priority)
+func (a *asked) readPriority(asked string, k *keyring.Key) *surface.Failure {
+	if k != nil && k.Cfg.Priority != "" {
+		a.priority, _ = surface.PriorityOf(k.Cfg.Priority)
 	}
 	if asked == "" {
 		return nil
 	}
-	p, ok := priorityOf(asked)
+	p, ok := surface.PriorityOf(asked)
 	if !ok {
-		return badRequest("x-roundhouse-priority", "x-roundhouse-priority must be high, normal or low")
+		return surface.BadRequest("x-roundhouse-priority", "x-roundhouse-priority must be high, normal or low")
 	}
 	a.priority = max(a.priority, p)
 	return nil
@@ -242,7 +244,7 @@ func (a *asked) readPriority(asked string, k *key) *failure {
 
 // requestID takes a client's id where it is a plain one, else makes one.
 func requestID(given []byte) string {
-	if s := string(given); validID(s) {
+	if s := string(given); surface.ValidID(s) {
 		return s
 	}
 	var b [16]byte
@@ -256,22 +258,22 @@ func requestID(given []byte) string {
 }
 
 // fail answers with an error that needs no exchange.
-func (d *Door) fail(ctx *fasthttp.RequestCtx, f *failure) {
-	if f.reason != "" {
-		d.metrics.refused("", f.reason)
+func (d *Door) fail(ctx *fasthttp.RequestCtx, f *surface.Failure) {
+	if f.Reason != "" {
+		d.metrics.Refused("", f.Reason)
 	}
 	ctx.Response.Reset()
 	d.cors(ctx, d.current())
 	ctx.Response.Header.Set("x-request-id", requestID(ctx.Request.Header.Peek("X-Request-Id")))
-	if f.retryAfter > 0 {
-		ctx.Response.Header.Set("retry-after", strconv.Itoa(f.retryAfter))
+	if f.RetryAfter > 0 {
+		ctx.Response.Header.Set("retry-after", strconv.Itoa(f.RetryAfter))
 	}
-	if f.status == 401 {
+	if f.Status == 401 {
 		ctx.Response.Header.Set("www-authenticate", "Bearer")
 	}
-	ctx.SetStatusCode(f.status)
+	ctx.SetStatusCode(f.Status)
 	ctx.SetContentType("application/json")
-	ctx.SetBody(f.body(string(ctx.Path())))
+	ctx.SetBody(f.JSON(string(ctx.Path())))
 }
 
 // refuseHead answers what fasthttp would not read though the guard let it
@@ -285,10 +287,10 @@ func (d *Door) refuseHead(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetConnectionClose()
 }
 
-func headFailure(he *wire.HeadError) *failure {
-	f := &failure{status: he.Status, typ: "invalid_request_error", code: "invalid_http", message: he.What, reason: "bad_request"}
+func headFailure(he *wire.HeadError) *surface.Failure {
+	f := &surface.Failure{Status: he.Status, Type: "invalid_request_error", Code: "invalid_http", Message: he.What, Reason: "bad_request"}
 	if he.Status == 503 {
-		f.typ, f.code, f.reason, f.retryAfter = "service_unavailable", "memory", "memory", 1
+		f.Type, f.Code, f.Reason, f.RetryAfter = "service_unavailable", "memory", "memory", 1
 	}
 	return f
 }
@@ -300,17 +302,17 @@ func (d *Door) refusal(he *wire.HeadError) []byte {
 
 // alone is the whole answer to a request that is refused before there is an
 // exchange for it.
-func (d *Door) alone(f *failure, path, id string, close bool) []byte {
-	if f.reason != "" {
-		d.metrics.refused("", f.reason)
+func (d *Door) alone(f *surface.Failure, path, id string, close bool) []byte {
+	if f.Reason != "" {
+		d.metrics.Refused("", f.Reason)
 	}
-	body := f.body(path)
+	body := f.JSON(path)
 	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\n",
-		f.status, fasthttp.StatusMessage(f.status), len(body), id)
-	if f.retryAfter > 0 {
-		b = fmt.Appendf(b, "retry-after: %d\r\n", f.retryAfter)
+		f.Status, fasthttp.StatusMessage(f.Status), len(body), id)
+	if f.RetryAfter > 0 {
+		b = fmt.Appendf(b, "retry-after: %d\r\n", f.RetryAfter)
 	}
-	if f.status == 401 {
+	if f.Status == 401 {
 		b = append(b, "www-authenticate: Bearer\r\n"...)
 	}
 	if close {

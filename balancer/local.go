@@ -5,6 +5,9 @@ import (
 	"sort"
 	"strings"
 
+	"roundhouse/balancer/keyring"
+	"roundhouse/balancer/surface"
+
 	"github.com/valyala/fasthttp"
 )
 
@@ -13,7 +16,7 @@ func (d *Door) health(ctx *fasthttp.RequestCtx, v *view) {
 	ctx.SetContentType("application/json")
 	ok := false
 	for _, p := range v.pools {
-		ok = ok || len(*p.workers.Load()) > 0
+		ok = ok || len(*p.Workers.Load()) > 0
 	}
 	switch {
 	case d.draining.Load():
@@ -38,9 +41,9 @@ type modelCard struct {
 
 // listModels answers /v1/models and /v1/models/{id}: the union of what pools
 // and routes serve, as far as the key may see it.
-func (d *Door) listModels(ctx *fasthttp.RequestCtx, v *view, k *key, path string) {
+func (d *Door) listModels(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, path string) {
 	if m := string(ctx.Method()); m != "GET" && m != "HEAD" {
-		d.fail(ctx, &failure{status: 405, typ: "invalid_request_error", code: "method_not_allowed", message: "this path takes GET"})
+		d.fail(ctx, &surface.Failure{Status: 405, Type: "invalid_request_error", Code: "method_not_allowed", Message: "this path takes GET"})
 		return
 	}
 	names := map[string]*target{}
@@ -57,13 +60,13 @@ func (d *Door) listModels(ctx *fasthttp.RequestCtx, v *view, k *key, path string
 	}
 	cards := []modelCard{}
 	for name, t := range names {
-		if k == nil || k.allows(name) {
+		if k == nil || k.Allows(name) {
 			cards = append(cards, d.card(name, t))
 		}
 	}
 	sort.Slice(cards, func(i, j int) bool { return cards[i].ID < cards[j].ID })
 	ctx.SetContentType("application/json")
-	if id, one := strings.CutPrefix(path, modelPrefix); one {
+	if id, one := strings.CutPrefix(path, surface.ModelPrefix); one {
 		for i := range cards {
 			if cards[i].ID == id {
 				writeJSON(ctx, cards[i])
@@ -86,8 +89,8 @@ func (d *Door) card(name string, t *target) modelCard {
 	}
 	var least int64
 	for _, p := range t.pools {
-		for _, w := range *p.workers.Load() {
-			if v := d.ledger.View(w.acct, d.now()); v.MaxLen > 0 && (least == 0 || v.MaxLen < least) {
+		for _, w := range *p.Workers.Load() {
+			if v := d.ledger.View(w.Acct, d.now()); v.MaxLen > 0 && (least == 0 || v.MaxLen < least) {
 				least = v.MaxLen
 			}
 		}

@@ -130,14 +130,12 @@ func (d *Door) settle(about control.Moved, fd int) bool {
 		return true
 	}
 	for _, w := range d.current().workers {
-		if w.id != about.Worker {
+		if w.ID != about.Worker {
 			continue
 		}
-		w.mu.Lock()
-		up, same := w.up.Load(), w.cfg.Generation == about.Generation
-		w.mu.Unlock()
-		if same && !up.tls && up.addr == about.Address {
-			up.adopt(c, d.now()-about.IdleMillis*1e6)
+		up, generation := w.Listens()
+		if generation == about.Generation && !up.TLS && up.Addr == about.Address {
+			up.Adopt(c, d.now()-about.IdleMillis*1e6)
 			return true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/control"
 )
 
@@ -102,7 +103,7 @@ func (d *Door) moveTo(socket string) (*mover, error) {
 // parting reports whether an answer must end its connection: the door ends, and
 // cannot move it to the next one.
 func (d *Door) parting(g *guard) bool {
-	return d.draining.Load() && (d.mover.Load() == nil || g.raw == nil)
+	return d.draining.Load() && (d.mover.Load() == nil || !g.Polled())
 }
 
 // start moves what is idle, and from then on whatever becomes it.
@@ -264,27 +265,25 @@ func (m *mover) own(parked int) int {
 func (m *mover) moveUpstreams(keep int) error {
 	d := m.d
 	for _, w := range d.current().workers {
-		w.mu.Lock()
-		up, generation := w.up.Load(), w.cfg.Generation
-		w.mu.Unlock()
-		if up.tls {
+		up, generation := w.Listens()
+		if up.TLS {
 			continue
 		}
-		for idle := up.lend(keep); len(idle) > 0; {
+		for idle := up.Lend(keep); len(idle) > 0; {
 			batch := idle[:min(len(idle), movedAtOnce)]
 			about := make([]control.Moved, len(batch))
-			socks := make([]*sock, len(batch))
+			socks := make([]*conn.Sock, len(batch))
 			for i, c := range batch {
-				about[i] = control.Moved{Worker: w.id, Generation: generation, Address: up.addr, IdleMillis: (d.now() - c.since) / 1e6}
-				socks[i] = &c.sock
+				about[i] = control.Moved{Worker: w.ID, Generation: generation, Address: up.Addr, IdleMillis: c.Idle(d.now()).Milliseconds()}
+				socks[i] = &c.Sock
 			}
 			_, err := m.send(about, socks)
 			for _, c := range batch {
-				c.close() // the next door has its own descriptor, or nobody wants the connection
+				c.Close() // the next door has its own descriptor, or nobody wants the connection
 			}
 			if idle = idle[len(batch):]; err != nil {
 				for _, c := range idle {
-					c.close()
+					c.Close()
 				}
 				return err
 			}
@@ -296,14 +295,14 @@ func (m *mover) moveUpstreams(keep int) error {
 // moveClients moves parked clients and returns how many, from the first on.
 func (m *mover) moveClients(batch []*parked) (int, error) {
 	about := make([]control.Moved, len(batch))
-	socks := make([]*sock, len(batch))
+	socks := make([]*conn.Sock, len(batch))
 	for i, p := range batch {
 		about[i] = control.Moved{Served: p.g.served}
-		socks[i] = &p.g.sock
+		socks[i] = &p.g.Sock
 	}
 	n, err := m.send(about, socks)
 	for _, p := range batch[:n] {
-		m.d.watcher.unwatch(p.g)
+		m.d.watcher.Unwatch(p.g.mark)
 		m.d.forget(p.g)
 	}
 	return n, err
@@ -312,12 +311,14 @@ func (m *mover) moveClients(batch []*parked) (int, error) {
 // send passes connections on, each described, and returns how many of them,
 // from the first on, the next door has taken. Nobody else closes them
 // meanwhile.
-func (m *mover) send(about []control.Moved, socks []*sock) (int, error) {
+func (m *mover) send(about []control.Moved, socks []*conn.Sock) (int, error) {
 	fds := make([]int, len(socks))
 	for i, s := range socks {
-		if err := s.raw.Control(func(fd uintptr) { fds[i] = int(fd) }); err != nil {
+		fd, err := s.Descriptor()
+		if err != nil {
 			return 0, err
 		}
+		fds[i] = fd
 	}
 	line, err := json.Marshal(about)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	collector "runtime/metrics"
 	"time"
+
+	"roundhouse/balancer/fleet"
 )
 
 // How a process collects its memory. A door holds little and makes much
@@ -71,7 +73,7 @@ func PaceCollections(ctx context.Context) {
 		}
 	}()
 	for {
-		if sleep(ctx, paceStep); ctx.Err() != nil {
+		if fleet.Sleep(ctx, paceStep); ctx.Err() != nil {
 			return
 		}
 		collector.Read(samples)

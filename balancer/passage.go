@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"roundhouse/balancer/conn"
+	"roundhouse/balancer/surface"
 )
 
 // mostHeld is the longest answer without a stream that is held whole: a worker that
@@ -14,7 +17,7 @@ const mostHeld = 16 << 20
 // passage is an answer that is passed on as it comes, for it is too long to be held.
 type passage struct {
 	x      *exchange
-	r      reader
+	r      conn.Reader
 	chunks bool   // the client gets it in chunks
 	tail   []byte // the end of what has come
 }
@@ -30,15 +33,15 @@ func (p *passage) carry() error {
 		return errGone
 	}
 	for {
-		if c.from == c.to {
-			c.readIn(x.d.now(), time.Duration(x.v.set.Door.Limits.Idle))
-			if err := c.fill(); err == io.EOF && p.r.openEnded() {
+		if c.Buffered() == 0 {
+			c.ReadIn(x.d.now(), time.Duration(x.v.set.Door.Limits.Idle))
+			if err := c.Fill(); err == io.EOF && p.r.OpenEnded() {
 				return nil
 			} else if err != nil {
 				return err
 			}
 		}
-		b, err := p.r.decode(c)
+		b, err := p.r.Decode(c)
 		if werr := p.send(b); werr != nil {
 			return werr
 		}
@@ -65,10 +68,10 @@ func (p *passage) send(b []byte) error {
 		}
 		return nil
 	}
-	o := newOut()
-	defer o.free()
+	o := conn.LendOut()
+	defer o.Free()
 	o.B = append(o.B, b...)
-	if p.x.g.send(o.framed(true)) != nil {
+	if p.x.g.send(o.Framed(true)) != nil {
 		return errWriting
 	}
 	return nil
@@ -98,11 +101,11 @@ func (e *errNoRoom) Error() string {
 }
 
 // failure is what the client is told.
-func (e *errNoRoom) failure() *failure {
+func (e *errNoRoom) failure() *surface.Failure {
 	if e.came > e.limit {
-		return &failure{status: 502, typ: "api_error", code: "answer_too_long", message: e.Error()}
+		return &surface.Failure{Status: 502, Type: "api_error", Code: "answer_too_long", Message: e.Error()}
 	}
-	return &failure{status: 503, typ: "service_unavailable", code: "memory", reason: "memory", retryAfter: 1, message: e.Error()}
+	return &surface.Failure{Status: 503, Type: "service_unavailable", Code: "memory", Reason: "memory", RetryAfter: 1, Message: e.Error()}
 }
 
 // keep books n bytes in all for an answer, until it was sent.
@@ -117,6 +120,6 @@ func (g *guard) keep(n int64) bool {
 
 // sent gives back what an answer took that the client has, or will never have.
 func (g *guard) sent() {
-	g.d.memory.give(g.outgoing)
+	g.d.memory.Give(g.outgoing)
 	g.outgoing = 0
 }

@@ -6,7 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"roundhouse/balancer/conn"
+	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/pass"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 	"roundhouse/configs"
 )
@@ -40,12 +44,12 @@ func (s *side) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	x := d.newExchange(v, g, &seen)
 	path, _, _ := strings.Cut(r.RequestURI, "?")
-	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = kindPass, r.Method, path, r.URL.RawQuery, true
+	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = surface.Pass, r.Method, path, r.URL.RawQuery, true
 	p := &passing{s: s, x: x, in: r, out: w}
 	x.through = p
 	if f := p.enter(&seen); f != nil {
-		d.memory.give(x.payload.booked)
-		x.record.status, x.record.outcome = f.status, "refused"
+		d.memory.Give(x.payload.Booked)
+		x.record.status, x.record.outcome = f.Status, "refused"
 		x.tell()
 		p.write(f, true)
 		return
@@ -55,22 +59,22 @@ func (s *side) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // enter reads what must be known of the request, and enters it among those in flight.
-func (p *passing) enter(seen *wire.Seen) *failure {
+func (p *passing) enter(seen *wire.Seen) *surface.Failure {
 	x, r := p.x, p.in
 	path, ok := pass.Find(x.asked.path)
 	if !ok {
-		return notFound("%s is not served here", x.asked.path)
+		return surface.NotFound("%s is not served here", x.asked.path)
 	}
 	p.path = path
 	if !path.Takes(r.Method) {
-		return &failure{status: 405, typ: "invalid_request_error", code: "method_not_allowed", message: "this path takes " + strings.Join(path.Methods, " or ")}
+		return &surface.Failure{Status: 405, Type: "invalid_request_error", Code: "method_not_allowed", Message: "this path takes " + strings.Join(path.Methods, " or ")}
 	}
 	k, f := x.v.admit(seen.Authorization, seen.Key)
 	if f != nil {
 		return f
 	}
 	if path.Socket != (seen.Upgrade != nil && strings.EqualFold(string(seen.Upgrade), "websocket")) {
-		return badRequest("", "%s is opened as a websocket, and no other path is", pass.RealtimePath)
+		return surface.BadRequest("", "%s is opened as a websocket, and no other path is", pass.RealtimePath)
 	}
 	if f := p.hold(); f != nil {
 		return f
@@ -79,7 +83,7 @@ func (p *passing) enter(seen *wire.Seen) *failure {
 		if k, f = x.filter(r.RemoteAddr, eachField(r.Header), k); f != nil {
 			return f
 		}
-		p.spool.Head = x.payload.body
+		p.spool.Head = x.payload.Body
 	}
 	return x.enter(seen, k)
 }
@@ -98,7 +102,7 @@ func eachField(h http.Header) func(yield func(name, value string) bool) {
 }
 
 // hold reads the beginning of the body, or where filters are to see it all of it.
-func (p *passing) hold() *failure {
+func (p *passing) hold() *surface.Failure {
 	x, r := p.x, p.in
 	most := int64(pass.Begin)
 	if x.v.ext != nil {
@@ -115,7 +119,7 @@ func (p *passing) hold() *failure {
 	if !x.d.book(booked) {
 		return noMemory()
 	}
-	x.payload.booked = booked
+	x.payload.Booked = booked
 	p.upload = &upload{body: http.MaxBytesReader(nil, r.Body, limit), ctl: http.NewResponseController(p.out), idle: x.g.limits.bodyIdle}
 	var err error
 	if p.spool, err = pass.Take(p.upload, int(most)); err != nil {
@@ -124,28 +128,28 @@ func (p *passing) hold() *failure {
 	if x.v.ext != nil && !p.spool.Whole {
 		return tooLong(most)
 	}
-	x.payload.body = p.spool.Head
+	x.payload.Body = p.spool.Head
 	return nil
 }
 
-func tooLong(limit int64) *failure {
-	return &failure{status: 413, typ: "invalid_request_error", code: "body_too_long", reason: "bad_request", message: "the body is longer than " + configs.Size(limit).String()}
+func tooLong(limit int64) *surface.Failure {
+	return &surface.Failure{Status: 413, Type: "invalid_request_error", Code: "body_too_long", Reason: "bad_request", Message: "the body is longer than " + configs.Size(limit).String()}
 }
 
 // unread is what is wrong where the client's body does not come.
-func (p *passing) unread(err error) *failure {
+func (p *passing) unread(err error) *surface.Failure {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
 		return tooLong(long.Limit)
-	case timedOut(err):
-		return &failure{status: 408, typ: "invalid_request_error", code: "request_timeout", reason: "bad_request", message: "the request did not arrive in time"}
+	case conn.TimedOut(err):
+		return &surface.Failure{Status: 408, Type: "invalid_request_error", Code: "request_timeout", Reason: "bad_request", Message: "the request did not arrive in time"}
 	}
-	return badRequest("", "the request ended before it was whole")
+	return surface.BadRequest("", "the request ended before it was whole")
 }
 
 // read takes what the request says of itself, and finds the pool.
-func (p *passing) read(seen *wire.Seen, k *key) *failure {
+func (p *passing) read(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 	x := p.x
 	x.asked.ctype = string(seen.Type)
 	if p.path.Job == pass.Of {
@@ -155,7 +159,7 @@ func (p *passing) read(seen *wire.Seen, k *key) *failure {
 	if p.in.Method == "POST" {
 		said, err := pass.Read(x.asked.ctype, p.spool.Head, p.spool.Whole)
 		if err != nil {
-			return badRequest("", "%s", err.Error())
+			return surface.BadRequest("", "%s", err.Error())
 		}
 		p.said = said
 	}
@@ -167,9 +171,9 @@ func (p *passing) read(seen *wire.Seen, k *key) *failure {
 }
 
 // findPass finds a pool with a task for the path, by the model if one is named.
-func (a *asked) findPass(d *Door, v *view, path *pass.Path) *failure {
+func (a *asked) findPass(d *Door, v *view, path *pass.Path) *surface.Failure {
 	name := a.peek.Model
-	var fits []*pool
+	var fits []*fleet.Pool
 	for i, p := range v.pools {
 		if path.Serves(v.set.Pools[i].Task) {
 			fits = append(fits, p)
@@ -177,17 +181,17 @@ func (a *asked) findPass(d *Door, v *view, path *pass.Path) *failure {
 	}
 	if name == "" {
 		if len(fits) != 1 {
-			return badRequest("model", "the field \"model\" is missing, or stands behind more than %s of other fields; put it first", configs.Size(pass.Begin).String())
+			return surface.BadRequest("model", "the field \"model\" is missing, or stands behind more than %s of other fields; put it first", configs.Size(pass.Begin).String())
 		}
 		a.pool = fits[0]
-		if m := a.pool.models(); len(m) > 0 {
+		if m := a.pool.Models(); len(m) > 0 {
 			a.model = m[0]
 		}
 		a.target = v.models[a.model]
 		return nil
 	}
 	if v.routes[name] != nil {
-		return badRequest("model", "%q is a route; a body that passes through is not changed, so ask for a model", name)
+		return surface.BadRequest("model", "%q is a route; a body that passes through is not changed, so ask for a model", name)
 	}
 	a.model, a.target = name, v.models[name]
 	if a.target == nil {
@@ -195,15 +199,15 @@ func (a *asked) findPass(d *Door, v *view, path *pass.Path) *failure {
 	}
 	for _, p := range a.target.pools {
 		task := v.set.Pools[slices.Index(v.pools, p)].Task
-		if !path.Serves(task) && (task != "" || kindOf(a.path) != kindForm) {
+		if !path.Serves(task) && (task != "" || surface.KindOf(a.path) != surface.Form) {
 			continue
 		}
-		if a.pool == nil || !a.pool.alive(d) && p.alive(d) {
+		if a.pool == nil || !a.pool.Alive(&d.fleet) && p.Alive(&d.fleet) {
 			a.pool = p
 		}
 	}
 	if a.pool == nil {
-		return badRequest("model", "the model %q does not serve %s", name, a.path)
+		return surface.BadRequest("model", "the model %q does not serve %s", name, a.path)
 	}
 	return nil
 }

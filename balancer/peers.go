@@ -3,6 +3,7 @@ package balancer
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/surface"
 	"roundhouse/worker/api"
 )
 
@@ -240,7 +242,7 @@ func (d *Door) tellAll(last bool) {
 	t := d.totals()
 	t.Gone = last
 	for _, pool := range d.current().pools {
-		t.Cached = append(t.Cached, pool.takeUntold(listeners)...)
+		t.Cached = append(t.Cached, pool.TakeUntold(listeners)...)
 	}
 	var told sync.WaitGroup
 	for _, w := range idle {
@@ -270,29 +272,27 @@ func (d *Door) totals() control.Totals {
 	d.peers.mu.Unlock()
 	now := d.now()
 	for _, w := range v.workers {
-		w.mu.Lock()
-		known, generation, identity := w.generation(), w.cfg.Generation, w.identity
-		w.mu.Unlock()
-		booked, e := d.ledger.Totals(w.acct, now)
-		if booked != known {
+		at := w.Instance()
+		booked, e := d.ledger.Totals(w.Acct, now)
+		if booked != at.Known {
 			continue // it has just turned; the next totals have it
 		}
 		t.Workers = append(t.Workers, control.WorkerTotal{
-			ID: w.id, Generation: generation, Identity: identity,
+			ID: w.ID, Generation: at.Generation, Identity: at.Identity,
 			ChargedTokens: e.KV, PrefillTokens: e.Prefill, ResidentTokens: e.Resident, InFlight: e.InFlight,
 		})
 	}
-	for _, k := range v.keys.keys {
-		k.mu.Lock()
-		t.Keys = append(t.Keys, control.KeyUse{Name: k.name, Requests: k.entered, Tokens: k.spent, Live: k.live})
-		k.mu.Unlock()
+	for _, k := range v.keys.Keys {
+		u := control.KeyUse{Name: k.Name}
+		u.Requests, u.Tokens, u.Live = k.Total()
+		t.Keys = append(t.Keys, u)
 	}
 	return t
 }
 
 // hear takes another door's totals.
 func (d *Door) hear(t control.Totals) {
-	if t.Door == d.id || !validID(t.Door) {
+	if t.Door == d.id || !surface.ValidID(t.Door) {
 		return
 	}
 	now := time.Now()
@@ -327,7 +327,7 @@ func (d *Door) countKeys(old *heard, t *control.Totals, now time.Time) {
 	}
 	keys := d.current().keys
 	for _, u := range t.Keys {
-		k := keys.configured(u.Name)
+		k := keys.Configured(u.Name)
 		if k == nil {
 			continue
 		}
@@ -335,7 +335,7 @@ func (d *Door) countKeys(old *heard, t *control.Totals, now time.Time) {
 		if !known || was.Requests > u.Requests {
 			was = u
 		}
-		k.usedElsewhere(u.Requests-was.Requests, u.Tokens-was.Tokens, d.peers.liveOf(u.Name), now)
+		k.UsedElsewhere(u.Requests-was.Requests, u.Tokens-was.Tokens, d.peers.liveOf(u.Name), now)
 	}
 }
 
@@ -380,25 +380,23 @@ func (d *Door) countElsewhere(now time.Time) {
 	}
 	v := d.current()
 	for _, w := range v.workers {
-		w.mu.Lock()
-		generation, identity, known := w.cfg.Generation, w.identity, w.generation()
-		w.mu.Unlock()
+		at := w.Instance()
 		var e ledger.Elsewhere
-		for _, t := range sums[w.id] {
-			if t.Generation == generation && (t.Identity == identity || t.Identity == "" || identity == "") {
+		for _, t := range sums[w.ID] {
+			if t.Generation == at.Generation && (t.Identity == at.Identity || t.Identity == "" || at.Identity == "") {
 				e.Add(ledger.Elsewhere{KV: t.ChargedTokens, Prefill: t.PrefillTokens, Resident: t.ResidentTokens, InFlight: t.InFlight})
 			}
 		}
-		d.ledger.SetElsewhere(w.acct, known, e)
+		d.ledger.SetElsewhere(w.Acct, at.Known, e)
 	}
 	if silent {
 		d.shareOut(v)
-		for _, k := range v.keys.keys {
-			k.usedElsewhere(0, 0, p.liveOf(k.name), now)
+		for _, k := range v.keys.Keys {
+			k.UsedElsewhere(0, 0, p.liveOf(k.Name), now)
 		}
 	}
 	for _, pool := range v.pools {
-		pool.pump(d) // what another door has released may be room here
+		pool.Pump(&d.fleet) // what another door has released may be room here
 	}
 }
 
@@ -439,5 +437,29 @@ func (p *peers) closeWays() {
 	defer p.mu.Unlock()
 	for _, w := range p.ways {
 		w.client.CloseIdleConnections()
+	}
+}
+
+// hearCached enters what other doors' requests have brought into the workers'
+// caches.
+func (d *Door) hearCached(all []control.Cached) {
+	if len(all) == 0 {
+		return
+	}
+	by := map[string]control.Cached{}
+	for _, c := range all {
+		by[c.Worker] = c
+	}
+	for _, w := range d.current().workers {
+		c, ok := by[w.ID]
+		t := w.Pool.Prefix.Load()
+		if !ok || t == nil {
+			continue
+		}
+		chunks := make([]uint64, 0, len(c.Chunks)/8)
+		for b := c.Chunks; len(b) >= 8; b = b[8:] {
+			chunks = append(chunks, binary.LittleEndian.Uint64(b))
+		}
+		t.Add(w.Slot, chunks)
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/metrics"
+	"roundhouse/balancer/wait"
 )
 
 // TestPlacedAtOneThatLeaves chooses a worker that a new worker set takes away
@@ -12,22 +15,22 @@ import (
 // booked, and neither nowhere nor to the worker that it tried before.
 func TestPlacedAtOneThatLeaves(t *testing.T) {
 	d := &Door{ledger: ledger.New(), epoch: time.Now().Add(-time.Second)}
-	d.metrics = newMetrics(d)
-	p := newPool("p")
-	w := &worker{id: "p/1", pool: p}
-	w.acct = &ledger.Worker{ID: w.id, Of: w}
-	d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{w.acct})
-	d.ledger.SetWorker(w.acct, 1, true, 60_000, d.now())
-	x := &exchange{d: d, asked: asked{pool: p}, booking: booking{ask: ledger.Ask{Prompt: 10, Now: d.now()}}}
-	x.booking.worker.Store(&worker{id: "p/0", pool: p})
-	verdict, reason := d.ledger.Pick(&p.group, &x.booking.ask, &x.booking.charge)
+	d.metrics = metrics.New("", func() float64 { return 0 })
+	p := fleet.NewPool("p")
+	w := &fleet.Worker{ID: "p/1", Pool: p}
+	w.Acct = &ledger.Worker{ID: w.ID, Of: w}
+	d.ledger.SetGroup(&p.Group, ledger.LeastKV, []*ledger.Worker{w.Acct})
+	d.ledger.SetWorker(w.Acct, 1, true, 60_000, d.now())
+	x := &exchange{d: d, asked: asked{pool: p}, booking: booking{Claim: wait.Claim{Ask: ledger.Ask{Prompt: 10, Now: d.now()}}}}
+	x.booking.worker.Store(&fleet.Worker{ID: "p/0", Pool: p})
+	verdict, reason := d.ledger.Pick(&p.Group, &x.booking.Ask, &x.booking.Charge)
 	if verdict != ledger.Picked {
 		t.Fatalf("the worker is not to be had: %v", verdict)
 	}
-	d.ledger.SetGroup(&p.group, ledger.LeastKV, nil)
+	d.ledger.SetGroup(&p.Group, ledger.LeastKV, nil)
 	x.placed(reason)
 	if got := x.booking.worker.Load(); got != w {
-		t.Errorf("it goes to %s", got.id)
+		t.Errorf("it goes to %s", got.ID)
 	}
 }
 
@@ -37,23 +40,23 @@ func TestPlacedAtOneThatLeaves(t *testing.T) {
 func TestRememberedTwice(t *testing.T) {
 	f := func(own bool, sent, computed int) {
 		d := &Door{ledger: ledger.New(), epoch: time.Now().Add(-time.Second)}
-		d.metrics = newMetrics(d)
-		p := newPool("p")
-		p.prefix.Store(ledger.NewPrefixTable(1 << 20))
-		w := &worker{id: "p/1", pool: p}
-		w.own.Store(own)
-		w.acct = &ledger.Worker{ID: w.id, Of: w}
-		p.untold = map[*worker][]byte{}
-		d.ledger.SetGroup(&p.group, ledger.LeastKV, []*ledger.Worker{w.acct})
-		d.ledger.SetWorker(w.acct, 1, true, 60_000, d.now())
-		x := &exchange{d: d, asked: asked{pool: p}, booking: booking{own: own, chunks: []uint64{7}, ask: ledger.Ask{Prompt: 1000, Now: d.now()}}}
-		_, reason := d.ledger.Pick(&p.group, &x.booking.ask, &x.booking.charge)
+		d.metrics = metrics.New("", func() float64 { return 0 })
+		p := fleet.NewPool("p")
+		p.Prefix.Store(ledger.NewPrefixTable(1 << 20))
+		w := &fleet.Worker{ID: "p/1", Pool: p}
+		w.Own.Store(own)
+		w.Acct = &ledger.Worker{ID: w.ID, Of: w}
+		p.Untold = map[*fleet.Worker][]byte{}
+		d.ledger.SetGroup(&p.Group, ledger.LeastKV, []*ledger.Worker{w.Acct})
+		d.ledger.SetWorker(w.Acct, 1, true, 60_000, d.now())
+		x := &exchange{d: d, asked: asked{pool: p}, booking: booking{own: own, chunks: []uint64{7}, Claim: wait.Claim{Ask: ledger.Ask{Prompt: 1000, Now: d.now()}}}}
+		_, reason := d.ledger.Pick(&p.Group, &x.booking.Ask, &x.booking.Charge)
 		x.placed(reason)
-		if got := len(p.untold[w]) / 8; got != sent {
+		if got := len(p.Untold[w]) / 8; got != sent {
 			t.Errorf("ours %v: when it is sent, it was entered %d times; want %d", own, got, sent)
 		}
 		x.computed()
-		if got := len(p.untold[w]) / 8; got != computed {
+		if got := len(p.Untold[w]) / 8; got != computed {
 			t.Errorf("ours %v: when it is computed, it was entered %d times; want %d", own, got, computed)
 		}
 	}

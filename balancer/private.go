@@ -13,6 +13,8 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
+	"roundhouse/balancer/lease"
+	"roundhouse/balancer/surface"
 )
 
 // openPrivate serves the private socket; nil where the door has none.
@@ -45,7 +47,7 @@ func (d *Door) Private() http.Handler {
 	m.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.State()) })
 	m.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", metricsType)
-		d.metrics.write(w, d, r.URL.Query().Get("workers") != "0")
+		d.writeMetrics(w, r.URL.Query().Get("workers") != "0")
 	})
 	m.HandleFunc("GET /requests", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.Requests()) })
 	m.HandleFunc("GET /queue", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.Queued()) })
@@ -57,7 +59,7 @@ func (d *Door) Private() http.Handler {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	m.HandleFunc("GET /decisions/{id}", func(w http.ResponseWriter, r *http.Request) {
-		if dec, ok := d.why.find(r.PathValue("id")); ok {
+		if dec, ok := d.why.Find(r.PathValue("id")); ok {
 			answer(w, dec)
 			return
 		}
@@ -90,7 +92,7 @@ func (d *Door) putSet(w http.ResponseWriter, r *http.Request) {
 	}
 	ack, err := d.Apply(set)
 	switch {
-	case errors.Is(err, errEpoch):
+	case errors.Is(err, lease.ErrEpoch):
 		http.Error(w, err.Error(), http.StatusConflict)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
@@ -116,7 +118,7 @@ func (d *Door) Apply(set control.WorkerSet) (control.Ack, error) {
 	defer d.applying.Unlock()
 	at := time.Now()
 	now := &d.current().set
-	if err := d.lease.admits(&set, now, at); err != nil {
+	if err := d.lease.Admits(&set, now, at); err != nil {
 		return control.Ack{}, err
 	}
 	set.Door = filled(set.Door)
@@ -128,14 +130,14 @@ func (d *Door) Apply(set control.WorkerSet) (control.Ack, error) {
 			return control.Ack{}, err
 		}
 	}
-	d.lease.until = at.Add(leaseFor)
-	if !renewed || d.lease.kept.Before(d.lease.until) {
-		d.lease.kept = at.Add(keptFor)
-		if err := d.keepSet(&set, d.lease.kept); err != nil {
+	d.lease.Until = at.Add(lease.Term)
+	if !renewed || d.lease.Kept.Before(d.lease.Until) {
+		d.lease.Kept = at.Add(lease.Ahead)
+		if err := lease.Keep(d.opts.StateDir, &set, d.lease.Kept); err != nil {
 			d.log.Error("cannot keep the worker set; a restart of this door would forget it", "error", err.Error())
 		}
 	}
-	return control.Ack{Door: d.id, Epoch: set.Epoch, Version: set.Version, LeaseSeconds: leaseFor.Seconds()}, nil
+	return control.Ack{Door: d.id, Epoch: set.Epoch, Version: set.Version, LeaseSeconds: lease.Term.Seconds()}, nil
 }
 
 // firstSet puts the set in force that the door starts with: the one it was
@@ -151,7 +153,7 @@ func (d *Door) firstSet() error {
 	if d.opts.StateDir == "" {
 		return nil
 	}
-	k, err := d.readSet()
+	k, err := lease.Read(d.opts.StateDir)
 	if err == nil && k.Schema == 0 {
 		return nil
 	}
@@ -163,7 +165,7 @@ func (d *Door) firstSet() error {
 		d.log.Error("the kept worker set cannot be used; waiting for the supervisor", "error", err.Error())
 		return nil
 	}
-	d.lease = lease{until: k.LeaseUntil, kept: k.LeaseUntil}
+	d.lease = lease.Lease{Until: k.LeaseUntil, Kept: k.LeaseUntil}
 	return nil
 }
 
@@ -179,10 +181,10 @@ func (d *Door) State() control.State {
 	}
 	s.Streams, s.Peers, s.Faults = d.inFlight(), d.peers.count(), d.faults.list()
 	for _, p := range v.pools {
-		s.Queued += int(p.queue.n.Load())
+		s.Queued += p.Queue.Len()
 	}
 	for _, w := range v.workers {
-		s.Workers = append(s.Workers, w.view(d))
+		s.Workers = append(s.Workers, w.View(&d.fleet))
 	}
 	return s
 }
@@ -199,17 +201,17 @@ func (d *Door) Requests() []control.InFlight {
 	for _, x := range xs {
 		prompt, _ := x.asked.estimate()
 		f := control.InFlight{
-			ID: x.asked.id, Pool: x.asked.pool.name, Model: x.asked.model, Priority: priorityNames[x.asked.priority], Since: x.asked.wall,
-			State: phaseNames[x.record.state.Load()], Position: x.asked.pool.queue.position(x), Output: x.record.generated.Load(), Prompt: prompt,
+			ID: x.asked.id, Pool: x.asked.pool.Name, Model: x.asked.model, Priority: surface.PriorityNames[x.asked.priority], Since: x.asked.wall,
+			State: phaseNames[x.record.state.Load()], Position: x.asked.pool.Queue.Position(&x.booking.Claim), Output: x.record.generated.Load(), Prompt: prompt,
 		}
 		if w := x.booking.worker.Load(); w != nil {
-			f.Worker = w.id
+			f.Worker = w.ID
 		}
 		if x.asked.route != nil {
 			f.Route = x.asked.route.cfg.Name
 		}
 		if x.asked.key != nil {
-			f.Key = x.asked.key.name
+			f.Key = x.asked.key.Name
 		}
 		out = append(out, f)
 	}

@@ -3,6 +3,7 @@ package balancer
 import (
 	"sync/atomic"
 
+	"roundhouse/balancer/metrics"
 	"roundhouse/balancer/resume"
 )
 
@@ -23,7 +24,7 @@ type record struct {
 	ended     int64
 	resumes   int // how often the stream went on at another worker
 	resumeFor string
-	series    *series // where a stream is counted; nil before its first event
+	series    *metrics.Series // where a stream is counted; nil before its first event
 }
 
 // The phases of an exchange, as the in-flight list shows them.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/resume"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
@@ -42,10 +44,10 @@ const writeWithin = 30 * time.Second
 // goroutine of its own, which holds nothing of fasthttp's.
 func (s *relay) hijack(ctx *fasthttp.RequestCtx) {
 	x := s.x
-	if len(x.payload.body) <= bufSize {
-		x.payload.body = append([]byte(nil), x.payload.body...) // fasthttp's buffer is larger, and wanted for the next request
+	if len(x.payload.Body) <= conn.BufSize {
+		x.payload.Body = append([]byte(nil), x.payload.Body...) // fasthttp's buffer is larger, and wanted for the next request
 	} else {
-		x.payload.body = ctx.Request.SwapBody(nil)
+		x.payload.Body = ctx.Request.SwapBody(nil)
 	}
 	s.cors = corsLines(ctx)
 	ctx.HijackSetNoResponse(true)
@@ -61,8 +63,8 @@ func newRelay(x *exchange) *relay {
 		name = a.peek.Model
 	}
 	s.answer.Open(resume.Asked{
-		API: apiOf(a), Peek: &a.peek, Body: x.payload.body, Model: a.model, Name: name, End: *a.pool.end.Load(),
-		Enabled: x.v.set.Door.Resume.Enabled && a.kind != kindHeld, Open: a.kind == kindForm || a.kind == kindHeld, Context: s.context(),
+		API: apiOf(a), Peek: &a.peek, Body: x.payload.Body, Model: a.model, Name: name, End: *a.pool.End.Load(),
+		Enabled: x.v.set.Door.Resume.Enabled && a.kind != surface.Stored, Open: a.kind == surface.Form || a.kind == surface.Stored, Context: s.context(),
 	})
 	return s
 }
@@ -70,13 +72,13 @@ func newRelay(x *exchange) *relay {
 // apiOf is how the events of an answer are shaped.
 func apiOf(a *asked) resume.API {
 	switch {
-	case a.kind == kindChat:
+	case a.kind == surface.Chat:
 		return resume.Chat
-	case a.kind == kindText:
+	case a.kind == surface.Text:
 		return resume.Text
-	case a.path == messagesPath:
+	case a.path == surface.MessagesPath:
 		return resume.Messages
-	case a.kind == kindGen || a.kind == kindHeld:
+	case a.kind == surface.Generation || a.kind == surface.Stored:
 		return resume.Responses
 	}
 	return resume.Other
@@ -190,11 +192,11 @@ func (s *relay) plain(a *wire.Answer) (again, keep bool) {
 		x.d.log.Warn("a worker would not go on with a stream", "request", x.asked.id, "worker", x.record.worker, "status", status)
 		x.lost(x.judged(max(status, 400)), "broken_answer")
 		if s.answer.Events() > 0 {
-			return false, s.fail(workerFailed(x.asked.pool.name))
+			return false, s.fail(surface.WorkerFailed(x.asked.pool.Name))
 		}
 		return true, false
 	}
-	x.d.held.keep(&x.asked, body, x.booking.charge.Try())
+	x.d.held.Keep(x.asked.path, x.asked.owner, body, x.booking.Charge.Try())
 	x.settle(status, body)
 	x.record.status = status
 	return false, s.whole(status, head, body)
@@ -210,30 +212,30 @@ func (s *relay) relay(a *wire.Answer) error {
 	if !s.started {
 		s.head()
 	}
-	if s.front != nil && c.to == c.from {
+	if s.front != nil && c.Buffered() == 0 {
 		// Nothing has come behind the worker's head yet, and it may be long.
 		if err := s.write(nil); err != nil {
 			return err
 		}
 	}
 	s.answer.Feed(x.booking.own)
-	r := reader{a: *a, left: a.Length}
+	r := *conn.NewReader(a)
 	for {
 		var b []byte
 		var err error
-		if c.to > c.from {
-			b, err = r.decode(c)
+		if c.Buffered() > 0 {
+			b, err = r.Decode(c)
 		} else if err = s.await(c); err == nil {
 			continue
 		}
-		s.closing = err == io.EOF && r.whole
+		s.closing = err == io.EOF && r.Whole
 		if len(b) > 0 {
 			if werr := s.pass(b); werr != nil {
 				return werr
 			}
 		}
 		if err == io.EOF {
-			if s.answer.Done() || s.answer.MayEnd() && (r.whole || r.openEnded()) {
+			if s.answer.Done() || s.answer.MayEnd() && (r.Whole || r.OpenEnded()) {
 				return s.finishUpstream(&r)
 			}
 			return errCut
@@ -247,28 +249,28 @@ func (s *relay) relay(a *wire.Answer) error {
 // pass relays the whole events among the bytes that a worker has sent, many in
 // one write.
 func (s *relay) pass(b []byte) error {
-	o := newOut()
-	defer o.free()
+	o := conn.LendOut()
+	defer o.Free()
 	got, broken := s.answer.Take(&o.Out, b)
 	x := s.x
-	if x.asked.kind == kindHeld {
+	if x.asked.kind == surface.Stored {
 		got.Usage, got.Tokens = resume.Usage{}, 0 // they were counted when they were generated
 	}
 	if got.Usage.Known {
 		x.record.usage = got.Usage
 	}
 	if got.Stored != nil {
-		x.d.held.keep(&x.asked, got.Stored, x.booking.charge.Try())
+		x.d.held.Keep(x.asked.path, x.asked.owner, got.Stored, x.booking.Charge.Try())
 	}
 	if got.Refused {
 		x.record.outcome = "client_error"
 	}
 	if got.Tokens > 0 {
-		x.d.ledger.Grow(&x.booking.charge, got.Tokens)
+		x.d.ledger.Grow(&x.booking.Charge, got.Tokens)
 		x.record.generated.Add(got.Tokens)
 	}
 	if got.Events > 0 {
-		if s.answer.Events() > 0 && x.payload.body != nil {
+		if s.answer.Events() > 0 && x.payload.Body != nil {
 			s.keepSpare()
 		}
 		s.batch(got.Events)
@@ -290,20 +292,21 @@ func (s *relay) batch(n int) {
 	now := x.d.now()
 	if s.last == 0 {
 		x.record.first = now
-		x.d.ledger.First(&x.booking.charge, now)
+		x.d.ledger.First(&x.booking.Charge, now)
 		x.computed() // the next prompt like it may come
-		x.asked.pool.pump(x.d)
-		x.d.metrics.firstEvent(&x.asked, &x.record)
-		x.d.metrics.foretold(x.booking.worker.Load(), x.booking.charge.Predicted(), float64(now-x.booking.sentAt)/1e9)
+		x.asked.pool.Pump(&x.d.fleet)
+		x.record.series = x.d.metrics.Of(x.asked.labels())
+		x.record.series.Began(now - x.asked.start)
+		x.d.metrics.Foretold(x.booking.worker.Load().ID, x.booking.Charge.Predicted(), float64(now-x.booking.sentAt)/1e9)
 	} else {
-		x.record.series.between(float64(now-s.last)/1e9/float64(n), n)
+		x.record.series.Between(float64(now-s.last)/1e9/float64(n), n)
 	}
 	s.last = now
 }
 
 // finishUpstream keeps or closes the connection of a stream that came whole.
-func (s *relay) finishUpstream(r *reader) error {
-	if r.whole && !r.a.Close {
+func (s *relay) finishUpstream(r *conn.Reader) error {
+	if r.Reusable() {
 		s.x.booking.keep(s.x.d.now())
 	} else {
 		s.x.booking.drop()
@@ -313,17 +316,17 @@ func (s *relay) finishUpstream(r *reader) error {
 
 // await waits for the worker's next bytes, and keeps the client's connection
 // alive meanwhile.
-func (s *relay) await(c *upConn) error {
+func (s *relay) await(c *conn.Conn) error {
 	x := s.x
 	now := x.d.now()
 	from := now
 	for {
-		c.readIn(now, x.d.step)
-		err := c.fill()
+		c.ReadIn(now, x.d.step)
+		err := c.Fill()
 		if err == nil {
 			return nil
 		}
-		if !timedOut(err) {
+		if !conn.TimedOut(err) {
 			if err == io.EOF {
 				return io.EOF
 			}
@@ -340,7 +343,7 @@ func (s *relay) await(c *upConn) error {
 		if s.answer.Events() == 0 {
 			// A long prefill is no hang while the worker makes progress.
 			limit = int64(time.Duration(x.v.set.Door.Limits.FirstByte))
-			from = max(from, x.d.ledger.View(x.booking.worker.Load().acct, now).ProgressAt)
+			from = max(from, x.d.ledger.View(x.booking.worker.Load().Acct, now).ProgressAt)
 		}
 		if now-from > limit {
 			return errIdle
@@ -383,15 +386,15 @@ func (s *relay) head() {
 
 // write sends payload as one chunk.
 func (s *relay) write(payload []byte) error {
-	o := newOut()
-	defer o.free()
+	o := conn.LendOut()
+	defer o.Free()
 	o.B = append(o.B, payload...)
 	return s.flush(o)
 }
 
 // flush sends what an out buffer holds as one chunk.
-func (s *relay) flush(o *outBuf) error {
-	b := o.framed(!s.x.asked.http10)
+func (s *relay) flush(o *conn.Out) error {
+	b := o.Framed(!s.x.asked.http10)
 	if s.closing && s.answer.MayEnd() && !s.x.asked.http10 && b != nil {
 		b = append(b, lastChunk...)
 		s.closed = true
@@ -414,14 +417,14 @@ func (s *relay) flush(o *outBuf) error {
 func (s *relay) complete() bool {
 	x := s.x
 	if x.record.usage.Known {
-		x.d.ledger.Settle(&x.booking.charge, x.record.usage.Prompt, x.record.usage.Cached)
-		x.booking.worker.Load().hits.tells(x.record.usage.Cached)
-		x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
+		x.d.ledger.Settle(&x.booking.Charge, x.record.usage.Prompt, x.record.usage.Cached)
+		x.booking.worker.Load().Hits.Tells(x.record.usage.Cached)
+		x.asked.pool.Learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
 	}
-	x.asked.pool.remember(&x.booking)
+	x.remember()
 	how := x.judged(200)
 	if x.record.resumes > 0 {
-		x.d.metrics.resumes.WithLabelValues(x.asked.pool.name, x.record.resumeFor, "ok").Inc()
+		x.d.metrics.Resumed(x.asked.pool.Name, x.record.resumeFor, "ok")
 	}
 	x.release(how)
 	return s.terminate()

@@ -9,6 +9,7 @@ import (
 
 	"roundhouse/balancer/extend"
 	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/surface"
 )
 
 // reply is what of an answer's head comes from the worker.
@@ -19,10 +20,10 @@ type reply struct{ ctype, after, disposition string }
 type replier interface {
 	room() []byte                             // what an answer is read behind
 	reply(x *exchange, r reply, whole []byte) // whole begins with room
-	refuse(x *exchange, f *failure)
-	lines() []byte               // of a head, that are not the worker's
-	passed(keep bool)            // the client has its answer already; keep: the connection goes on
-	end(x *exchange, f *failure) // and the connection; f is nil where the client has left
+	refuse(x *exchange, f *surface.Failure)
+	lines() []byte                       // of a head, that are not the worker's
+	passed(keep bool)                    // the client has its answer already; keep: the connection goes on
+	end(x *exchange, f *surface.Failure) // and the connection; f is nil where the client has left
 }
 
 // throughFasthttp answers where fasthttp has read the request.
@@ -51,7 +52,7 @@ func (t *throughFasthttp) mark(x *exchange) {
 	h := &t.ctx.Response.Header
 	h.Set("x-request-id", x.asked.id)
 	if w := x.booking.worker.Load(); w != nil {
-		h.Set("x-roundhouse-worker", w.id)
+		h.Set("x-roundhouse-worker", w.ID)
 	}
 	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.record.queued/1e6, 10))
 	for _, f := range x.record.replyFields(x.pass) {
@@ -59,10 +60,10 @@ func (t *throughFasthttp) mark(x *exchange) {
 	}
 }
 
-func (t *throughFasthttp) refuse(x *exchange, f *failure) {
+func (t *throughFasthttp) refuse(x *exchange, f *surface.Failure) {
 	x.refused(f)
 	counted := *f
-	counted.reason = "" // it was counted with its pool
+	counted.Reason = "" // it was counted with its pool
 	x.d.fail(t.ctx, &counted)
 	t.mark(x)
 }
@@ -81,7 +82,7 @@ func (t *throughFasthttp) passed(keep bool) {
 	})
 }
 
-func (t *throughFasthttp) end(x *exchange, f *failure) {
+func (t *throughFasthttp) end(x *exchange, f *surface.Failure) {
 	if f != nil {
 		x.d.fail(t.ctx, f)
 	}
@@ -158,7 +159,7 @@ func (s *relay) whole(status int, head reply, body []byte) bool {
 
 // refuse tells the client that it will get no answer: as an answer while none
 // has begun, else as an event.
-func (s *relay) refuse(f *failure) bool {
+func (s *relay) refuse(f *surface.Failure) bool {
 	x := s.x
 	was := x.record.status
 	x.refused(f)
@@ -166,27 +167,27 @@ func (s *relay) refuse(f *failure) bool {
 		x.record.status = was
 		return s.fail(f)
 	}
-	return s.whole(f.status, f.head(), f.body(x.asked.path))
+	return s.whole(f.Status, headOf(f), f.JSON(x.asked.path))
 }
 
-// head is what of an answer's head says why a request is refused.
-func (f *failure) head() reply {
+// headOf is what of an answer's head says why a request is refused.
+func headOf(f *surface.Failure) reply {
 	r := reply{ctype: "application/json"}
-	if f.retryAfter > 0 {
-		r.after = strconv.Itoa(f.retryAfter)
+	if f.RetryAfter > 0 {
+		r.after = strconv.Itoa(f.RetryAfter)
 	}
 	return r
 }
 
 // fail ends a stream that has begun with one error event, and neither [DONE]
 // nor the last chunk: clients take those for success. The connection ends.
-func (s *relay) fail(f *failure) bool {
+func (s *relay) fail(f *surface.Failure) bool {
 	x := s.x
 	x.record.outcome = "failed"
-	if x.booking.charge.Worker() != nil {
+	if x.booking.Charge.Worker() != nil {
 		x.booking.drop()
 		x.release(ledger.Neutral)
 	}
-	s.write(f.event(x.asked.path))
+	s.write(f.Event(x.asked.path))
 	return false
 }

@@ -2,17 +2,15 @@ package balancer
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
-	"sync"
 
+	"roundhouse/balancer/conn"
+	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/resume"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 	"roundhouse/worker/api"
 )
-
-// heads are lent for building the head of a request.
-var heads = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
 // splice replaces one part of a body; From == To inserts.
 type splice struct {
@@ -23,43 +21,43 @@ type splice struct {
 // write sends the request to a worker, a short one as soon as its answer is
 // waited for: built anew from parsed parts, with the body as it came but for
 // what the door changes in it.
-func (x *exchange) write(w *worker, c *upConn) error {
-	x.booking.own = w.own.Load()
+func (x *exchange) write(w *fleet.Worker, c *conn.Conn) error {
+	x.booking.own = w.Own.Load()
 	var few [4]splice
-	body, path, cuts := x.payload.body, x.asked.path, few[:0]
+	body, path, cuts := x.payload.Body, x.asked.path, few[:0]
 	if s := x.s; s != nil && s.answer.Way() == resume.ByIDs {
 		body, path = s.answer.Next().Body, s.answer.Next().Path
 	} else {
-		if s != nil && w.strict.Load() {
+		if s != nil && w.Strict.Load() {
 			s.answer.WithoutIDs()
 		}
-		cuts = x.asked.splices(cuts, x.payload.body, x.s)
+		cuts = x.asked.splices(cuts, x.payload.Body, x.s)
 	}
 	length := len(body)
 	for _, s := range cuts {
 		length += len(s.with) - (s.at.To - s.at.From)
 	}
-	hb := heads.Get().(*[]byte)
+	hb := conn.LendHead()
 	b := x.requestHead((*hb)[:0], w, c, path, length)
 	if length <= 32<<10 {
 		*hb = appendSpliced(b, body, cuts)
-		return c.sock.writeFirst(hb, c.rested)
+		return c.Sock.WriteFirst(hb, c.Rested)
 	}
-	defer heads.Put(hb)
-	_, err := c.sock.push(b, true)
+	defer conn.GiveHead(hb)
+	_, err := c.Sock.Push(b, true)
 	*hb = b[:0]
 	from := 0
 	for _, s := range cuts {
 		if err == nil && s.at.From > from {
-			_, err = c.sock.push(body[from:s.at.From], true)
+			_, err = c.Sock.Push(body[from:s.at.From], true)
 		}
 		if err == nil && len(s.with) > 0 {
-			_, err = c.sock.push(s.with, true)
+			_, err = c.Sock.Push(s.with, true)
 		}
 		from = s.at.To
 	}
 	if err == nil {
-		_, err = c.sock.Write(body[from:])
+		_, err = c.Sock.Write(body[from:])
 	}
 	return err
 }
@@ -75,17 +73,17 @@ func appendSpliced(dst, body []byte, cuts []splice) []byte {
 }
 
 // requestHead writes the request line and the fields that a worker is to see.
-func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, length int) []byte {
+func (x *exchange) requestHead(b []byte, w *fleet.Worker, c *conn.Conn, path string, length int) []byte {
 	b = append(b, x.asked.method...)
 	b = append(b, ' ')
-	b = append(b, c.up.prefix...)
+	b = append(b, c.Up.Prefix...)
 	b = append(b, path...)
 	if x.asked.query != "" {
 		b = append(b, '?')
 		b = append(b, x.asked.query...)
 	}
 	b = append(b, " HTTP/1.1\r\nHost: "...)
-	b = append(b, c.up.host...)
+	b = append(b, c.Up.Host...)
 	if x.asked.method == "POST" {
 		b = append(b, "\r\nContent-Type: "...)
 		b = append(b, x.asked.ctype...)
@@ -98,7 +96,7 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 	}
 	b = append(b, "\r\n"+api.HeaderRequestID+": "...)
 	b = append(b, x.asked.id...)
-	if key := w.apiKey.Load(); key != nil && *key != "" {
+	if key := w.APIKey.Load(); key != nil && *key != "" {
 		b = append(b, "\r\nAuthorization: Bearer "...)
 		b = append(b, *key...)
 	}
@@ -106,7 +104,7 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 		b = append(b, "\r\n"+api.HeaderDoor+": "...)
 		b = append(b, x.d.id...)
 		b = append(b, "\r\n"+api.HeaderSeq+": "...)
-		b = strconv.AppendUint(b, x.booking.charge.Seq, 10)
+		b = strconv.AppendUint(b, x.booking.Charge.Seq, 10)
 		if x.asked.owner != "" {
 			b = append(b, "\r\n"+api.HeaderOwner+": "...)
 			b = append(b, x.asked.owner...)
@@ -118,7 +116,7 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 		}
 		b = x.booking.chunkField(b)
 	}
-	b = x.trace.fields(b, w.id)
+	b = x.trace.fields(b, w.ID)
 	b = filterFields(b, x.pass)
 	return append(b, "\r\n\r\n"...)
 }
@@ -127,7 +125,7 @@ func (x *exchange) requestHead(b []byte, w *worker, c *upConn, path string, leng
 // nil where the answer does not stream.
 func (a *asked) splices(cuts []splice, body []byte, s *relay) []splice {
 	p := &a.peek
-	if a.kind == kindForm || a.kind == kindHeld {
+	if a.kind == surface.Form || a.kind == surface.Stored {
 		return cuts
 	}
 	var insert []byte
@@ -152,7 +150,7 @@ func (a *asked) splices(cuts []splice, body []byte, s *relay) []splice {
 	var tail [3]splice
 	n := 0
 	if p.ModelSpan.Set() && a.model != p.Model {
-		tail[n] = splice{p.ModelSpan, quote(a.model)}
+		tail[n] = splice{p.ModelSpan, wire.Quote(a.model)}
 		n++
 	}
 	if s != nil && s.answer.IDs() {
@@ -171,14 +169,6 @@ func (a *asked) splices(cuts []splice, body []byte, s *relay) []splice {
 		}
 	}
 	return append(cuts, tail[:n]...)
-}
-
-func quote(s string) []byte {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(fmt.Sprintf("BUG: %q cannot be encoded: %v", s, err))
-	}
-	return b
 }
 
 // withUsage adds include_usage to the stream options that a client gave.

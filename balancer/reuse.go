@@ -15,19 +15,8 @@ func blank() *exchange {
 	return x
 }
 
-// free lets another request use an exchange that has ended, unless somebody
-// may hold it still.
-func (x *exchange) free() {
-	if x.shown.Load() {
-		return
-	}
-	exchanges.Put(x)
-}
+// slotHits are lent for looking prompts up.
+var slotHits = sync.Pool{New: func() any { return new([]int32) }}
 
-// show notes that somebody beside its own goroutine holds an exchange, which
-// therefore serves no other request. Who takes one out of the list of what is in
-// flight, or from its connection, calls it under the lock of that.
-func (x *exchange) show() *exchange {
-	x.shown.Store(true)
-	return x
-}
+// accessLines are lent for encoding a line.
+var accessLines = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"roundhouse/balancer/extend"
+	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/surface"
 	"roundhouse/configs"
 )
 
@@ -85,7 +87,7 @@ func rendezvous(session, node string, weight float64) float64 {
 }
 
 // find resolves the model that a client asked for into a target and a pool.
-func (a *asked) find(d *Door, v *view, pass *extend.Pass, body []byte, sessionHeader string) *failure {
+func (a *asked) find(d *Door, v *view, pass *extend.Pass, body []byte, sessionHeader string) *surface.Failure {
 	name := a.peek.Model
 	if pass != nil && pass.Route != "" {
 		name = pass.Route
@@ -93,9 +95,9 @@ func (a *asked) find(d *Door, v *view, pass *extend.Pass, body []byte, sessionHe
 	if name == "" {
 		if len(v.models) != 1 {
 			if p := v.unsaid(); p != nil {
-				return notSaid(p.name)
+				return surface.NotSaid(p.Name)
 			}
-			return badRequest("model", "the field \"model\" is missing")
+			return surface.BadRequest("model", "the field \"model\" is missing")
 		}
 		for only := range v.models {
 			name = only
@@ -111,7 +113,7 @@ func (a *asked) find(d *Door, v *view, pass *extend.Pass, body []byte, sessionHe
 	a.session = r.sessionOf(a, body, sessionHeader)
 	usable := func(model string) bool {
 		t := v.models[model]
-		return t != nil && t.alive(d) != nil
+		return t != nil && t.alive(&d.fleet) != nil
 	}
 	if i := r.choose(a.session, usable); i >= 0 {
 		a.model = r.cfg.Targets[i].Model
@@ -122,7 +124,7 @@ func (a *asked) find(d *Door, v *view, pass *extend.Pass, body []byte, sessionHe
 }
 
 // fallback serves a route none of whose targets can.
-func (a *asked) fallback(d *Door, v *view, r *route, name string) *failure {
+func (a *asked) fallback(d *Door, v *view, r *route, name string) *surface.Failure {
 	if p := v.byName[r.cfg.Fallback]; p != nil {
 		for model, t := range v.models {
 			for _, of := range t.pools {
@@ -148,20 +150,20 @@ func (a *asked) fallback(d *Door, v *view, r *route, name string) *failure {
 }
 
 // pickPool takes the first pool of the target that is alive.
-func (a *asked) pickPool(d *Door, v *view, name string) *failure {
+func (a *asked) pickPool(d *Door, v *view, name string) *surface.Failure {
 	if a.target == nil {
 		return v.unknown(name)
 	}
-	if a.pool = a.target.alive(d); a.pool == nil {
+	if a.pool = a.target.alive(&d.fleet); a.pool == nil {
 		a.pool = a.target.pools[0]
 	}
 	return nil
 }
 
 // alive returns the first pool of a target that can be asked, nil if none.
-func (t *target) alive(d *Door) *pool {
+func (t *target) alive(f *fleet.Fleet) *fleet.Pool {
 	for _, p := range t.pools {
-		if p.alive(d) {
+		if p.Alive(f) {
 			return p
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"runtime/debug"
 
+	"roundhouse/balancer/conn"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
@@ -77,16 +79,16 @@ func (g *guard) next() after {
 // elsewhere, g.then says: whatever closes, reads or gives up the connection
 // would wait for the end of this function.
 func (g *guard) serveReady(fd uintptr) bool {
-	for g.tryRead(fd) {
-		if g.sock.err != nil {
+	for g.TryRead(fd) {
+		if g.Failed() != nil {
 			return true
 		}
 		if g.rest(false) {
-			g.readBy = 0
+			g.Rearm()
 		}
-		g.held, g.from, g.ok, g.to = g.buf, 0, 0, g.n
-		g.buf = nil
-		full := g.n == bufSize
+		g.from, g.ok = 0, 0
+		g.held, g.to = g.Taken()
+		full := g.to == conn.BufSize
 		for g.then = stays; g.then == stays && g.from < g.to; {
 			g.then = g.servePlain(true)
 		}
@@ -94,10 +96,10 @@ func (g *guard) serveReady(fd uintptr) bool {
 			return true
 		}
 		g.releaseHeld()
-		g.arm()
+		g.Arm()
 		g.rest(true)
 		if g.d.mover.Load() != nil {
-			g.sock.err = os.ErrDeadlineExceeded
+			g.Fail(os.ErrDeadlineExceeded)
 			return true
 		}
 		// A read that has not filled its buffer has emptied the socket, and what comes
@@ -109,33 +111,33 @@ func (g *guard) serveReady(fd uintptr) bool {
 	return false
 }
 
-// plain looks at a head and reports what it is for and where it ends, kindNone
+// plain looks at a head and reports what it is for and where it ends, surface.None
 // where the request is not plain.
-func (g *guard) plain(v *view, h *wire.Head) (kind, int) {
+func (g *guard) plain(v *view, h *wire.Head) (surface.Kind, int) {
 	b := g.held[g.from:g.to]
 	end := wire.HeadEnd(b)
 	if end == 0 || end > g.limits.headers || b[0] != 'P' || v.ext != nil || len(v.set.Door.CORS.Origins) > 0 {
-		return kindNone, 0
+		return surface.None, 0
 	}
 	var err *wire.HeadError
 	if *h, err = wire.CheckHead(b[:end]); err != nil {
-		return kindNone, 0
+		return surface.None, 0
 	}
 	s := &h.Seen
 	if h.Chunked || h.Continue || h.HTTP10 || s.Again || s.Upgrade != nil || h.Length == 0 || h.Length > g.limits.body ||
 		s.Connection != nil && string(s.Connection) != "keep-alive" || string(h.Method) != "POST" {
-		return kindNone, 0
+		return surface.None, 0
 	}
-	switch k := surface[string(h.Path)]; k {
-	case kindChat, kindText, kindGen, kindJSON:
+	switch k := surface.Paths[string(h.Path)]; k {
+	case surface.Chat, surface.Text, surface.Generation, surface.JSON:
 		return k, end
 	}
-	return kindNone, 0
+	return surface.None, 0
 }
 
 // pieceOf is how much of a body is booked before it comes: a next piece is four
 // times what has come, so that a client holds no memory by what it only announces.
-const pieceOf = 1 << mostBody
+const pieceOf = 1 << conn.MostBody
 
 // body reads the body behind a plain head: where it lies if all of it has come,
 // else into one buffer of its size, or, where it is longer than a piece, of the size
@@ -148,15 +150,15 @@ func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 		g.ok = g.from
 		return body, nil, true
 	}
-	lent = lendBody(min(h.Length, pieceOf))
+	lent = conn.LendBody(min(h.Length, pieceOf))
 	got := copy(*lent, g.held[g.from:g.to])
 	g.from, g.ok = g.to, g.to
 	g.inBody, g.left, g.since, g.came = true, h.Length, g.d.now(), 0
-	g.took(got)
+	g.Took(got)
 	for {
-		if err := g.gather((*lent)[got:]); err != nil {
+		if err := g.Gather((*lent)[got:], g); err != nil {
 			g.readError(err)
-			giveBody(lent)
+			conn.GiveBody(lent)
 			return nil, nil, false
 		}
 		if got = len(*lent); got == n {
@@ -165,12 +167,12 @@ func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 		next := int64(min(4*got, n))
 		if g.book(next - int64(got)); g.err != nil {
 			g.unbook()
-			giveBody(lent)
+			conn.GiveBody(lent)
 			return nil, nil, false
 		}
-		longer := lendBody(next)
+		longer := conn.LendBody(next)
 		copy(*longer, *lent)
-		giveBody(lent)
+		conn.GiveBody(lent)
 		lent = longer
 	}
 }
@@ -183,14 +185,14 @@ func (g *guard) servePlain(whole bool) (then after) {
 	defer func() {
 		if e := recover(); e != nil {
 			g.d.log.Error("a request panicked", "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
-			g.send(g.d.alone(&failure{status: 500, typ: "api_error", code: "internal", message: "the door failed on this request"}, pathOf(h.Path), requestID(nil), true))
+			g.send(g.d.alone(&surface.Failure{Status: 500, Type: "api_error", Code: "internal", Message: "the door failed on this request"}, surface.PathOf(h.Path), requestID(nil), true))
 			then = leaves
 		}
 	}()
 	d := g.d
 	v := d.current()
 	k, end := g.plain(v, &h)
-	if k == kindNone {
+	if k == surface.None {
 		return isForeign
 	}
 	if whole && int64(g.to-g.from-end) < h.Length {
@@ -198,7 +200,7 @@ func (g *guard) servePlain(whole bool) (then after) {
 	}
 	if int64(g.to-g.from-end) < h.Length {
 		if _, f := v.admit(h.Seen.Authorization, h.Seen.Key); f != nil {
-			g.tell(d.alone(f, pathOf(h.Path), requestID(h.Seen.RequestID), true))
+			g.tell(d.alone(f, surface.PathOf(h.Path), requestID(h.Seen.RequestID), true))
 			return leaves
 		}
 	}
@@ -217,23 +219,23 @@ func (g *guard) servePlain(whole bool) (then after) {
 }
 
 // answer serves one plain request.
-func (g *guard) answer(v *view, h *wire.Head, kd kind, body []byte, lent *[]byte) after {
+func (g *guard) answer(v *view, h *wire.Head, kd surface.Kind, body []byte, lent *[]byte) after {
 	d := g.d
 	x := d.newExchange(v, g, &h.Seen)
-	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = kd, "POST", pathOf(h.Path), string(h.Query), d.parting(g)
-	x.payload.body, x.payload.lent, x.payload.booked = body, lent, g.takeBooked()
+	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = kd, "POST", surface.PathOf(h.Path), string(h.Query), d.parting(g)
+	x.payload.Body, x.payload.Lent, x.payload.Booked = body, lent, g.takeBooked()
 	k, f := v.admit(h.Seen.Authorization, h.Seen.Key)
 	if f == nil {
 		f = x.enter(&h.Seen, k)
 	}
 	if f != nil {
 		x.turnAway(f)
-		giveBody(lent)
+		conn.GiveBody(lent)
 		return carryOn(g.send(d.alone(f, x.asked.path, x.asked.id, x.close)) == nil && !x.close)
 	}
 	if x.asked.streams() {
 		if lent == nil {
-			x.payload.body = append([]byte(nil), body...)
+			x.payload.Body = append([]byte(nil), body...)
 		}
 		g.letGo()
 		x.s = newRelay(x)
@@ -268,41 +270,38 @@ func carryOn(on bool) after {
 // from the worker behind room for its head, and leaves in one write, once the
 // exchange has ended and its books are closed.
 type direct struct {
-	o     *outBuf
+	o     *conn.Out
 	whole []byte // what the client gets; nil where it has left
 	on    bool   // it was passed on already, and the connection goes on
 }
 
-// headRoom holds the head of nearly every answer.
-const headRoom = 512
-
 func (o *direct) room() []byte {
 	if o.o == nil {
-		o.o = outs.Get().(*outBuf)
+		o.o = conn.LendOut()
 	}
-	return o.o.B[:headRoom]
+	return o.o.B[:conn.HeadRoom]
 }
 
 func (o *direct) reply(x *exchange, r reply, whole []byte) {
-	head := x.head(o.o.head[:0], r, len(whole)-headRoom, nil)
-	if from := headRoom - len(head); from >= 0 {
+	head := x.head(o.o.Head[:0], r, len(whole)-conn.HeadRoom, nil)
+	if from := conn.HeadRoom - len(head); from >= 0 {
 		copy(whole[from:], head)
 		o.whole = whole[from:]
 	} else {
-		o.whole = append(head, whole[headRoom:]...)
+		o.whole = append(head, whole[conn.HeadRoom:]...)
 	}
 }
 
-func (o *direct) refuse(x *exchange, f *failure) {
+func (o *direct) refuse(x *exchange, f *surface.Failure) {
 	x.refused(f)
-	o.reply(x, f.head(), append(o.room(), f.body(x.asked.path)...))
+	o.reply(x, headOf(f), append(o.room(), f.JSON(x.asked.path)...))
 }
 
 func (o *direct) lines() []byte { return nil }
 
 func (o *direct) passed(keep bool) { o.on = keep }
 
-func (o *direct) end(x *exchange, f *failure) {
+func (o *direct) end(x *exchange, f *surface.Failure) {
 	x.close = true
 	if f != nil {
 		o.refuse(x, f)
@@ -314,7 +313,7 @@ func (o *direct) send(g *guard) bool {
 	ok := o.on || o.whole != nil && g.send(o.whole) == nil
 	g.sent()
 	if o.o != nil {
-		o.o.free()
+		o.o.Free()
 	}
 	return ok
 }

@@ -13,11 +13,11 @@ func (d *Door) shareOut(v *view) {
 	rank := slices.Index(doors, d.id)
 	for _, pool := range v.pools {
 		var ids []string
-		for _, w := range *pool.workers.Load() {
-			ids = append(ids, w.id)
+		for _, w := range *pool.Workers.Load() {
+			ids = append(ids, w.ID)
 		}
 		slices.Sort(ids)
-		d.ledger.Share(&pool.group, func(id string) bool {
+		d.ledger.Share(&pool.Group, func(id string) bool {
 			at, _ := slices.BinarySearch(ids, id)
 			return !takesFirst(at, len(ids), rank, len(doors))
 		})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/pass"
 )
 
@@ -24,9 +25,9 @@ type side struct {
 func newSide(d *Door) *side {
 	s := &side{d: d, conns: pass.NewListener()}
 	s.transport = &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: dialWithin}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: conn.DialWithin}).DialContext,
 		DisableCompression:  true,
-		MaxIdleConnsPerHost: 64, IdleConnTimeout: idleFor,
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: conn.IdleFor,
 		WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
 	}
 	s.server = &http.Server{
@@ -90,15 +91,15 @@ func (g *guard) goesAside() bool {
 	}
 	for {
 		line := pass.ReadLine(g.held[g.from:g.to])
-		if !line.More || g.to == bufSize {
+		if !line.More || g.to == conn.BufSize {
 			if line.Path == "" || !g.d.side.wants(line.Path) {
 				return false
 			}
 			g.then = isAside
 			return true
 		}
-		g.arm()
-		n, err := g.sock.Read(g.held[g.to:])
+		g.Arm()
+		n, err := g.Sock.Read(g.held[g.to:])
 		if g.to += n; err != nil {
 			return false // the next read meets it again
 		}
@@ -118,7 +119,7 @@ func (c aside) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
-	return g.sock.Read(p)
+	return g.Sock.Read(p)
 }
 
 // Write implements net.Conn. A client that takes nothing is let go, as everywhere.
@@ -133,7 +134,7 @@ func (c aside) Write(p []byte) (int, error) {
 // bytes lie in it, is left to the collector.
 func (c aside) Close() error {
 	g := c.guard
-	g.d.watcher.remove(g)
+	g.d.watcher.Remove(g.mark)
 	g.d.forget(g)
 	return g.Conn.Close()
 }

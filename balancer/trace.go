@@ -104,7 +104,7 @@ func (t *trace) finish(a *asked, r *record) {
 		list = append(list, otlp.Seconds("gen_ai.server.time_to_first_token", float64(r.first-a.start)/1e9))
 	}
 	if a.pool != nil {
-		list = append(list, otlp.Text("roundhouse.pool", a.pool.name))
+		list = append(list, otlp.Text("roundhouse.pool", a.pool.Name))
 	}
 	if r.worker != "" {
 		list = append(list, otlp.Text("roundhouse.worker", r.worker))
@@ -113,7 +113,7 @@ func (t *trace) finish(a *asked, r *record) {
 		list = append(list, otlp.Text("roundhouse.route", a.route.cfg.Name))
 	}
 	if a.key != nil {
-		list = append(list, otlp.Text("roundhouse.key", a.key.name))
+		list = append(list, otlp.Text("roundhouse.key", a.key.Name))
 	}
 	if r.resumes > 0 {
 		list = append(list, otlp.Int("roundhouse.resumes", int64(r.resumes)))

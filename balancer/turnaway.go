@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 // words, so the guard does it, and lets nothing be written behind it.
 func (g *guard) refuse() error {
 	var he *wire.HeadError
-	var f *failure
+	var f *surface.Failure
 	switch {
 	case g.refused:
 	case errors.As(g.err, &he):
@@ -28,7 +29,7 @@ func (g *guard) refuse() error {
 func (g *guard) tell(answer []byte) {
 	g.refused = true
 	g.Conn.SetWriteDeadline(time.Now().Add(time.Second))
-	g.sock.Write(answer)
+	g.Sock.Write(answer)
 }
 
 // linger reads on for a moment after a refusal, since closing a connection

@@ -6,8 +6,10 @@ import (
 	"io"
 	"time"
 
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/resume"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
@@ -39,7 +41,7 @@ func (x *exchange) unary(out replier) {
 			return
 		}
 		if err == nil {
-			x.d.held.keep(&x.asked, whole[len(room):], x.booking.charge.Try())
+			x.d.held.Keep(x.asked.path, x.asked.owner, whole[len(room):], x.booking.Charge.Try())
 			x.settle(a.Status, whole[len(room):])
 			if x.pass.WantsChunks() {
 				body, f := rewrite(whole[len(room):], x.pass)
@@ -73,19 +75,78 @@ func (x *exchange) unary(out replier) {
 	}
 }
 
+// settle ends the charge of an answer that came whole; body may be its end alone.
+func (x *exchange) settle(status int, body []byte) {
+	if x.record.first == 0 {
+		x.record.first = x.record.whole
+	}
+	how := x.judged(status)
+	if how == ledger.Served && x.asked.kind != surface.Stored { // what is stored was counted when it was generated
+		tail := body[max(0, len(body)-usageWithin):]
+		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
+			x.record.usage.Read(tail[at:])
+		}
+		if x.record.usage.Known {
+			x.d.ledger.Settle(&x.booking.Charge, x.record.usage.Prompt, x.record.usage.Cached)
+			x.booking.worker.Load().Hits.Tells(x.record.usage.Cached)
+			x.d.ledger.Grow(&x.booking.Charge, x.record.usage.Generated)
+			x.asked.pool.Learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
+		}
+		x.computed()
+		if !x.booking.own {
+			x.remember()
+		}
+	}
+	x.releaseAt(how, x.record.whole)
+}
+
+// refused enters that the door answers with an error of its own.
+func (x *exchange) refused(f *surface.Failure) {
+	x.record.status = f.Status
+	x.record.outcome = "refused"
+	if f.Status == 500 || f.Status == 502 || f.Code == "no_worker" {
+		x.record.outcome = "failed"
+	}
+	if f.Reason != "" {
+		x.d.metrics.Refused(x.asked.pool.Name, f.Reason)
+	}
+}
+
+// parted says what becomes of an exchange that is over, and what its client is
+// told: nothing, where it has left.
+func (x *exchange) parted(phase string) (f *surface.Failure, outcome string) {
+	switch cause(x.booking.why.Load()) {
+	case causeClient:
+		x.d.metrics.HungUp(x.asked.pool.Name, phase)
+		return nil, "cancelled"
+	case causeStop:
+		return &surface.Failure{Status: 503, Type: "service_unavailable", Code: "shutting_down", Message: "the door is shutting down"}, "failed"
+	}
+	return &surface.Failure{Status: 499, Type: "api_error", Code: "cancelled", Message: "the request was cancelled by an operator"}, "cancelled"
+}
+
+// headerText copies a field's value out of a buffer that is about to be used
+// again.
+func headerText(b []byte) string {
+	if string(b) == "application/json" {
+		return "application/json"
+	}
+	return string(b)
+}
+
 // passOn relays an answer that has come in part: held is its beginning, more the lines
 // of its head that are not the worker's. It reports whether the connection can carry
 // another request.
-func (x *exchange) passOn(r *reader, head reply, held, more []byte) (keep bool) {
-	x.record.status, x.record.first = r.a.Status, x.d.now()
+func (x *exchange) passOn(r *conn.Reader, head reply, held, more []byte) (keep bool) {
+	x.record.status, x.record.first = r.A.Status, x.d.now()
 	x.record.state.Store(phaseStreaming)
-	x.d.held.keep(&x.asked, held, x.booking.charge.Try())
-	length := int(r.a.Length)
+	x.d.held.Keep(x.asked.path, x.asked.owner, held, x.booking.Charge.Try())
+	length := int(r.A.Length)
 	p := passage{x: x, r: *r, chunks: length < 0 && !x.asked.http10}
 	if length < 0 && x.asked.http10 {
 		x.close = true
 	}
-	err := x.g.send(x.head(make([]byte, 0, headRoom), head, length, more))
+	err := x.g.send(x.head(make([]byte, 0, conn.HeadRoom), head, length, more))
 	if err != nil {
 		return p.left()
 	}
@@ -101,12 +162,12 @@ func (x *exchange) passOn(r *reader, head reply, held, more []byte) (keep bool) 
 		return false // without its end: the client must not take it for whole
 	}
 	x.record.whole = x.d.now()
-	if p.r.whole && !p.r.a.Close {
+	if p.r.Reusable() {
 		x.booking.keep(x.record.whole)
 	} else {
 		x.booking.drop()
 	}
-	x.settle(r.a.Status, p.tail)
+	x.settle(r.A.Status, p.tail)
 	if p.chunks && x.g.send([]byte(lastChunk)) != nil {
 		return false
 	}
@@ -118,15 +179,15 @@ func (x *exchange) rewrites() bool { return x.pass.WantsChunks() || x.asked.keep
 
 // readAnswer reads an answer behind what stands in room, however long it takes while
 // bytes come. Where it is too long to be held, rest is how the remainder is read.
-func (x *exchange) readAnswer(a *wire.Answer, room []byte) (body []byte, rest *reader, err error) {
+func (x *exchange) readAnswer(a *wire.Answer, room []byte) (body []byte, rest *conn.Reader, err error) {
 	c := x.booking.connection()
 	if c == nil {
 		return nil, nil, errGone
 	}
-	if a.Length < 0 || a.Length > int64(c.to-c.from) {
-		c.readIn(x.d.now(), time.Duration(x.v.set.Door.Limits.Idle))
+	if a.Length < 0 || a.Length > int64(c.Buffered()) {
+		c.ReadIn(x.d.now(), time.Duration(x.v.set.Door.Limits.Idle))
 	}
-	body, rest, err = x.gather(c, &reader{a: *a, left: a.Length}, room)
+	body, rest, err = x.gather(c, conn.NewReader(a), room)
 	if err != nil || rest != nil {
 		return body, rest, err
 	}
@@ -140,31 +201,31 @@ func (x *exchange) readAnswer(a *wire.Answer, room []byte) (body []byte, rest *r
 }
 
 // gather reads the body of an answer behind dst.
-func (x *exchange) gather(c *upConn, r *reader, dst []byte) (body []byte, rest *reader, err error) {
-	was, fits := len(dst), max(cap(dst)-len(dst), bufSize)
-	if r.a.Bodiless() {
+func (x *exchange) gather(c *conn.Conn, r *conn.Reader, dst []byte) (body []byte, rest *conn.Reader, err error) {
+	was, fits := len(dst), max(cap(dst)-len(dst), conn.BufSize)
+	if r.A.Bodiless() {
 		return dst, nil, nil
 	}
-	if n := r.a.Length; n >= 0 {
+	if n := r.A.Length; n >= 0 {
 		if n > int64(fits) {
 			if err = x.mayHold(n, n); err == errLong {
 				return dst, r, nil
 			}
 		}
 		if err == nil {
-			dst, err = c.fixed(dst, int(n))
+			dst, err = c.Fixed(dst, int(n))
 		}
 		return dst, nil, err
 	}
 	for {
-		if c.from == c.to {
-			if err := c.fill(); err == io.EOF && r.openEnded() {
+		if c.Buffered() == 0 {
+			if err := c.Fill(); err == io.EOF && r.OpenEnded() {
 				return dst, nil, nil
 			} else if err != nil {
 				return dst, nil, errors.Join(io.ErrUnexpectedEOF, err)
 			}
 		}
-		b, end := r.decode(c)
+		b, end := r.Decode(c)
 		dst = append(dst, b...)
 		switch {
 		case end == io.EOF:
@@ -196,66 +257,7 @@ func (x *exchange) mayHold(n, came int64) error {
 		return nil
 	}
 	if !g.keep(2 * n) { // it lies there twice while it is rewritten
-		return &errNoRoom{came, g.d.memory.limit.Load()}
+		return &errNoRoom{came, g.d.memory.Limit.Load()}
 	}
 	return nil
-}
-
-// settle ends the charge of an answer that came whole; body may be its end alone.
-func (x *exchange) settle(status int, body []byte) {
-	if x.record.first == 0 {
-		x.record.first = x.record.whole
-	}
-	how := x.judged(status)
-	if how == ledger.Served && x.asked.kind != kindHeld { // what is stored was counted when it was generated
-		tail := body[max(0, len(body)-usageWithin):]
-		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
-			x.record.usage.Read(tail[at:])
-		}
-		if x.record.usage.Known {
-			x.d.ledger.Settle(&x.booking.charge, x.record.usage.Prompt, x.record.usage.Cached)
-			x.booking.worker.Load().hits.tells(x.record.usage.Cached)
-			x.d.ledger.Grow(&x.booking.charge, x.record.usage.Generated)
-			x.asked.pool.learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
-		}
-		x.computed()
-		if !x.booking.own {
-			x.asked.pool.remember(&x.booking)
-		}
-	}
-	x.releaseAt(how, x.record.whole)
-}
-
-// refused enters that the door answers with an error of its own.
-func (x *exchange) refused(f *failure) {
-	x.record.status = f.status
-	x.record.outcome = "refused"
-	if f.status == 500 || f.status == 502 || f.code == "no_worker" {
-		x.record.outcome = "failed"
-	}
-	if f.reason != "" {
-		x.d.metrics.refused(x.asked.pool.name, f.reason)
-	}
-}
-
-// parted says what becomes of an exchange that is over, and what its client is
-// told: nothing, where it has left.
-func (x *exchange) parted(phase string) (f *failure, outcome string) {
-	switch cause(x.booking.why.Load()) {
-	case causeClient:
-		x.d.metrics.hangups.WithLabelValues(x.asked.pool.name, phase).Inc()
-		return nil, "cancelled"
-	case causeStop:
-		return &failure{status: 503, typ: "service_unavailable", code: "shutting_down", message: "the door is shutting down"}, "failed"
-	}
-	return &failure{status: 499, typ: "api_error", code: "cancelled", message: "the request was cancelled by an operator"}, "cancelled"
-}
-
-// headerText copies a field's value out of a buffer that is about to be used
-// again.
-func headerText(b []byte) string {
-	if string(b) == "application/json" {
-		return "application/json"
-	}
-	return string(b)
 }

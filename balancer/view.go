@@ -4,17 +4,18 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
+	"roundhouse/balancer/conn"
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/extend"
+	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/otlp"
+	"roundhouse/balancer/surface"
 	"roundhouse/configs"
 	"roundhouse/configs/workerid"
 	"roundhouse/plugins"
@@ -25,22 +26,22 @@ import (
 type view struct {
 	set     control.WorkerSet
 	limits  *limits
-	pools   []*pool
-	byName  map[string]*pool
-	workers []*worker
+	pools   []*fleet.Pool
+	byName  map[string]*fleet.Pool
+	workers []*fleet.Worker
 	routes  map[string]*route  // by name and alias
 	models  map[string]*target // by served name
-	keys    *keyring
+	keys    *keyring.Ring
 	tls     *tls.Config    // nil: plain HTTP
 	ext     *extend.Set    // nil: no plugins
 	traces  *otlp.Exporter // nil: none are sent
-	trusted []netip.Prefix // whose X-Forwarded-For is believed
+	trusted proxies
 }
 
 // target is a model and the pools that serve it.
 type target struct {
 	model string
-	pools []*pool
+	pools []*fleet.Pool
 }
 
 // pluginWithin is how long a worker set waits for a plugin that is new or changed.
@@ -63,7 +64,7 @@ func (d *Door) apply(set control.WorkerSet, strict bool) error {
 	if err != nil {
 		return err
 	}
-	keys, err := newKeyring(set.Door.Keys, old)
+	keys, err := keyring.New(set.Door.Keys, old.keys)
 	if err != nil {
 		return err
 	}
@@ -107,14 +108,18 @@ func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, err
 
 // replace makes the view of a set that was checked, and puts it in place of the old
 // one. d.mu is held.
-func (d *Door) replace(set control.WorkerSet, keys *keyring, trusted []netip.Prefix, ext *extend.Set) {
+func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted proxies, ext *extend.Set) {
 	old := d.current()
-	v := &view{tls: d.cert.shown(), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*pool{}, limits: limitsOf(&set.Door.Limits)}
-	d.memory.limit.Store(int64(set.Door.Memory))
+	v := &view{tls: d.cert.Shown(), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door.Limits)}
+	d.memory.Limit.Store(int64(set.Door.Memory))
+	d.fleet.FirstByte.Store(int64(set.Door.Limits.FirstByte))
 	d.ledger.Configure(ledger.Breaker{Failures: set.Door.Breaker.Failures, Open: int64(set.Door.Breaker.Open)}, int64(set.Door.SlowStart))
-	kept := map[*worker]bool{}
+	kept := map[*fleet.Worker]bool{}
 	for i := range set.Pools {
-		d.applyPool(v, old, &set.Pools[i], len(set.Pools), kept)
+		p := d.fleet.ApplyPool(old.byName[set.Pools[i].Name], &set.Pools[i], len(set.Pools), kept)
+		v.pools = append(v.pools, p)
+		v.byName[p.Name] = p
+		v.workers = append(v.workers, *p.Workers.Load()...)
 	}
 	v.routes = makeRoutes(set.Routes, old)
 	v.models = mapModels(v)
@@ -126,11 +131,12 @@ func (d *Door) replace(set control.WorkerSet, keys *keyring, trusted []netip.Pre
 	}
 	for _, w := range old.workers {
 		if !kept[w] {
-			d.retire(w)
+			d.fleet.Retire(w)
+			d.metrics.Forget(w.ID)
 		}
 	}
 	for _, p := range v.pools {
-		p.pump(d)
+		p.Pump(&d.fleet)
 	}
 }
 
@@ -148,95 +154,12 @@ func checkSet(set *control.WorkerSet) error {
 				return fmt.Errorf("pool %q has a worker without a name, or two workers %q", p.Name, w.Name)
 			}
 			names[w.Name] = true
-			if _, err := newUpstream(w.URL); err != nil && w.State != phase.Starting {
+			if _, err := conn.NewUpstream(w.URL); err != nil && w.State != phase.Starting {
 				return fmt.Errorf("worker %s: %w", workerid.Of(p.Name, w.Name), err)
 			}
 		}
 	}
 	return nil
-}
-
-func (d *Door) applyPool(v, old *view, cfg *control.Pool, pools int, kept map[*worker]bool) {
-	p := old.byName[cfg.Name]
-	if p == nil {
-		p = newPool(cfg.Name)
-		p.prefix.Store(ledger.NewPrefixTable(prefixBytes / max(1, pools)))
-		d.ledger.Begin(&p.group, int(xxhash.Sum64String(d.id)%1024))
-	}
-	end := cfg.ReasoningEnd
-	p.end.Store(&end)
-	p.gap.Store(int64(cfg.PatienceSeconds * 1e9))
-	var workers []*worker
-	var accts []*ledger.Worker
-	for _, wc := range cfg.Workers {
-		up, err := newUpstream(wc.URL)
-		if err != nil {
-			continue // it has no address yet
-		}
-		w := p.find(wc.Name)
-		if w == nil {
-			w = &worker{id: workerid.Of(cfg.Name, wc.Name), pool: p, slot: p.freeSlot(workers)}
-			w.acct = &ledger.Worker{ID: w.id, Of: w}
-		}
-		w.apply(d, wc, up)
-		kept[w] = true
-		workers = append(workers, w)
-		accts = append(accts, w.acct)
-	}
-	plugin, _ := extend.PolicyName(cfg.Policy)
-	p.plugin.Store(&plugin)
-	policy, ok := ledger.ParsePolicy(cfg.Policy)
-	if !ok {
-		policy = ledger.LeastKV
-	}
-	p.setCanary(cfg.Canary, workers)
-	p.policy.Store(int32(policy))
-	d.ledger.SetGroup(&p.group, policy, accts)
-	p.workers.Store(&workers)
-	v.pools = append(v.pools, p)
-	v.byName[p.name] = p
-	v.workers = append(v.workers, workers...)
-}
-
-// prefixBytes is the budget of all prefix tables together.
-const prefixBytes = 64 << 20
-
-func (p *pool) find(name string) *worker {
-	for _, w := range *p.workers.Load() {
-		if w.id == workerid.Of(p.name, name) {
-			return w
-		}
-	}
-	return nil
-}
-
-// freeSlot returns the least bit of the prefix table that no worker uses.
-func (p *pool) freeSlot(also []*worker) int {
-	for slot := 0; ; slot++ {
-		taken := func(w *worker) bool { return w.slot == slot }
-		if !slices.ContainsFunc(*p.workers.Load(), taken) && !slices.ContainsFunc(also, taken) {
-			p.forgetSlot(slot)
-			return slot
-		}
-	}
-}
-
-func (p *pool) forgetSlot(slot int) {
-	if t := p.prefix.Load(); t != nil {
-		t.Forget(slot)
-	}
-}
-
-func (p *pool) setCanary(c *control.Canary, workers []*worker) {
-	p.canary.Store(nil)
-	if c == nil {
-		return
-	}
-	for _, w := range workers {
-		if w.id == workerid.Of(p.name, c.Worker) {
-			p.canary.Store(&canary{worker: w, share: c.Share})
-		}
-	}
 }
 
 // limitsOf are the guard's limits by a filled configuration.
@@ -251,7 +174,7 @@ func limitsOf(c *configs.Limits) *limits {
 // by what their workers say.
 func mapModels(v *view) map[string]*target {
 	m := map[string]*target{}
-	put := func(name string, p *pool) {
+	put := func(name string, p *fleet.Pool) {
 		t := m[name]
 		if t == nil {
 			t = &target{model: name}
@@ -265,7 +188,7 @@ func mapModels(v *view) map[string]*target {
 		for _, name := range v.set.Pools[i].Models {
 			put(name, p)
 		}
-		for _, name := range p.models() {
+		for _, name := range p.Models() {
 			put(name, p)
 		}
 	}
@@ -274,29 +197,22 @@ func mapModels(v *view) map[string]*target {
 
 // unknown refuses a model that no pool is known to serve: for good, unless some
 // pool has yet to say what it serves.
-func (v *view) unknown(name string) *failure {
+func (v *view) unknown(name string) *surface.Failure {
 	if p := v.unsaid(); p != nil {
-		return notSaid(p.name)
+		return surface.NotSaid(p.Name)
 	}
-	return unknownModel(name)
+	return surface.UnknownModel(name)
 }
 
 // unsaid returns the first pool of which neither the configuration nor a worker
 // has said which models it serves, nil if all have.
-func (v *view) unsaid() *pool {
+func (v *view) unsaid() *fleet.Pool {
 	for _, p := range v.pools {
-		if !v.says(p) {
+		if !p.Says() {
 			return p
 		}
 	}
 	return nil
-}
-
-// says reports whether the configuration or a worker has said what a pool
-// serves.
-func (v *view) says(p *pool) bool {
-	i := slices.Index(v.pools, p)
-	return i >= 0 && len(v.set.Pools[i].Models) > 0 || len(p.models()) > 0
 }
 
 // remap makes the map of models anew, after a worker's models changed.
@@ -306,35 +222,4 @@ func (d *Door) remap() {
 	v := *d.current()
 	v.models = mapModels(&v)
 	d.view.Store(&v)
-}
-
-// retire ends what the door does for a worker that the set no longer names.
-func (d *Door) retire(w *worker) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stopReader()
-	if up := w.up.Load(); up != nil {
-		up.retire()
-	}
-	d.ledger.SetWorker(w.acct, w.generation(), false, 0, d.now())
-	d.metrics.forget(w)
-}
-
-// scrapeInterval and scrapeNames are a pool's own, while it exists.
-func (d *Door) scrapeInterval(name string) time.Duration {
-	for i := range d.current().set.Pools {
-		if c := &d.current().set.Pools[i]; c.Name == name && c.Scrape.Interval > 0 {
-			return time.Duration(c.Scrape.Interval)
-		}
-	}
-	return 250 * time.Millisecond
-}
-
-func (d *Door) scrapeNames(name string) map[string]string {
-	for i := range d.current().set.Pools {
-		if c := &d.current().set.Pools[i]; c.Name == name {
-			return c.Scrape.Names
-		}
-	}
-	return nil
 }

@@ -1,0 +1,3 @@
+// Package metrics is the door's part of the table of metrics: names, labels, and
+// the handles that a request needs.
+package metrics

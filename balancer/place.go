@@ -1,0 +1,195 @@
+package balancer
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"roundhouse/balancer/decision"
+	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/ledger"
+	"roundhouse/balancer/surface"
+	"roundhouse/balancer/wait"
+)
+
+// resuming reports whether the client is in the middle of its answer.
+func (x *exchange) resuming() bool { return x.s != nil && x.s.answer.Resumed() }
+
+// place finds a worker with room for the exchange and books it there; it waits
+// for one where there is none.
+func (x *exchange) place() *surface.Failure {
+	p, d := x.asked.pool, x.d
+	x.prepare()
+	x.booking.Ask.Eager = x.resuming() // someone is in the middle of its answer
+	x.askPolicy()
+	if p.Queue.Len() == 0 || x.resuming() {
+		verdict, reason := x.booking.Pick(x.d.ledger, &x.asked.pool.Group)
+		if verdict == ledger.Picked {
+			x.placed(reason)
+			return nil
+		}
+		if x.booking.Bound && x.booking.Ask.Prefer.Generation(d.ledger) == 0 {
+			return surface.NotFound("the worker that holds this response is not there any more")
+		}
+	}
+	return x.wait()
+}
+
+// placed enters what a choice decided. The worker may have left the pool since.
+func (x *exchange) placed(reason ledger.Reason) {
+	w := x.booking.Charge.Worker().Of.(*fleet.Worker)
+	x.booking.arrive(w)
+	x.record.worker = w.ID
+	x.booking.reason = reason
+	x.booking.sentAt = x.booking.Ask.Now
+	x.d.metrics.Decision(&x.asked.pool.Decided, x.asked.pool.Name, x.asked.pool.PolicyNow(), reason)
+	x.d.peers.change()
+	x.explain(w)
+	if !w.Own.Load() {
+		// An engine that computes prompts as they come has this one in its cache before
+		// it comes to the next.
+		x.remember()
+	}
+}
+
+// explain keeps the choice just made, for those who ask why.
+func (x *exchange) explain(w *fleet.Worker) {
+	b, p := &x.booking, x.asked.pool
+	now := b.Ask.Now
+	x.d.why.Note(decision.Choice{
+		Request: x.asked.id, Pool: p.Name, Policy: p.PolicyNow(), Reason: b.reason, Chosen: w.ID,
+		At: x.asked.wall.Add(time.Duration(now - x.asked.start)), Need: b.Ask.Prompt + b.Ask.Expect,
+	}, func(seen []ledger.Weighed) []ledger.Weighed {
+		return x.d.ledger.Weighed(seen, &p.Group, w.Acct, decision.Candidates, now)
+	})
+}
+
+// wait stands in the queue until there is room, the client leaves, or the
+// time is over.
+func (x *exchange) wait() *surface.Failure {
+	p, d := x.asked.pool, x.d
+	cfg := &x.v.set.Door.Queue
+	limit, patience := cfg.MaxRequests, time.Duration(cfg.MaxWait)
+	resuming := x.resuming()
+	if resuming {
+		// A stream that has begun is not refused for want of room in the queue.
+		limit, patience = math.MaxInt32, time.Duration(x.v.set.Door.Limits.FirstByte)
+	}
+	began := d.now()
+	wake := x.booking.awake()
+	if wake == nil {
+		return nil
+	}
+	w := p.Queue.Add(&x.booking.Claim, x.turn(), limit)
+	if w == nil {
+		if x.eagerly() {
+			return nil
+		}
+		return &surface.Failure{Status: 503, Type: "service_unavailable", Code: "queue_full", Reason: "full", RetryAfter: p.Patience(&d.fleet),
+			Message: fmt.Sprintf("the queue of pool %q is full (%d requests)", p.Name, cfg.MaxRequests)}
+	}
+	x.record.state.Store(phaseQueued)
+	if resuming {
+		x.record.state.Store(phaseParked)
+	}
+	p.Pump(&d.fleet)
+	f := x.stand(w, wake, patience)
+	x.record.queued += d.now() - began
+	x.record.state.CompareAndSwap(phaseParked, phaseStreaming)
+	return f
+}
+
+// turn is where the request waits.
+func (x *exchange) turn() wait.Place {
+	at := wait.Place{Class: x.asked.priority, Weight: 1, Turn: x.d.ledger.Turn(&x.asked.pool.Group, x.booking.Ask.Prompt, x.d.now())}
+	if x.resuming() {
+		at.Turn = math.Inf(-1) // someone is in the middle of its answer
+	}
+	if k := x.asked.key; k != nil {
+		at.Key, at.Weight = k.Name, float64(max(1, k.Cfg.Weight))
+	}
+	return at
+}
+
+// stand waits for a grant. A stream that is parked sends its heartbeats
+// meanwhile.
+func (x *exchange) stand(w *wait.Waiter, wake chan struct{}, patience time.Duration) *surface.Failure {
+	began, deadline := x.d.now(), time.NewTimer(patience)
+	defer deadline.Stop()
+	beat := time.NewTicker(time.Second)
+	defer beat.Stop()
+	for n := 1; ; n++ {
+		select {
+		case why := <-w.Granted:
+			return x.granted(why)
+		case <-wake:
+			return x.leave(w, nil)
+		case <-deadline.C:
+			if x.d.now()-began < x.asked.pool.Gap.Load() { // its turn goes on, for minutes
+				deadline.Reset(time.Second)
+				n--
+				continue
+			}
+			if f := x.leave(w, x.waitedTooLong(patience)); f == nil || !x.eagerly() {
+				return f
+			}
+			return nil
+		case <-beat.C:
+			// A worker that died is known to be gone within a second; one that
+			// is still there then is alive, and does not want this request.
+			// Where every worker that is there has failed this very request, waiting
+			// would not help.
+			if n > 1 && len(x.booking.tried) > 0 && x.asked.pool.Alive(&x.d.fleet) && !x.asked.pool.Others(&x.d.fleet, x.booking.tried, nil) { // it is at none: pump alone writes its charge now
+				return x.leave(w, surface.WorkerFailed(x.asked.pool.Name))
+			}
+			if n%max(1, int(x.d.step/time.Second)) == 0 && x.s != nil && !x.s.heartbeat() {
+				x.booking.cancel(causeClient)
+			}
+		}
+	}
+}
+
+// eagerly sends the request even to a worker at which it waits behind others: here
+// it can wait no longer, or there is no room to.
+func (x *exchange) eagerly() bool {
+	x.booking.Ask.Eager, x.booking.Ask.AnyLength, x.booking.Ask.Now = true, true, x.d.now()
+	verdict, reason := x.d.ledger.Pick(&x.asked.pool.Group, &x.booking.Ask, &x.booking.Charge)
+	if verdict != ledger.Picked {
+		return false
+	}
+	x.placed(reason)
+	return true
+}
+
+func (x *exchange) granted(why ledger.Reason) *surface.Failure {
+	x.booking.awoken()
+	x.placed(why)
+	return nil
+}
+
+// leave gives up waiting. A grant that came at the same moment is given back.
+func (x *exchange) leave(w *wait.Waiter, f *surface.Failure) *surface.Failure {
+	x.asked.pool.Queue.Remove(w)
+	select {
+	case why := <-w.Granted:
+		if f != nil {
+			return x.granted(why) // just in time after all
+		}
+		x.release(ledger.Neutral)
+	default:
+	}
+	x.booking.awoken()
+	return f
+}
+
+func (x *exchange) waitedTooLong(patience time.Duration) *surface.Failure {
+	p, d := x.asked.pool, x.d
+	if len(x.booking.tried) > 0 {
+		return surface.WorkerFailed(p.Name)
+	}
+	if !p.Alive(&d.fleet) {
+		return surface.NoWorker(p.Name)
+	}
+	return &surface.Failure{Status: 504, Type: "service_unavailable", Code: "queue_timeout", Reason: "wait", RetryAfter: p.Patience(&d.fleet),
+		Message: fmt.Sprintf("no worker of pool %q had room within %v", p.Name, patience)}
+}

@@ -1,0 +1,2 @@
+// Package stored remembers which worker has stored which response.
+package stored
