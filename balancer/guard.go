@@ -39,6 +39,7 @@ type guard struct {
 	ready    func(fd uintptr) bool // serveReady
 	then     after                 // what it has left to do
 	streamed *exchange             // whose answer is a stream
+	foreign  *foreign              // the stay with fasthttp
 
 	// Of the request that is being read.
 	head     []byte // its head so far, where it came in pieces
@@ -327,7 +328,7 @@ func (g *guard) Hangup() {
 
 // Close implements net.Conn.
 func (g *guard) Close() error {
-	if g.then == isAside {
+	if g.foreign != nil && g.foreign.aside {
 		return nil // it goes on there
 	}
 	if g.refused {

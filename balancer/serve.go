@@ -19,7 +19,6 @@ const (
 	streams                // its answer is a stream, which goes on by itself
 	isForeign              // fasthttp serves it from here on
 	isHeld                 // it is held, and to be served outside the poller
-	isAside                // it is served beside fasthttp, with the request that is held
 )
 
 // serve answers the requests of a connection. Those that are plain, which is
@@ -45,10 +44,17 @@ func (d *Door) serve(g *guard) {
 	d.serveForeign(g)
 }
 
+// foreign is one stay of a connection with fasthttp.
+type foreign struct {
+	aside bool // it has ended before a request that passes through
+}
+
 // serveForeign has fasthttp serve a connection, up to a request that passes through.
 func (d *Door) serveForeign(g *guard) {
+	f := &foreign{}
+	g.foreign = f
 	d.server.ServeConn(g)
-	if g.then == isAside {
+	if f.aside { // else another goroutine may have the connection by now
 		d.side.take(g)
 	}
 }

@@ -95,7 +95,7 @@ func (g *guard) goesAside() bool {
 			if line.Path == "" || !g.d.side.wants(line.Path) {
 				return false
 			}
-			g.then = isAside
+			g.foreign.aside = true
 			return true
 		}
 		g.Arm()
