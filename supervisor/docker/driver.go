@@ -144,13 +144,17 @@ func (d *Driver) can() Powers {
 	return full
 }
 
-// Prepare pulls the image if it must.
+// Prepare pulls the image if it must, and finds out whether a container could be made.
 func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
 	if err := d.agree(ctx); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrAway, err)
 	}
 	before := d.breaks.Load()
-	return d.told(ctx, before, d.image(ctx, spec))
+	err := d.image(ctx, spec)
+	if err == nil {
+		_, err = d.plan(ctx, spec)
+	}
+	return d.told(ctx, before, err)
 }
 
 // Start pulls the image if it must and nobody has prepared for it, takes away the worker's last container,

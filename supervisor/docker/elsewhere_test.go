@@ -50,7 +50,7 @@ func TestPublishedURL(t *testing.T) {
 		"9000/tcp": {{HostPort: "19000"}}, "8000/tcp": {{HostPort: "18000"}}, "10000/tcp": {{HostPort: "20000"}}, "53/udp": {{HostPort: "53"}}, "80/tcp": nil,
 	}
 	for range 50 {
-		if got := publishedURL(c); got != "http://127.0.0.1:18000" {
+		if got := publishedURL(c, "127.0.0.1"); got != "http://127.0.0.1:18000" {
 			t.Fatal(got)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -91,7 +92,7 @@ func (d *Driver) instanceOf(ctx context.Context, c container.Summary, kills int6
 		i.Place.CPUs = full.HostConfig.CpusetCpus
 	}
 	if i.URL == "" && i.Running {
-		i.URL = publishedURL(full)
+		i.URL = publishedURL(full, "127.0.0.1")
 	}
 	if i.Running {
 		i.Memory = d.memory(ctx, c.ID)
@@ -175,24 +176,50 @@ func (d *Driver) foreign(ctx context.Context, have map[string]driver.Instance) e
 			continue // it is not there to be taken over
 		}
 		i.Memory = d.memory(ctx, c.ID)
-		if i.URL = publishedURL(c); i.URL == "" {
-			i.URL = "http://127.0.0.1:" + strconv.Itoa(spec.Port)
+		if i.URL, err = d.reached(c, spec); err != nil {
+			return err
 		}
 		have[spec.ID()] = i
 	}
 	return nil
 }
 
-// publishedURL is where a bridged container's port is published, the lowest where there
-// are several, since an engine tells them in no order; empty: none.
-func publishedURL(c container.InspectResponse) string {
+// reached is where a container that is taken over answers: at its engine's host. It is an
+// error if no door gets there, for what would be asked at that port of this machine is
+// somebody else.
+func (d *Driver) reached(c container.InspectResponse, spec driver.Spec) (string, error) {
+	host := "127.0.0.1"
+	far := d.host.Elsewhere()
+	if far != "" {
+		host = far
+	}
+	url := publishedURL(c, host)
+	switch {
+	case url != "":
+		return url, nil
+	case far == "" || c.HostConfig != nil && c.HostConfig.NetworkMode.IsHost():
+		return "http://" + net.JoinHostPort(host, strconv.Itoa(spec.Port)), nil
+	}
+	return "", fmt.Errorf("the container %s, which is to be taken over, publishes no port at %s that is reached from here: publish one on that machine's own address", spec.Takeover, far)
+}
+
+// publishedURL is where a bridged container's port is published on a host, the lowest
+// where there are several, since an engine tells them in no order; empty: none that is
+// reached there.
+func publishedURL(c container.InspectResponse, host string) string {
 	if c.NetworkSettings == nil {
 		return ""
 	}
 	lowest, at := 0, ""
 	for port, bindings := range c.NetworkSettings.Ports {
-		if port.Proto() == "tcp" && len(bindings) > 0 && (at == "" || port.Int() < lowest) {
-			lowest, at = port.Int(), "http://127.0.0.1:"+bindings[0].HostPort
+		if port.Proto() != "tcp" || at != "" && port.Int() >= lowest {
+			continue
+		}
+		for _, b := range bindings {
+			if ip := net.ParseIP(b.HostIP); host == "127.0.0.1" || ip == nil || !ip.IsLoopback() {
+				lowest, at = port.Int(), "http://"+net.JoinHostPort(host, b.HostPort)
+				break
+			}
 		}
 	}
 	return at

@@ -53,7 +53,11 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 	if powers.Rootless && p.host.NetworkMode.IsHost() {
 		return plan{}, errors.New("network_mode = \"host\": under a rootless engine that is a network of the engine's own, which the door is not on; leave network_mode out, and the port is published on the loopback")
 	}
-	if powers.Confines { // another would say that it had, and would not
+	far := d.host.Elsewhere()
+	if far != "" && slices.ContainsFunc(spec.Place.GPUs, func(g driver.GPU) bool { return g.Vendor != "nvidia" }) {
+		return plan{}, fmt.Errorf("the Docker engine is at %s, whose GPUs are not seen from here: this machine's would be asked for; set devices = \"cpu\", or run roundhouse on that machine", far)
+	}
+	if powers.Confines && far == "" { // another would say that it had, and would not
 		p.host.CpusetCpus, p.host.CpusetMems = spec.Place.CPUs, device.FormatList(spec.Place.NUMA)
 	}
 	if err := devices(p.host, d.nodes, spec.Place.GPUs); err != nil {
