@@ -48,8 +48,9 @@ func RuleNames() (names []string) {
 }
 
 // Judge asks every rule about the last minutes, and those that look further back about
-// a long recording, whose moments may lie wider apart; nil is the same one.
-func Judge(r, long *Recording, f *Facts, t *Thresholds) Report {
+// a long recording, whose moments may lie wider apart; nil is the same one. Findings of
+// others stand beside those of the rules, if no rule says the like of the same object.
+func Judge(r, long *Recording, f *Facts, t *Thresholds, others ...Finding) Report {
 	v := &view{Recording: r, facts: f, t: t}
 	v.meet()
 	back := v
@@ -90,6 +91,13 @@ func Judge(r, long *Recording, f *Facts, t *Thresholds) Report {
 			if x.Confidence == "" {
 				x.Confidence = High
 			}
+			out.Findings = append(out.Findings, x)
+		}
+	}
+	for _, x := range others {
+		told := func(f Finding) bool { return f.Object == x.Object && f.Severity.AtLeast(x.Severity) }
+		if !slices.ContainsFunc(out.Findings, told) {
+			x.Evidence = slices.Concat([]Evidence{}, x.Evidence)
 			out.Findings = append(out.Findings, x)
 		}
 	}

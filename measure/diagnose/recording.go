@@ -119,6 +119,28 @@ func (r *Recording) Trim(span time.Duration) {
 	maps.DeleteFunc(r.index, func(_ string, s *series) bool { return gone(s) })
 }
 
+// Last is the end of a recording, of so long.
+func (r *Recording) Last(span time.Duration) *Recording {
+	from := len(r.Times)
+	for from > 0 && r.Times[len(r.Times)-1].Sub(r.Times[from-1]) <= span {
+		from--
+	}
+	return r.between(from, len(r.Times))
+}
+
+// Workers are those that a recording tells of, as pool/name.
+func (r *Recording) Workers() (ids []string) {
+	v := view{Recording: r}
+	v.meet()
+	for _, w := range v.workers {
+		ids = append(ids, w.id)
+	}
+	return ids
+}
+
+// Newest is the last value that the series of a name have together, NaN of none.
+func (r *Recording) Newest(name string, want Labels) float64 { return last(r.Gauge(name, want)) }
+
 // between is the part of a recording from one moment to before another, by their numbers.
 func (r *Recording) between(from, until int) *Recording {
 	out := &Recording{Times: r.Times[from:until], byName: map[string][]*series{}}

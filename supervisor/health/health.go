@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"roundhouse/configs/workerid"
+	"roundhouse/measure/anomaly"
 	"roundhouse/measure/diagnose"
 )
 
@@ -40,6 +41,9 @@ type Watch struct {
 
 	mu           sync.Mutex
 	recent, long diagnose.Recording
+	detector     *anomaly.Detector
+	processes    processes
+	minuteAt     time.Time
 	longAt       time.Time
 	judgedAt     time.Time
 	report       diagnose.Report
@@ -48,7 +52,8 @@ type Watch struct {
 
 // New makes a watch; Run lets it look.
 func New(s Source) *Watch {
-	return &Watch{source: s, report: diagnose.Judge(&diagnose.Recording{}, nil, &diagnose.Facts{}, &diagnose.Defaults), open: map[string]diagnose.Finding{}}
+	return &Watch{source: s, report: diagnose.Judge(&diagnose.Recording{}, nil, &diagnose.Facts{}, &diagnose.Defaults), open: map[string]diagnose.Finding{},
+		detector: anomaly.New(), processes: processes{}}
 }
 
 // Run looks until ctx ends.
@@ -80,6 +85,10 @@ func (w *Watch) look(ctx context.Context, now time.Time, page string) {
 		w.long.Add(now, lasting(page))
 		w.long.Trim(longFor)
 	}
+	if now.Sub(w.minuteAt) >= time.Minute {
+		w.minuteAt = now
+		w.detector.Add(minute(&w.recent, now, w.processes))
+	}
 	due := now.Sub(w.judgedAt) >= judgedEvery
 	w.mu.Unlock()
 	if !due {
@@ -88,7 +97,7 @@ func (w *Watch) look(ctx context.Context, now time.Time, page string) {
 	facts := w.source.Facts(ctx)
 	w.mu.Lock()
 	w.judgedAt = now
-	w.report = diagnose.Judge(&w.recent, &w.long, &facts, &diagnose.Defaults)
+	w.report = diagnose.Judge(&w.recent, &w.long, &facts, &diagnose.Defaults, unusual(w.detector.Open())...)
 	report := w.report
 	w.mu.Unlock()
 	w.tell(ctx, report)

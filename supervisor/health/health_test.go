@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,4 +75,44 @@ func TestFacts(t *testing.T) {
 	if len(f.Keys) != 1 || f.Keys[0] != (diagnose.Key{Name: "k", Concurrent: 3}) {
 		t.Errorf("%+v", f.Keys)
 	}
+}
+
+// What is unlike its peers comes into the report, and as an event.
+func TestAnomaly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, count := 1.0, 0
+		var sums [5]float64
+		var noted []string
+		w := New(Source{
+			Log: slog.New(slog.DiscardHandler),
+			Page: func(context.Context) (string, error) {
+				count += 10
+				page := ""
+				for i := range 5 {
+					seconds := 0.2 + 0.01*float64((count/10+i)%3) // no minute is like another
+					if i == 2 {
+						seconds *= slow
+					}
+					sums[i] += 10 * seconds
+					page += fmt.Sprintf("roundhouse_worker_state{pool=\"p\",worker=\"%d\",state=\"ready\"} 1\nvllm:num_requests_running{worker=\"p/%d\"} 1\nvllm:time_to_first_token_seconds_sum{worker=\"p/%d\"} %g\nvllm:time_to_first_token_seconds_count{worker=\"p/%d\"} %d\n", i, i, i, sums[i], i, count)
+				}
+				return page, nil
+			},
+			Facts: func(context.Context) diagnose.Facts { return diagnose.Facts{} },
+			Note:  func(_ context.Context, _, worker, kind, text string) { noted = append(noted, kind+" "+worker+" "+text) },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go w.Run(ctx)
+		time.Sleep(3 * time.Hour)
+		if len(noted) > 0 {
+			t.Errorf("of a healthy fleet: %q", noted)
+		}
+		slow = 1.6
+		time.Sleep(20 * time.Minute)
+		cancel()
+		synctest.Wait()
+		if len(noted) != 1 || !strings.Contains(noted[0], "finding p/2 anomaly: time to the first token") {
+			t.Errorf("noted %q", noted)
+		}
+	})
 }
