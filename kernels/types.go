@@ -15,35 +15,49 @@ const (
 	Int32
 	Int64
 
-	// Blocks of GGUF: a few numbers and what they are scaled by, see num.Blocks.
-	Q4_0 // 32 numbers in 18 bytes
-	Q8_0 // 32 in 34
-	Q4_K // 256 in 144
-	Q6_K // 256 in 210
+	// Blocks of GGUF: a few numbers and their scales, see num.Blocks.
+	Q4_0
+	Q4_1
+	Q5_0
+	Q5_1
+	Q8_0
+	Q2_K
+	Q3_K
+	Q4_K
+	Q5_K
+	Q6_K
+	IQ4_NL
+	IQ4_XS
 )
 
-var dtypeSizes = [...]int{F32: 4, F16: 2, BF16: 2, F8E4M3: 1, F8E5M2: 1, Int8: 1, UInt8: 1, Int32: 4, Int64: 8, Q6_K: 0}
-var dtypeNames = [...]string{F32: "float32", F16: "float16", BF16: "bfloat16", F8E4M3: "fp8_e4m3", F8E5M2: "fp8_e5m2", Int8: "int8", UInt8: "uint8", Int32: "int32", Int64: "int64", Q4_0: "q4_0", Q8_0: "q8_0", Q4_K: "q4_k", Q6_K: "q6_k"}
-
-// Size is the number of bytes of one element; 0 for a type of blocks.
-func (t DType) Size() int { return dtypeSizes[t] }
-
-// Block is how many elements are stored together, in how many bytes.
-func (t DType) Block() (elements, bytes int) {
-	switch t {
-	case Q4_0:
-		return 32, 18
-	case Q8_0:
-		return 32, 34
-	case Q4_K:
-		return 256, 144
-	case Q6_K:
-		return 256, 210
-	}
-	return 1, dtypeSizes[t]
+// dtypes has each type's name, and how many elements are stored together in how many
+// bytes.
+var dtypes = [...]struct {
+	name            string
+	elements, bytes int
+}{
+	F32: {"float32", 1, 4}, F16: {"float16", 1, 2}, BF16: {"bfloat16", 1, 2}, F8E4M3: {"fp8_e4m3", 1, 1}, F8E5M2: {"fp8_e5m2", 1, 1},
+	Int8: {"int8", 1, 1}, UInt8: {"uint8", 1, 1}, Int32: {"int32", 1, 4}, Int64: {"int64", 1, 8},
+	Q4_0: {"q4_0", 32, 18}, Q4_1: {"q4_1", 32, 20}, Q5_0: {"q5_0", 32, 22}, Q5_1: {"q5_1", 32, 24}, Q8_0: {"q8_0", 32, 34},
+	Q2_K: {"q2_k", 256, 84}, Q3_K: {"q3_k", 256, 110}, Q4_K: {"q4_k", 256, 144}, Q5_K: {"q5_k", 256, 176}, Q6_K: {"q6_k", 256, 210},
+	IQ4_NL: {"iq4_nl", 32, 18}, IQ4_XS: {"iq4_xs", 256, 136},
 }
 
-func (t DType) String() string { return dtypeNames[t] }
+// Size is the number of bytes of one element; 0 for a type of blocks.
+func (t DType) Size() int {
+	if t.Blocks() {
+		return 0
+	}
+	return dtypes[t].bytes
+}
+
+// Blocks reports whether elements of the type are stored in blocks.
+func (t DType) Blocks() bool { return dtypes[t].elements > 1 }
+
+// Block is how many elements are stored together, in how many bytes.
+func (t DType) Block() (elements, bytes int) { return dtypes[t].elements, dtypes[t].bytes }
+
+func (t DType) String() string { return dtypes[t].name }
 
 // Format is how a backend keeps a weight, and with it how its linear rounds.
 type Format uint8

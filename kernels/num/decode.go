@@ -46,9 +46,11 @@ func Decode(dst []float32, t kernels.DType, data []byte, first int) {
 		for i := range dst {
 			dst[i] = float32(int32(binary.LittleEndian.Uint32(data[4*i:])))
 		}
-	case kernels.Q4_0, kernels.Q8_0, kernels.Q4_K, kernels.Q6_K:
-		Blocks(dst, t, data)
 	default:
+		if t.Blocks() {
+			Blocks(dst, t, data)
+			return
+		}
 		panic("BUG: a weight of type " + t.String())
 	}
 }

@@ -31,7 +31,8 @@ func scaled(t kernels.DType, blocks int, offsets ...int) []byte {
 }
 
 // TestBlocks compares, to the last bit, with dequantize of the Python package
-// gguf (0.19.0) on the same bytes: the checksums are of its float32.
+// gguf (0.19.0) on the same bytes: testdata/gguf_checksums.py prints the checksums of
+// its float32.
 func TestBlocks(t *testing.T) {
 	f := func(kind kernels.DType, want uint32, offsets ...int) {
 		t.Helper()
@@ -63,6 +64,14 @@ func TestBlocks(t *testing.T) {
 	}
 	f(kernels.Q8_0, 0xefb35ecd, 1)
 	f(kernels.Q4_0, 0x526e856a, 1)
+	f(kernels.Q4_1, 0xb7c41883, 1, 3)
+	f(kernels.Q5_0, 0xfcd74bc2, 1)
+	f(kernels.Q5_1, 0x95851d8c, 1, 3)
+	f(kernels.Q2_K, 0xc2e279ae, 81, 83)
+	f(kernels.Q3_K, 0x6442f1a0, 109)
 	f(kernels.Q4_K, 0xd2907150, 1, 3)
+	f(kernels.Q5_K, 0xd50acbed, 1, 3)
 	f(kernels.Q6_K, 0x7017a014, 209)
+	f(kernels.IQ4_NL, 0x6e93880e, 1)
+	f(kernels.IQ4_XS, 0xa0ac54cc, 1)
 }

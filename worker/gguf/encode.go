@@ -76,6 +76,8 @@ func appendValue(b []byte, v Value) []byte {
 		return appendFixed(list(typeFloat32, len(v)), v)
 	case bool:
 		return appendFixed(le.AppendUint32(b, typeBool), v)
+	case uint16:
+		return appendFixed(le.AppendUint32(b, typeUint16), v)
 	case uint32:
 		return appendFixed(le.AppendUint32(b, typeUint32), v)
 	case int32:

@@ -105,7 +105,7 @@ func TestHostile(t *testing.T) {
 	f("bytes of blocks wrap", one().tensor("a", Q8_0, 0, 1<<63).data(32), "take more than 2^63 bytes")
 	f("row no whole block", one().tensor("a", Q4_0, 0, 33).data(64), "rows of 33 elements; Q4_0 has blocks of 32")
 	f("row no whole super-block", one().tensor("a", Q4_K, 0, 128).data(96), "Q4_K has blocks of 256")
-	f("type not read", one().tensor("a", 13, 0, 256).data(192), "Q5_K is not supported; supported are F32")
+	f("type not read", one().tensor("a", 16, 0, 256).data(96), "IQ2_XXS is not supported; supported are F32")
 	f("type unknown", one().tensor("a", 255, 0, 256).data(192), "type 255 is not supported")
 	f("type removed", one().tensor("a", 4, 0, 256).data(192), "type 4 is not supported")
 

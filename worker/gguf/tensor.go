@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // Type is how a tensor's numbers are stored, by its number in a file.
@@ -13,13 +14,21 @@ type Type uint32
 
 // The types that are read. There are others; see ErrType.
 const (
-	F32  Type = 0
-	F16  Type = 1
-	Q4_0 Type = 2
-	Q8_0 Type = 8
-	Q4_K Type = 12
-	Q6_K Type = 14
-	BF16 Type = 30
+	F32    Type = 0
+	F16    Type = 1
+	Q4_0   Type = 2
+	Q4_1   Type = 3
+	Q5_0   Type = 6
+	Q5_1   Type = 7
+	Q8_0   Type = 8
+	Q2_K   Type = 10
+	Q3_K   Type = 11
+	Q4_K   Type = 12
+	Q5_K   Type = 13
+	Q6_K   Type = 14
+	IQ4_NL Type = 20
+	IQ4_XS Type = 23
+	BF16   Type = 30
 )
 
 // types are those that are read.
@@ -29,13 +38,24 @@ var types = [...]struct {
 	elements, bytes uint64 // of a block
 }{
 	{F32, "F32", 1, 4}, {F16, "F16", 1, 2}, {BF16, "BF16", 1, 2},
-	{Q8_0, "Q8_0", 32, 34}, {Q4_0, "Q4_0", 32, 18}, {Q4_K, "Q4_K", 256, 144}, {Q6_K, "Q6_K", 256, 210},
+	{Q4_0, "Q4_0", 32, 18}, {Q4_1, "Q4_1", 32, 20}, {Q5_0, "Q5_0", 32, 22}, {Q5_1, "Q5_1", 32, 24}, {Q8_0, "Q8_0", 32, 34},
+	{Q2_K, "Q2_K", 256, 84}, {Q3_K, "Q3_K", 256, 110}, {Q4_K, "Q4_K", 256, 144}, {Q5_K, "Q5_K", 256, 176}, {Q6_K, "Q6_K", 256, 210},
+	{IQ4_NL, "IQ4_NL", 32, 18}, {IQ4_XS, "IQ4_XS", 256, 136},
 }
 
 // otherNames are those of types that are not read, for errors.
-var otherNames = map[Type]string{3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 13: "Q5_K", 15: "Q8_K",
-	16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS",
+var otherNames = map[Type]string{9: "Q8_1", 15: "Q8_K",
+	16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S",
 	24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4"}
+
+// supported are the names of the types that are read.
+func supported() string {
+	var names []string
+	for _, t := range types {
+		names = append(names, t.name)
+	}
+	return strings.Join(names, ", ")
+}
 
 // Block is how many numbers are stored together, in how many bytes; 0 for a
 // type that is not read.
@@ -81,7 +101,7 @@ const (
 func (t Type) size(dims []uint64) (uint64, error) {
 	elements, bytes := t.Block()
 	if elements == 0 {
-		return 0, fmt.Errorf("%v is not supported; supported are F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K", t)
+		return 0, fmt.Errorf("%v is not supported; supported are %s", t, supported())
 	}
 	n := uint64(1)
 	for _, d := range dims {

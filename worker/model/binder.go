@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ func (b *binder) matrix(name string, out, in int) kernels.Weight {
 		return b.bind(w)
 	}
 	w := wanted{format: b.linearFormat(in), out: out, in: in, pieces: []piece{whole(name, out, in)}}
-	if t := b.lookup(name); t != nil && slices.Contains(blockTypes, t.Type) {
+	if t := b.lookup(name); t != nil && isBlocks(t.Type) {
 		b.block(&w, t.Type)
 	}
 	return b.bind(w)
@@ -79,7 +80,7 @@ func (b *binder) vocabulary(name string, out, in int) kernels.Weight {
 // headFormat is the format of that matrix, which is stored as t.
 func (b *binder) headFormat(t *weights.Tensor) kernels.Format {
 	format := headFormat(b.format, b.wideHead)
-	if t != nil && !b.wideHead && slices.Contains(blockTypes, t.Type) {
+	if t != nil && !b.wideHead && isBlocks(t.Type) {
 		return blockFormat(format)
 	}
 	return format
@@ -287,7 +288,7 @@ func (b *binder) find(p piece) *weights.Tensor {
 	if b.gguf != nil {
 		b.gguf.asked[name] = true
 		if len(p.shape) == 2 {
-			types = slices.Concat(types, blockTypes)
+			types = slices.Concat(types, slices.Sorted(maps.Keys(blockTypes)))
 		}
 	}
 	if !slices.Contains(types, t.Type) {
@@ -317,7 +318,7 @@ func (b *binder) load(w wanted, tensors []*weights.Tensor) (kernels.Weight, erro
 	}
 	stored := kernels.F32
 	for i, p := range w.pieces {
-		if slices.Contains(floats, tensors[i].Type) || slices.Contains(blockTypes, tensors[i].Type) {
+		if slices.Contains(floats, tensors[i].Type) || isBlocks(tensors[i].Type) {
 			stored = storedType(tensors[i].Type)
 		}
 		all, err := tensors[i].Data()
@@ -365,14 +366,9 @@ func storedType(t weights.DType) kernels.DType {
 		return kernels.Int8
 	case weights.I32, weights.U32:
 		return kernels.Int32
-	case weights.Q8_0:
-		return kernels.Q8_0
-	case weights.Q4_0:
-		return kernels.Q4_0
-	case weights.Q4_K:
-		return kernels.Q4_K
-	case weights.Q6_K:
-		return kernels.Q6_K
+	}
+	if t, ok := blockTypes[t]; ok {
+		return t
 	}
 	return kernels.UInt8
 }

@@ -59,7 +59,7 @@ func openGGUF(name string, set *weights.Set, head *gguf.File) (*Model, error) {
 }
 
 func (g *ggufFile) open(set *weights.Set) (*Model, error) {
-	if err := g.whole(); err != nil {
+	if err := g.isModel(); err != nil {
 		return nil, err
 	}
 	config, err := g.config(set)
@@ -96,15 +96,8 @@ func (g *ggufFile) open(set *weights.Set) (*Model, error) {
 	return m, g.checkAsked()
 }
 
-// whole refuses what is not one whole model.
-func (g *ggufFile) whole() error {
-	parts, err := g.head.Int("split.count", 1)
-	if err != nil {
-		return err
-	}
-	if parts > 1 {
-		return fmt.Errorf("split.count is %d: this is one of several files; put them together with: llama-gguf-split --merge", parts)
-	}
+// isModel refuses a file of something else, as of an adapter.
+func (g *ggufFile) isModel() error {
 	kind, err := g.head.String("general.type")
 	if err != nil {
 		return err
@@ -241,8 +234,16 @@ func (m *Model) GGUF() *gguf.File {
 	return m.settings.gguf.head
 }
 
-// blockTypes are those of GGUF that hold several numbers together.
-var blockTypes = []weights.DType{weights.Q8_0, weights.Q4_0, weights.Q4_K, weights.Q6_K}
+// blockTypes are those of GGUF that hold several numbers together, as kernels name
+// them.
+var blockTypes = map[weights.DType]kernels.DType{
+	weights.Q4_0: kernels.Q4_0, weights.Q4_1: kernels.Q4_1, weights.Q5_0: kernels.Q5_0, weights.Q5_1: kernels.Q5_1, weights.Q8_0: kernels.Q8_0,
+	weights.Q2_K: kernels.Q2_K, weights.Q3_K: kernels.Q3_K, weights.Q4_K: kernels.Q4_K, weights.Q5_K: kernels.Q5_K, weights.Q6_K: kernels.Q6_K,
+	weights.IQ4_NL: kernels.IQ4_NL, weights.IQ4_XS: kernels.IQ4_XS,
+}
+
+// isBlocks reports whether tensors of the type are stored in blocks.
+func isBlocks(t weights.DType) bool { return blockTypes[t] != kernels.F32 }
 
 // block says how a linear's matrix of blocks is kept. Those of Q4_0 are what the
 // kernels for groups of 32 read: they stay as they are where sixteen bits or four

@@ -80,7 +80,20 @@ func (t *ggufTensor) UnmarshalJSON(data []byte) error {
 
 // ggufKinds are the types of a file by name.
 var ggufKinds = map[string]gguf.Type{"F32": gguf.F32, "F16": gguf.F16, "BF16": gguf.BF16,
-	"Q8_0": gguf.Q8_0, "Q4_0": gguf.Q4_0, "Q4_K": gguf.Q4_K, "Q6_K": gguf.Q6_K}
+	"Q4_0": gguf.Q4_0, "Q4_1": gguf.Q4_1, "Q5_0": gguf.Q5_0, "Q5_1": gguf.Q5_1, "Q8_0": gguf.Q8_0,
+	"Q2_K": gguf.Q2_K, "Q3_K": gguf.Q3_K, "Q4_K": gguf.Q4_K, "Q5_K": gguf.Q5_K, "Q6_K": gguf.Q6_K, "IQ4_NL": gguf.IQ4_NL, "IQ4_XS": gguf.IQ4_XS}
+
+// ggufBlocks has each type's scale that makes the greatest number about 1, where in a
+// block it lies, and the second scale as a multiple of it; 0: there is none.
+var ggufBlocks = map[gguf.Type]struct {
+	unit   float64
+	at     int
+	second float32
+}{
+	gguf.Q4_0: {1.0 / 8, 0, 0}, gguf.Q4_1: {1.0 / 8, 0, -7.5}, gguf.Q5_0: {1.0 / 16, 0, 0}, gguf.Q5_1: {1.0 / 16, 0, -15.5}, gguf.Q8_0: {1.0 / 128, 0, 0},
+	gguf.Q2_K: {1 / 22.5, 80, 1.5}, gguf.Q3_K: {1.0 / 128, 108, 0}, gguf.Q4_K: {1 / 472.5, 0, 7.5}, gguf.Q5_K: {1 / 976.5, 0, 15.5}, gguf.Q6_K: {1.0 / 1024, 208, 0},
+	gguf.IQ4_NL: {1.0 / 128, 0, 0}, gguf.IQ4_XS: {1.0 / 4096, 0, 0},
+}
 
 // content fills the tensor, as gguf_fixtures.py does.
 func (t *ggufTensor) content() gguf.Content {
@@ -109,22 +122,18 @@ func (t *ggufTensor) content() gguf.Content {
 		return c
 	}
 	blocks := n / each
-	unit := map[gguf.Type]float64{gguf.Q8_0: 1.0 / 128, gguf.Q4_0: 1.0 / 8, gguf.Q6_K: 1.0 / 1024, gguf.Q4_K: 1 / 472.5}[kind]
+	form := ggufBlocks[kind]
 	for i := range (blocks*size + 7) / 8 {
 		c.Data = binary.LittleEndian.AppendUint64(c.Data, fixtureBits(t.name, i))
 	}
 	c.Data = c.Data[:blocks*size]
 	scales := floatsOf((&fixtureTensor{name: t.name + ".d", shape: []int{blocks}, scale: 1}).fill())
 	for b, u := range scales {
-		block := c.Data[b*size:]
-		d := num.F16(float32(float64(t.scale)*unit) * (1 + 0.25*u))
-		at := 0
-		if kind == gguf.Q6_K {
-			at = 208
-		}
-		binary.LittleEndian.PutUint16(block[at:], d)
-		if kind == gguf.Q4_K {
-			binary.LittleEndian.PutUint16(block[2:], num.F16(num.FromF16(d)*7.5))
+		block := c.Data[b*size+form.at:]
+		d := num.F16(float32(float64(t.scale)*form.unit) * (1 + 0.25*u))
+		binary.LittleEndian.PutUint16(block, d)
+		if form.second != 0 {
+			binary.LittleEndian.PutUint16(block[2:], num.F16(num.FromF16(d)*form.second))
 		}
 	}
 	return c

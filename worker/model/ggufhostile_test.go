@@ -113,7 +113,8 @@ func TestHostileGGUF(t *testing.T) {
 	f("general.architecture", nil, `general.architecture "" is not supported`)
 	f("general.architecture", uint32(1), "general.architecture is of type uint32")
 	f("general.type", "adapter", `general.type is "adapter"; want a model`)
-	f("split.count", uint32(3), "split.count is 3")
+	f("split.count", uint32(3), "this is one of 3 files of a model; give the first")
+	f("split.count", uint32(1e9), "split.count is 1000000000; want at most 65535")
 	f("llama.block_count", nil, "llama.block_count is missing")
 	f("llama.block_count", "4", "llama.block_count is of type string; want an integer")
 	f("llama.block_count", uint32(0), "llama.block_count is 0 or absent; want 1 to 1024")
@@ -163,7 +164,8 @@ func TestHostileGGUF(t *testing.T) {
 func TestGGUFNotFinite(t *testing.T) {
 	f := &ggufFixture{}
 	readJSON(t, "gguf_llama", f)
-	for kind, at := range map[string]int{"Q8_0": 1, "Q4_0": 1, "Q4_K": 3, "Q6_K": 209, "F16": 1, "BF16": 1, "F32": 3} {
+	for kind, at := range map[string]int{"Q8_0": 1, "Q4_0": 1, "Q4_1": 3, "Q5_0": 1, "Q5_1": 3, "Q2_K": 83, "Q3_K": 109, "Q4_K": 3, "Q5_K": 3,
+		"Q6_K": 209, "IQ4_NL": 1, "IQ4_XS": 1, "F16": 1, "BF16": 1, "F32": 3} {
 		var contents []gguf.Content
 		damaged := ""
 		for _, x := range f.Tensors {

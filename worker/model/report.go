@@ -44,7 +44,7 @@ func (m *Model) formatName(f kernels.Format) string {
 
 // hasBlocks says whether a GGUF file holds blocks.
 func (m *Model) hasBlocks() bool {
-	return slices.ContainsFunc(m.set.Names(), func(n string) bool { return slices.Contains(blockTypes, m.set.Lookup(n).Type) })
+	return slices.ContainsFunc(m.set.Names(), func(n string) bool { return isBlocks(m.set.Lookup(n).Type) })
 }
 
 // ErrFitsNowhere is returned by Report when no format fits.

@@ -85,9 +85,9 @@ const tableFoot = `
 
 - safetensors, one file or shards under an index; F32, F16 or BF16. Files are mapped and checked before use, and refused if they change while they are read or
   hold a weight that is not finite.
-- GGUF, one file (` + "`--model FILE.gguf`" + `), versions 2 and 3: F32, F16, BF16, Q8_0, Q4_0, Q4_K or Q6_K, with its tokenizer and chat template (byte-level BPE with
-  the pre-tokenizers default, gpt-2, smollm, llama-bpe, qwen2, deepseek-r1-qwen and tekken; SentencePiece's BPE). Split and big-endian files, other types and
-  unknown keys are refused by name.
+- GGUF (` + "`--model FILE.gguf`" + `; of several files the first, ` + "`NAME-00001-of-0000N.gguf`" + `), versions 2 and 3: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1,
+  Q2_K to Q6_K, IQ4_NL or IQ4_XS, with its tokenizer and chat template (byte-level BPE with the pre-tokenizers default, gpt-2, smollm, llama-bpe, qwen2,
+  deepseek-r1-qwen and tekken; SentencePiece's BPE). Big-endian files, other types and unknown keys are refused by name.
 - Pickled checkpoints (.bin, .pt, .pth, .ckpt) are never read.
 - Embedding models by sentence-transformers' files: modules.json (Transformer, Pooling, Normalize), pooling by first token, mean or last token, prompts, the
   longest text. Without them: the first token, normalised.

@@ -35,12 +35,20 @@ const (
 	Complex DType = "C64"
 )
 
-// The types of GGUF that are blocks: numbers with what they are scaled by.
+// The types of GGUF that are blocks: numbers with their scales.
 const (
-	Q4_0 DType = "Q4_0"
-	Q8_0 DType = "Q8_0"
-	Q4_K DType = "Q4_K"
-	Q6_K DType = "Q6_K"
+	Q4_0   DType = "Q4_0"
+	Q4_1   DType = "Q4_1"
+	Q5_0   DType = "Q5_0"
+	Q5_1   DType = "Q5_1"
+	Q8_0   DType = "Q8_0"
+	Q2_K   DType = "Q2_K"
+	Q3_K   DType = "Q3_K"
+	Q4_K   DType = "Q4_K"
+	Q5_K   DType = "Q5_K"
+	Q6_K   DType = "Q6_K"
+	IQ4_NL DType = "IQ4_NL"
+	IQ4_XS DType = "IQ4_XS"
 )
 
 // Bits is the size of one element, and 0 for a type that safetensors does not

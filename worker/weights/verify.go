@@ -17,7 +17,7 @@ import (
 // sumsName is the file that `sha256sum *.safetensors > SHA256SUMS` writes.
 const sumsName = "SHA256SUMS"
 
-// Verify reads every weight file of a folder, or one GGUF file, and holds it to
+// Verify reads every weight file of a folder, or a GGUF file and its parts, and holds it to
 // its SHA-256: as SHA256SUMS beside it says, or as the name of the file that it
 // is a link to, in the cache of Hugging Face. A file without either is an
 // error, since nothing can be said of it.
@@ -26,7 +26,10 @@ func Verify(path string) error {
 	if info, err := os.Stat(path); err != nil {
 		return err
 	} else if !info.IsDir() {
-		dir, names = filepath.Dir(path), []string{filepath.Base(path)}
+		dir = filepath.Dir(path)
+		if names, err = filesOfGGUF(path); err != nil {
+			return err
+		}
 	} else if names, _, err = weightFiles(os.DirFS(path)); err != nil {
 		return err
 	}

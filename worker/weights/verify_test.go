@@ -52,4 +52,18 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	f(filepath.Join(cache, "x.gguf"), "x.gguf: its SHA-256 is ")
+
+	// Each part of a model in several files is held to its checksum.
+	split := t.TempDir()
+	parts := [][]byte{part(0, 2, 1), part(1, 2, 1, "a")}
+	text := ""
+	for i, data := range parts {
+		name := fmt.Sprintf("m-%05d-of-00002.gguf", i+1)
+		put(filepath.Join(split, name), data)
+		text += fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name)
+	}
+	put(filepath.Join(split, sumsName), []byte(text))
+	f(filepath.Join(split, "m-00001-of-00002.gguf"), "")
+	put(filepath.Join(split, "m-00002-of-00002.gguf"), append(parts[1], 0))
+	f(filepath.Join(split, "m-00001-of-00002.gguf"), "m-00002-of-00002.gguf: its SHA-256 is ")
 }

@@ -27,10 +27,15 @@ from fixtures import LAST, TOKENS, TOLERANCE, bits, encode, uniform, write
 
 HIDDEN, HEADS, KV_HEADS, HEAD_DIM, LAYERS = 256, 4, 2, 64, 3
 PARTS = {"attn_q": "Q4_K", "attn_k": "Q4_K", "attn_v": "Q6_K", "attn_output": "Q4_K", "ffn_gate": "Q4_0", "ffn_up": "Q8_0", "ffn_down": "Q6_K"}
-# Every part is of every type in some layer of some file.
-ORDER = ["Q4_K", "Q6_K", "Q8_0", "Q4_0", "BF16", "F16", "F32"]
+# Every type is in some layer of each file.
+ORDER = ["Q4_K", "Q6_K", "Q8_0", "Q4_0", "BF16", "F16", "F32", "Q5_K", "Q3_K", "Q2_K", "IQ4_XS", "IQ4_NL", "Q5_1", "Q5_0", "Q4_1"]
 # The scale of a block: the greatest number of it is about 1.
-UNIT = {"Q8_0": 1 / 128, "Q4_0": 1 / 8, "Q6_K": 1 / 1024, "Q4_K": 1 / 472.5}
+UNIT = {"Q8_0": 1 / 128, "Q4_0": 1 / 8, "Q4_1": 1 / 8, "Q5_0": 1 / 16, "Q5_1": 1 / 16, "Q2_K": 1 / 22.5, "Q3_K": 1 / 128, "Q4_K": 1 / 472.5, "Q5_K": 1 / 976.5,
+        "Q6_K": 1 / 1024, "IQ4_NL": 1 / 128, "IQ4_XS": 1 / 4096}
+# Where in a block its scale lies, if not at its beginning.
+AT = {"Q6_K": 208, "Q3_K": 108, "Q2_K": 80}
+# The second scale of a block, behind the first, as a multiple of it: it puts the middle of the codes at 0.
+SECOND = {"Q4_1": -7.5, "Q5_1": -15.5, "Q2_K": 1.5, "Q4_K": 7.5, "Q5_K": 15.5}
 
 
 def data(name, shape, kind, base, scale):
@@ -46,12 +51,10 @@ def data(name, shape, kind, base, scale):
     raw = bits(name, (n * size + 7) // 8).astype("<u8").view(np.uint8)[: n * size].reshape(n, size).copy()
     d = (np.float32(scale * UNIT[kind]) * (np.float32(1) + np.float32(0.25) * uniform(name + ".d", n))).astype(np.float16)
     half = d.reshape(n, 1).view(np.uint8)
-    if kind == "Q6_K":
-        raw[:, 208:210] = half
-    else:
-        raw[:, 0:2] = half
-    if kind == "Q4_K":
-        raw[:, 2:4] = (d.astype(np.float32) * np.float32(7.5)).astype(np.float16).reshape(n, 1).view(np.uint8)
+    at = AT.get(kind, 0)
+    raw[:, at : at + 2] = half
+    if kind in SECOND:
+        raw[:, at + 2 : at + 4] = (d.astype(np.float32) * np.float32(SECOND[kind])).astype(np.float16).reshape(n, 1).view(np.uint8)
     return raw.reshape(*shape[:-1], shape[-1] // each * size)
 
 
@@ -94,7 +97,7 @@ def tensors_of(arch, config, turn):
         p = f"blk.{layer}."
         out += [[p + "attn_norm.weight", [h], "F32", 1.0, 0.3], [p + "ffn_norm.weight", [h], "F32", 1.0, 0.3]]
         for i, (part, shape) in enumerate(shapes.items()):
-            kind = PARTS[part] if layer == 0 and turn == 0 else ORDER[(i + 2 * layer + turn) % len(ORDER)]
+            kind = PARTS[part] if layer == 0 and turn == 0 else ORDER[(i + 7 * layer + turn) % len(ORDER)]
             gain = {"attn_q": 2.5, "attn_k": 2.5}.get(part, 2.5)
             if arch == "qwen3":
                 gain = 3.0
