@@ -41,8 +41,8 @@ func (d *Door) logAccess(v *view, a *asked, r *record) {
 	if a.key != nil {
 		l.Text("key", a.key.Name)
 	}
-	if r.resumes > 0 {
-		l.Number("resumes", int64(r.resumes))
+	if r.resumes.Load() > 0 {
+		l.Number("resumes", int64(r.resumes.Load()))
 	}
 	*lent = l.End()
 	d.opts.Access.Write(*lent)

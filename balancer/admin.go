@@ -49,7 +49,7 @@ func (d *Door) ServeAdmin(l net.Listener, a Admin) {
 func (d *Door) adminHandler(a Admin) http.Handler {
 	m := http.NewServeMux()
 	private := http.StripPrefix("/api", d.Private())
-	for _, same := range []string{"GET /api/requests", "GET /api/queue", "DELETE /api/requests/{id}", "GET /api/decisions/{id}", "GET /api/plugins", "PUT /api/totals"} {
+	for _, same := range []string{"GET /api/requests", "GET /api/queue", "DELETE /api/requests/{id}", "GET /api/decisions", "GET /api/decisions/{id}", "POST /api/try/", "GET /api/plugins", "PUT /api/totals"} {
 		m.Handle(same, private)
 	}
 	m.Handle("GET /metrics", d.Private())

@@ -31,6 +31,7 @@ var errGone = errors.New("the request was cancelled")
 // and call cancel and moveOn.
 type booking struct {
 	wait.Claim
+	pinned   bool // bound, until its stream has begun
 	own      bool // its present worker is one of ours
 	hits     []int32
 	chunks   []uint64 // prompt-chunk digests

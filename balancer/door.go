@@ -92,6 +92,8 @@ type Door struct {
 	live   map[string]*exchange
 
 	why   decision.Ring
+	past  past
+	lobby fleet.Tally // of requests that came to no pool
 	held  stored.Responses
 	peers peers
 }

@@ -31,6 +31,7 @@ type exchange struct {
 
 	close   bool         // the connection ends with the answer
 	s       *relay       // nil: the answer does not stream
+	pin     string       // the worker that it must begin at, pool/name; empty: any
 	through *passing     // nil: it is read whole
 	pass    *extend.Pass // its way through the filters; nil: there are none
 	trace   *trace       // nil: traces are not sent
@@ -202,6 +203,7 @@ func (x *exchange) finish() {
 	}
 	x.tell()
 	x.count()
+	x.d.past.add(x)
 	if x.v.set.Log.Access {
 		x.d.logAccess(x.v, &x.asked, r)
 	}
@@ -214,8 +216,10 @@ func (x *exchange) count() {
 		r.series = x.d.metrics.Of(k)
 		if r.first > 0 { // of a stream, its first event was counted when it came
 			r.series.Began(r.first - a.start)
+			a.pool.Tally.First(r.first - a.start)
 		}
 	}
+	a.pool.Tally.Ended(r.outcome, r.usage.Prompt)
 	x.d.metrics.Ended(r.series, k, &metrics.Outcome{
 		Status: r.status, Word: r.outcome, Priority: a.priority, Took: r.ended - a.start,
 		Overhead: r.overhead, Queued: r.queued, Usage: r.usage, Generated: r.generated.Load(),

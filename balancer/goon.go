@@ -49,7 +49,7 @@ func (s *relay) broke(err error) (again, keep bool) {
 		return false, s.fail(surface.WorkerFailed(x.asked.pool.Name))
 	}
 	if begun {
-		x.record.resumes++
+		x.record.resumes.Add(1)
 		x.record.resumeFor = why
 	}
 	return true, false

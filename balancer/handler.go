@@ -45,7 +45,7 @@ func (d *Door) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	key, f := v.admit(ctx.Request.Header.Peek("Authorization"), ctx.Request.Header.Peek("X-Api-Key"))
-	if f != nil {
+	if f != nil && !ctx.Conn().(*guard).inside() {
 		d.fail(ctx, f)
 		return
 	}
@@ -96,6 +96,7 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, kd su
 	if refused != nil {
 		return x.turnAway(refused)
 	}
+	x.pin = g.pinned(h)
 	if f := x.enter(&seen, k); f != nil {
 		return x.turnAway(f)
 	}
@@ -129,6 +130,11 @@ func (x *exchange) enter(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 	if f := x.read(seen, k); f != nil {
 		return f
 	}
+	if x.pin != "" {
+		if f := x.pinTo(x.pin); f != nil {
+			return f
+		}
+	}
 	x.asked.filtered(x.pass)
 	if k != nil {
 		if f := k.Enter(x.asked.wall); f != nil {
@@ -147,8 +153,9 @@ func (x *exchange) enter(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 // turnAway ends a request that is refused before it was enlisted.
 func (x *exchange) turnAway(f *surface.Failure) *surface.Failure {
 	x.d.memory.Give(x.payload.Booked)
-	x.record.status, x.record.outcome = f.Status, "refused"
+	x.record.status, x.record.outcome, x.record.code = f.Status, "refused", f.Code
 	x.tell()
+	x.d.past.add(x)
 	return f
 }
 
@@ -261,6 +268,7 @@ func requestID(given []byte) string {
 func (d *Door) fail(ctx *fasthttp.RequestCtx, f *surface.Failure) {
 	if f.Reason != "" {
 		d.metrics.Refused("", f.Reason)
+		d.lobby.Refused(f.Reason)
 	}
 	ctx.Response.Reset()
 	d.cors(ctx, d.current())
@@ -305,6 +313,7 @@ func (d *Door) refusal(he *wire.HeadError) []byte {
 func (d *Door) alone(f *surface.Failure, path, id string, close bool) []byte {
 	if f.Reason != "" {
 		d.metrics.Refused("", f.Reason)
+		d.lobby.Refused(f.Reason)
 	}
 	body := f.JSON(path)
 	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\n",

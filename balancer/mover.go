@@ -187,6 +187,9 @@ func (m *mover) finish() {
 // take gives a client's connection to the next door, and waits until it has it.
 // Its reader calls it, between two requests.
 func (m *mover) take(g *guard) bool {
+	if g.inside() {
+		return false // its other end is in this process
+	}
 	p := &parked{g, make(chan bool, 1)}
 	m.mu.Lock()
 	if m.over {

@@ -20,6 +20,9 @@ func (x *exchange) resuming() bool { return x.s != nil && x.s.answer.Resumed() }
 func (x *exchange) place() *surface.Failure {
 	p, d := x.asked.pool, x.d
 	x.prepare()
+	if x.resuming() {
+		x.booking.unpin()
+	}
 	x.booking.Ask.Eager = x.resuming() // someone is in the middle of its answer
 	x.askPolicy()
 	if p.Queue.Len() == 0 || x.resuming() {
@@ -33,6 +36,17 @@ func (x *exchange) place() *surface.Failure {
 		}
 	}
 	return x.wait()
+}
+
+// waitsFor says why a request waits.
+func (x *exchange) waitsFor() string {
+	if !x.asked.pool.Alive(&x.d.fleet) {
+		return "no worker of its pool is in service"
+	}
+	if x.pin != "" {
+		return "room at " + x.pin
+	}
+	return "room: each worker of its pool that it may go to has enough to do"
 }
 
 // placed enters what a choice decided. The worker may have left the pool since.

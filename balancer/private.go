@@ -49,7 +49,13 @@ func (d *Door) Private() http.Handler {
 		w.Header().Set("Content-Type", metricsType)
 		d.writeMetrics(w, r.URL.Query().Get("workers") != "0")
 	})
-	m.HandleFunc("GET /requests", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.Requests()) })
+	m.HandleFunc("GET /requests", func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); q.Get("ended") == "1" {
+			answer(w, d.Ended(control.ParseEnded(q)))
+			return
+		}
+		answer(w, d.Requests())
+	})
 	m.HandleFunc("GET /queue", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.Queued()) })
 	m.HandleFunc("DELETE /requests/{id}", func(w http.ResponseWriter, r *http.Request) {
 		if !d.Cancel(r.PathValue("id")) {
@@ -58,6 +64,10 @@ func (d *Door) Private() http.Handler {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
+	m.HandleFunc("GET /decisions", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, d.why.List(control.ParseDecisions(r.URL.Query())))
+	})
+	m.Handle("POST /try/", d.serveTry())
 	m.HandleFunc("GET /decisions/{id}", func(w http.ResponseWriter, r *http.Request) {
 		if dec, ok := d.why.Find(r.PathValue("id")); ok {
 			answer(w, dec)
@@ -180,8 +190,11 @@ func (d *Door) State() control.State {
 		s.Phase = phase.Draining
 	}
 	s.Streams, s.Peers, s.Faults = d.inFlight(), d.peers.count(), d.faults.list()
+	s.Pools = append(s.Pools, d.lobby.Shown("", 0))
 	for _, p := range v.pools {
-		s.Queued += p.Queue.Len()
+		waiting := p.Queue.Len()
+		s.Queued += waiting
+		s.Pools = append(s.Pools, p.Tally.Shown(p.Name, waiting))
 	}
 	for _, w := range v.workers {
 		s.Workers = append(s.Workers, w.View(&d.fleet))
@@ -203,9 +216,13 @@ func (d *Door) Requests() []control.InFlight {
 		f := control.InFlight{
 			ID: x.asked.id, Pool: x.asked.pool.Name, Model: x.asked.model, Priority: surface.PriorityNames[x.asked.priority], Since: x.asked.wall,
 			State: phaseNames[x.record.state.Load()], Position: x.asked.pool.Queue.Position(&x.booking.Claim), Output: x.record.generated.Load(), Prompt: prompt,
+			Resumes: int(x.record.resumes.Load()), Door: d.id,
 		}
 		if w := x.booking.worker.Load(); w != nil {
 			f.Worker = w.ID
+		}
+		if f.State == "queued" || f.State == "parked" {
+			f.WaitsFor = x.waitsFor()
 		}
 		if x.asked.route != nil {
 			f.Route = x.asked.route.cfg.Name

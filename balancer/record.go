@@ -16,13 +16,14 @@ type record struct {
 
 	status    int
 	outcome   string
+	code      string // of the error that the client was told
 	usage     resume.Usage
 	queued    int64 // nanoseconds spent waiting for room
 	overhead  int64 // the door's own time before the request was sent
 	whole     int64 // when an answer that does not stream had come
 	first     int64 // when the first event or answer was relayed
 	ended     int64
-	resumes   int // how often the stream went on at another worker
+	resumes   atomic.Int32 // how often the stream went on at another worker
 	resumeFor string
 	series    *metrics.Series // where a stream is counted; nil before its first event
 }

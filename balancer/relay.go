@@ -115,7 +115,7 @@ func (s *relay) stream() (keep bool) {
 		if e := recover(); e != nil {
 			x.d.log.Error("a stream panicked", "request", x.asked.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
 			x.abandon()
-			x.record.outcome = "failed"
+			x.record.outcome, x.record.code = "failed", "internal"
 			keep = false
 		}
 	}()
@@ -297,6 +297,7 @@ func (s *relay) batch(n int) {
 		x.asked.pool.Pump(&x.d.fleet)
 		x.record.series = x.d.metrics.Of(x.asked.labels())
 		x.record.series.Began(now - x.asked.start)
+		x.asked.pool.Tally.First(now - x.asked.start)
 		x.d.metrics.Foretold(x.booking.worker.Load().ID, x.booking.Charge.Predicted(), float64(now-x.booking.sentAt)/1e9)
 	} else {
 		x.record.series.Between(float64(now-s.last)/1e9/float64(n), n)
@@ -423,7 +424,7 @@ func (s *relay) complete() bool {
 	}
 	x.remember()
 	how := x.judged(200)
-	if x.record.resumes > 0 {
+	if x.record.resumes.Load() > 0 {
 		x.d.metrics.Resumed(x.asked.pool.Name, x.record.resumeFor, "ok")
 	}
 	x.release(how)

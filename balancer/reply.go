@@ -183,7 +183,7 @@ func headOf(f *surface.Failure) reply {
 // nor the last chunk: clients take those for success. The connection ends.
 func (s *relay) fail(f *surface.Failure) bool {
 	x := s.x
-	x.record.outcome = "failed"
+	x.record.outcome, x.record.code = "failed", f.Code
 	if x.booking.Charge.Worker() != nil {
 		x.booking.drop()
 		x.release(ledger.Neutral)

@@ -115,8 +115,8 @@ func (t *trace) finish(a *asked, r *record) {
 	if a.key != nil {
 		list = append(list, otlp.Text("roundhouse.key", a.key.Name))
 	}
-	if r.resumes > 0 {
-		list = append(list, otlp.Int("roundhouse.resumes", int64(r.resumes)))
+	if r.resumes.Load() > 0 {
+		list = append(list, otlp.Int("roundhouse.resumes", int64(r.resumes.Load())))
 	}
 	if failed != "" {
 		list = append(list, otlp.Text("error.type", failed))

@@ -103,12 +103,13 @@ func (x *exchange) settle(status int, body []byte) {
 // refused enters that the door answers with an error of its own.
 func (x *exchange) refused(f *surface.Failure) {
 	x.record.status = f.Status
-	x.record.outcome = "refused"
+	x.record.outcome, x.record.code = "refused", f.Code
 	if f.Status == 500 || f.Status == 502 || f.Code == "no_worker" {
 		x.record.outcome = "failed"
 	}
 	if f.Reason != "" {
 		x.d.metrics.Refused(x.asked.pool.Name, f.Reason)
+		x.asked.pool.Tally.Refused(f.Reason)
 	}
 }
 

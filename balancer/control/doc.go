@@ -9,7 +9,10 @@
 //	GET    /requests              Requests
 //	DELETE /requests/{id}         204, or 404
 //	GET    /queue                 Queue
+//	GET    /requests?ended=1      EndedRequests
+//	GET    /decisions             Decisions
 //	GET    /decisions/{id}        Decision, or 404
+//	POST   /try/…                 a request for the door itself, without a key
 //	GET    /plugins               the state of the door's plugins
 //	PUT    /totals                Totals of another door → TotalsAck
 //	GET    /handover              Handover, for the door that takes over

@@ -13,10 +13,14 @@ type InFlight struct {
 	Priority string    `json:"priority"`
 	State    string    `json:"state"`              // "queued", "sent", "streaming", "parked"
 	Position int       `json:"position,omitempty"` // in the queue, from 1
+	WaitsFor string    `json:"waits_for,omitempty"`
 	Since    time.Time `json:"since"`
 	Prompt   int64     `json:"prompt_tokens"` // estimated until the worker has said
 	Output   int64     `json:"generated_tokens"`
 	Resumes  int       `json:"resumes"`
+	Door     string    `json:"door,omitempty"` // its id
+	// TokensPerSecond is of the last seconds, in the stream of the admin API alone.
+	TokensPerSecond *float64 `json:"tokens_per_second,omitempty"`
 }
 
 // Decision explains one choice.

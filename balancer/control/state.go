@@ -23,6 +23,7 @@ type State struct {
 	Faults  []Fault     `json:"faults,omitempty"`
 
 	Workers []WorkerState `json:"workers"`
+	Pools   []PoolState   `json:"pools"`
 }
 
 // Fault is what a door could not take up: it goes on with what it had before.
@@ -54,6 +55,11 @@ type WorkerState struct {
 	// PatienceSeconds is how long it may be silent with what is there now, by the
 	// lengths of prompts and its learned rate.
 	PatienceSeconds float64 `json:"patience_seconds,omitempty"`
+
+	// As its own metrics say, now and then.
+	PrefixHits  *float64 `json:"prefix_hits,omitempty"` // share of the prompt tokens looked up
+	Preemptions *int64   `json:"preemptions,omitempty"`
+	Device      *Device  `json:"device,omitempty"`
 }
 
 // KV is the ledger's account of one worker.

@@ -63,6 +63,23 @@ func (r *Ring) Find(request string) (control.Decision, bool) {
 	return control.Decision{}, false
 }
 
+// List is the last choices, the newest first, as far as a filter takes them.
+func (r *Ring) List(f control.DecisionFilter) control.Decisions {
+	out := control.Decisions{Schema: 1, At: time.Now().UTC(), Decisions: []control.Decision{}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k := range min(r.next, keptDecisions) {
+		x := r.ring[(r.next-1-k)%keptDecisions].explained()
+		if !f.Takes(&x) {
+			continue
+		}
+		if out.Decisions = append(out.Decisions, x); len(out.Decisions) == f.Limit {
+			break
+		}
+	}
+	return out
+}
+
 func (e *decision) explained() control.Decision {
 	out := control.Decision{Request: e.Request, At: e.At, Pool: e.Pool, Policy: e.Policy.String(), Reason: string(e.Reason), Chosen: e.Chosen, Need: e.Need, Candidates: []control.Candidate{}}
 	best := math.Inf(1)

@@ -27,6 +27,7 @@ type Pool struct {
 	Workers atomic.Pointer[[]*Worker] // in the group's order
 	policy  atomic.Int32              // the group's
 	Queue   wait.Queue
+	Tally   Tally
 	Prefix  atomic.Pointer[ledger.PrefixTable]
 	End     atomic.Pointer[string] // the marker that ends reasoning
 	canary  atomic.Pointer[canary]

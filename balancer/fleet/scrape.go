@@ -130,6 +130,9 @@ func (w *Worker) scrapeOnce(ctx context.Context, f *Fleet) error {
 	if err != nil {
 		return err
 	}
+	if w.aside.due(began) {
+		w.aside.take(text)
+	}
 	g := readGauges(text, w.Pool.scrapes.Load().Names)
 	identity := ""
 	if !math.IsNaN(g.start) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"roundhouse/balancer/ledger"
@@ -25,6 +26,11 @@ var errNewer = errors.New("the status protocol is not known")
 // followStatus reads the status stream of a worker of ours, and asks for it
 // again whenever it breaks. It returns when the worker is none of ours any more.
 func (w *Worker) followStatus(ctx context.Context, f *Fleet) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	beside.Go(func() { w.watchAside(ctx, f) })
 	wait := 50 * time.Millisecond
 	for ctx.Err() == nil {
 		began := time.Now()

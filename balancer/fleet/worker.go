@@ -33,6 +33,7 @@ type Worker struct {
 	Hits     hits         // of a scraped worker, what its counters say of its cache
 	believes atomic.Int64 // the chunks that the prefix table believes of it at most
 	silence  silence
+	aside    aside
 
 	mu       sync.Mutex
 	cfg      control.Worker
@@ -234,6 +235,7 @@ func (w *Worker) forget() {
 		t.Forget(w.Slot)
 	}
 	w.Hits.forget()
+	w.aside.forget()
 }
 
 // setModels notes which models a worker serves.
@@ -297,6 +299,7 @@ func (w *Worker) View(f *Fleet) control.WorkerState {
 		old := float64(f.now()-v.OldestSent) / 1e9
 		s.Requests.OldestSeconds = &old
 	}
+	w.aside.show(&s)
 	s.Served, s.Failed, s.Tokens, s.TTFTSeconds, s.TokensPerSecond = v.Served, v.Failed, v.Tokens, v.TTFT, v.Decode
 	return s
 }
