@@ -14,6 +14,7 @@ import (
 	"roundhouse/balancer/lease"
 	"roundhouse/configs"
 	"roundhouse/configs/workerid"
+	"roundhouse/live"
 	"roundhouse/web"
 )
 
@@ -48,6 +49,11 @@ func (d *Door) ServeAdmin(l net.Listener, a Admin) {
 // adminHandler is the part of the admin API that a door answers by itself.
 func (d *Door) adminHandler(a Admin) http.Handler {
 	m := http.NewServeMux()
+	hub := live.New(live.Options{Source: lookout{d}, Version: d.opts.Build, Assets: web.Digest()})
+	d.wg.Go(func() { hub.Run(d.ctx) })
+	m.HandleFunc("GET /api/stream", hub.Stream)
+	m.HandleFunc("GET /api/history", hub.History)
+	m.HandleFunc("GET /api/thresholds", live.Thresholds)
 	private := http.StripPrefix("/api", d.Private())
 	for _, same := range []string{"GET /api/requests", "GET /api/queue", "DELETE /api/requests/{id}", "GET /api/decisions", "GET /api/decisions/{id}", "POST /api/try/", "GET /api/plugins", "PUT /api/totals"} {
 		m.Handle(same, private)
@@ -154,7 +160,7 @@ func (d *Door) Change(change func(*control.WorkerSet) error) error {
 	return d.apply(set, true)
 }
 
-func (d *Door) workersShown() any {
+func (d *Door) workersShown() control.WorkersShown {
 	v := d.current()
 	out := []control.WorkerShown{}
 	for _, w := range v.workers {
@@ -168,7 +174,10 @@ func (d *Door) shown(w *fleet.Worker) control.WorkerShown {
 	s := w.View(&d.fleet)
 	pool, name := workerid.Split(w.ID)
 	shown := control.WorkerShown{ID: w.ID, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
-		Models: s.Models, KV: s.KV, Requests: s.Requests, Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
+		Models: s.Models, KV: s.KV, Requests: s.Requests, Traffic: s.Traffic(), Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
+	if s.Device != nil {
+		shown.Device = *s.Device
+	}
 	cfg := w.Config()
 	shown.URL = control.Known(cfg.URL)
 	if cfg.State == phase.Draining {
@@ -177,7 +186,7 @@ func (d *Door) shown(w *fleet.Worker) control.WorkerShown {
 	return shown
 }
 
-func (d *Door) poolsShown() any {
+func (d *Door) poolsShown() control.PoolsShown {
 	v, s := d.current(), d.State()
 	ready := map[string]int{}
 	for _, w := range s.Workers {

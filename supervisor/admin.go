@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"roundhouse/balancer/control"
+	"roundhouse/live"
 	"roundhouse/supervisor/core"
 	"roundhouse/web"
 )
@@ -24,8 +25,13 @@ func (s *Supervisor) handler() http.Handler {
 	mux.Handle("GET /api/diagnosis", s.health)
 	mux.HandleFunc("GET /api/workers/{pool}/{name}/logs", s.serveLogs)
 	mux.HandleFunc("GET /api/door/logs", s.serveDoorLogs)
-	mux.HandleFunc("GET /api/queue", s.relay)
-	mux.HandleFunc("GET /api/requests", s.relay)
+	mux.HandleFunc("GET /api/stream", s.hub.Stream)
+	mux.HandleFunc("GET /api/history", s.hub.History)
+	mux.HandleFunc("GET /api/thresholds", live.Thresholds)
+	mux.HandleFunc("GET /api/queue", s.serveQueue)
+	mux.HandleFunc("GET /api/requests", s.serveRequests)
+	mux.HandleFunc("GET /api/decisions", s.serveDecisions)
+	mux.HandleFunc("POST "+control.TryPath, s.serveTry)
 	mux.HandleFunc("DELETE /api/requests/{id}", s.relay)
 	mux.HandleFunc("GET /api/decisions/{id}", s.relay)
 	mux.HandleFunc("GET /api/plugins", s.servePlugins)

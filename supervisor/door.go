@@ -43,6 +43,7 @@ type door struct {
 	lease    time.Time
 	refused  time.Time // since when it obeys another epoch; zero: it does not
 	lastErr  string
+	heard    time.Time // when it last told its state
 	silent   time.Time // since when every question failed; zero: the last one did not
 	absent   bool      // for so long that nothing waits for it
 	leaving  bool      // told to drain and end

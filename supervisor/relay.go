@@ -17,8 +17,8 @@ import (
 	"roundhouse/supervisor/journal"
 )
 
-// relay passes a question on to the doors; the first that knows an answer
-// gives it. Lists of several doors are joined.
+// relay passes a question about one request on to the doors; the first that knows an
+// answer gives it.
 func (s *Supervisor) relay(w http.ResponseWriter, r *http.Request) {
 	var doors []*door
 	if err := s.ask(r.Context(), func() { doors = s.gate.living() }); err != nil {
@@ -32,9 +32,8 @@ func (s *Supervisor) relay(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			continue
 		}
-		if status != http.StatusOK || got == http.StatusOK && r.PathValue("id") == "" {
-			data = join(data, answer, status == http.StatusOK)
-			status = got
+		if status, data = got, answer; got < http.StatusBadRequest {
+			break
 		}
 	}
 	if status == http.StatusNotFound && len(data) == 0 {
@@ -46,28 +45,6 @@ func (s *Supervisor) relay(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(data) // the asker may be gone
-}
-
-// join appends the lists of one door's answer to those of another.
-func join(a, b []byte, both bool) []byte {
-	if !both {
-		return b
-	}
-	var x, y map[string]any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return a
-	}
-	for k, v := range y {
-		if list, ok := v.([]any); ok {
-			old, _ := x[k].([]any)
-			x[k] = append(old, list...)
-		}
-	}
-	out, err := json.Marshal(x)
-	if err != nil {
-		return a
-	}
-	return out
 }
 
 // serveEvents streams events: what is kept after ?after=N (at most ?limit=N,

@@ -1,27 +1,13 @@
 package supervisor
 
 import (
-	"time"
-
 	"roundhouse/balancer/control"
+	"roundhouse/live"
 	"roundhouse/supervisor/core"
 )
 
 // RotationShown is one rotation as the admin API shows it.
-type RotationShown struct {
-	ID      uint64     `json:"id"`
-	Pool    string     `json:"pool"`
-	Cause   string     `json:"cause"`
-	State   string     `json:"state"` // running | done | rolled_back | halted
-	Reason  *string    `json:"reason"`
-	Done    []string   `json:"done"`
-	Current *string    `json:"current"`
-	Queue   []string   `json:"queue"`
-	Waiting *string    `json:"waiting"` // why the next turn cannot begin
-	Canary  *string    `json:"canary"`
-	Began   *time.Time `json:"began"`
-	Ended   *time.Time `json:"ended"`
-}
+type RotationShown = live.Rotation
 
 func (s *Supervisor) rotationShown(r core.Rotation) RotationShown {
 	return RotationShown{
@@ -31,32 +17,27 @@ func (s *Supervisor) rotationShown(r core.Rotation) RotationShown {
 	}
 }
 
-// rotations is the answer to GET /api/rotations: each pool's last one.
-func (s *Supervisor) rotations() map[string]any {
+// rotationList is each pool's last rotation.
+func (s *Supervisor) rotationList() []RotationShown {
 	list := []RotationShown{}
 	for _, p := range s.plan.pools {
 		if r, ok := s.memory.intent.Rotations[p.Name]; ok {
 			list = append(list, s.rotationShown(r))
 		}
 	}
-	return map[string]any{"schema": 1, "rotations": list}
+	return list
+}
+
+// rotations is the answer to GET /api/rotations.
+func (s *Supervisor) rotations() map[string]any {
+	return map[string]any{"schema": 1, "rotations": s.rotationList()}
 }
 
 // ScheduleShown is one pool's schedule as the admin API shows it.
-type ScheduleShown struct {
-	Pool       string     `json:"pool"`
-	Schedule   *string    `json:"schedule"`
-	Timezone   string     `json:"timezone"`
-	Next       *time.Time `json:"next"`
-	Off        bool       `json:"off"`
-	OffUntil   *time.Time `json:"off_until"`
-	Last       *time.Time `json:"last"`
-	LastResult *string    `json:"last_result"`
-	Blackout   []string   `json:"blackout"`
-}
+type ScheduleShown = live.Schedule
 
-// schedules is the answer to GET /api/schedule.
-func (s *Supervisor) schedules() map[string]any {
+// scheduleList is each pool's schedule.
+func (s *Supervisor) scheduleList() []ScheduleShown {
 	list := []ScheduleShown{}
 	for i, p := range s.plan.pools {
 		cfg, c := s.plan.config.Pools[i].Rotation, s.memory.intent.Pools[p.Name]
@@ -71,5 +52,10 @@ func (s *Supervisor) schedules() map[string]any {
 		}
 		list = append(list, v)
 	}
-	return map[string]any{"schema": 1, "schedules": list}
+	return list
+}
+
+// schedules is the answer to GET /api/schedule.
+func (s *Supervisor) schedules() map[string]any {
+	return map[string]any{"schema": 1, "schedules": s.scheduleList()}
 }

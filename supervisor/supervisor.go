@@ -17,6 +17,7 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/configs"
+	"roundhouse/live"
 	"roundhouse/supervisor/docker"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/health"
@@ -24,6 +25,7 @@ import (
 	"roundhouse/supervisor/moby"
 	"roundhouse/supervisor/process"
 	"roundhouse/supervisor/swarm"
+	"roundhouse/web"
 )
 
 // Options are what a supervisor is made of. Paths are absolute.
@@ -108,6 +110,7 @@ type Supervisor struct {
 	events    events
 	counters  counters
 	reloadErr error
+	hub       *live.Hub // what those see who look on
 }
 
 // New opens the state folder and takes all that must be there before anything
@@ -135,6 +138,7 @@ func New(o Options) (*Supervisor, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.health = health.New(s.vitals())
+	s.hub = live.New(live.Options{Source: lookout{s}, Version: o.Version, Assets: web.Digest()})
 	if err := s.open(dir); err != nil {
 		s.close()
 		return nil, err
@@ -237,6 +241,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 	})
 	s.group.Go(func() { s.health.Run(s.ctx) })
+	s.group.Go(func() { s.hub.Run(s.ctx) })
 	err := s.loop(ctx)
 	if err != nil && !s.serving && !errors.Is(err, errFenced) && !errors.Is(err, errTurnedAway) && !errors.Is(err, ErrUpgrade) {
 		s.endAll(5*time.Second, false) // nothing half-started is left

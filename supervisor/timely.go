@@ -6,7 +6,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
+
+	"roundhouse/balancer/control"
 )
 
 // How long whoever asks the admin API may take, and how much he may say. Nothing of it
@@ -23,7 +26,7 @@ func timely(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
 		w = timelyWriter{w, c}
-		if r.ContentLength != 0 {
+		if r.ContentLength != 0 && !strings.HasPrefix(r.URL.Path, control.TryPath) { // the door bounds those
 			_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // a connection that has none is none of the network's
 			data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
 			_ = c.SetReadDeadline(time.Time{})

@@ -51,6 +51,10 @@ func (s *Supervisor) view(pool, name string) control.WorkerShown {
 	if s.kind(id) == "roundhouse" && v.URL != nil && v.Driver == "process" {
 		v.Version = control.Known(s.options.Version)
 	}
+	if i := s.fleet.of(id).instance; i.Running && i.Memory > 0 {
+		held := float64(i.Memory)
+		v.Device.HostMemory = &held
+	}
 	s.account(&v, w)
 	return v
 }
@@ -72,6 +76,7 @@ func (s *Supervisor) account(v *control.WorkerShown, w core.Worker) {
 		v.Requests.Waiting = newer(v.Requests.Waiting, st.Requests.Waiting)
 		v.Requests.PrefillTokens = newer(v.Requests.PrefillTokens, st.Requests.PrefillTokens)
 		v.Requests.OldestSeconds = newer(v.Requests.OldestSeconds, st.Requests.OldestSeconds)
+		account(&v.Traffic, &v.Device, st)
 		// The door's findings go before what is wanted of a worker in service.
 		if w.Phase == core.Ready && (st.State == phase.Ejected || st.State == phase.Unreachable) {
 			v.State, v.Reason, v.Since = phase.Ejected, control.Known(st.Reason), st.Since.UTC()
@@ -81,6 +86,26 @@ func (s *Supervisor) account(v *control.WorkerShown, w core.Worker) {
 		usage := math.Round(float64(v.KV.ChargedTokens+v.KV.ForeignTokens)/float64(*c)*1000) / 1000
 		v.KV.Usage = &usage
 	}
+}
+
+// account adds what one door knows of a worker's traffic, and of its device.
+func account(t *control.Traffic, d *control.Device, st *control.WorkerState) {
+	t.Served, t.Failed, t.Tokens = sum(t.Served, st.Served), sum(t.Failed, st.Failed), sum(t.Tokens, st.Tokens)
+	t.TTFTSeconds = newer(t.TTFTSeconds, control.Known(st.TTFTSeconds))
+	t.TokensPerSecond = newer(t.TokensPerSecond, control.Known(st.TokensPerSecond))
+	t.PrefixHits, t.Preemptions = newer(t.PrefixHits, st.PrefixHits), newer(t.Preemptions, st.Preemptions)
+	if st.Device != nil {
+		held := d.HostMemory
+		*d = *st.Device
+		d.HostMemory = held
+	}
+}
+
+func sum(a *int64, b int64) *int64 {
+	if a != nil {
+		b += *a
+	}
+	return &b
 }
 
 func newer[T any](old, next *T) *T {

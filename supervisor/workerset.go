@@ -151,7 +151,7 @@ func (s *Supervisor) heard(n news) {
 	}
 	d.lastErr, d.silent = "", time.Time{}
 	if n.state != nil {
-		d.state = n.state
+		d.state, d.heard = n.state, s.clock.Now()
 	}
 	if n.ack != nil {
 		d.ack = *n.ack

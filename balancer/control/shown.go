@@ -30,6 +30,8 @@ type (
 		Models     []string    `json:"models"`
 		KV         KV          `json:"kv"`
 		Requests   Requests    `json:"requests"`
+		Traffic    Traffic     `json:"traffic"`
+		Device     Device      `json:"device"`
 		Drain      *DrainShown `json:"drain"` // null unless draining
 		NextTry    *time.Time  `json:"next_try"`
 		LastError  *string     `json:"last_error"`

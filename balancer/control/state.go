@@ -62,6 +62,14 @@ type WorkerState struct {
 	Device      *Device  `json:"device,omitempty"`
 }
 
+// Traffic is what the worker has served, as the admin API shows it.
+func (w *WorkerState) Traffic() Traffic {
+	return Traffic{
+		Served: &w.Served, Failed: &w.Failed, Tokens: &w.Tokens, TTFTSeconds: Known(w.TTFTSeconds),
+		TokensPerSecond: Known(w.TokensPerSecond), PrefixHits: w.PrefixHits, Preemptions: w.Preemptions,
+	}
+}
+
 // KV is the ledger's account of one worker.
 type KV struct {
 	CapacityTokens   *int64   `json:"capacity_tokens"`
