@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os/exec"
+	"strconv"
 	"time"
 
 	"roundhouse/balancer/control/phase"
@@ -54,9 +56,11 @@ func (s *Supervisor) upgrade(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
+	answer := fmt.Sprintf("{\"schema\":1,\"from\":%q,\"to\":%q}\n", s.options.Version, v.Version)
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer))) // so that it is whole with its last byte, before this program's end
 	w.WriteHeader(http.StatusAccepted)
-	_ = json.NewEncoder(w).Encode(map[string]any{"schema": 1, "from": s.options.Version, "to": v.Version}) // the asker may be gone
+	_, _ = io.WriteString(w, answer) // the asker may be gone
 	_ = http.NewResponseController(w).Flush()
 	s.tell(func() { s.stop(ErrUpgrade) })
 }
