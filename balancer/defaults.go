@@ -24,6 +24,7 @@ func filled(c configs.Door) configs.Door {
 	or(&c.Limits.Connections, def.Limits.Connections)
 	or(&c.Queue.MaxRequests, def.Queue.MaxRequests)
 	or(&c.Queue.MaxWait, def.Queue.MaxWait)
+	withBatches(&c.Batches, def.Batches)
 	or(&c.Breaker.Failures, def.Breaker.Failures)
 	or(&c.Breaker.Open, def.Breaker.Open)
 	return c

@@ -43,6 +43,7 @@ type Options struct {
 	// DrainTimeout bounds how long streams may go on after Run's context ends, unless
 	// the worker set says longer.
 	DrainTimeout time.Duration
+	Batches      string // where files and batches are kept; empty: they are not served
 	PeerToken    string // shown to the doors that the configuration names
 	// PluginDeadline bounds one call of a filter or policy plugin; 0: the host's default.
 	PluginDeadline time.Duration
@@ -200,6 +201,7 @@ func (d *Door) Run(ctx, hard context.Context) error {
 	}
 	d.mover.Store(m)
 	d.draining.Store(true)
+	d.side.batches.rest()
 	if m != nil {
 		m.start()
 	}
@@ -358,12 +360,13 @@ func (d *Door) stopAll() {
 	d.end()
 	d.opts.Listener.Close()
 	d.watcher.End()
-	d.side.end()
 	d.mu.Lock()
 	workers := d.current().workers
 	d.mu.Unlock()
 	d.fleet.End(workers)
 	d.wg.Wait()
+	d.side.batches.end()
+	d.side.end()
 	d.current().traces.Close()
 	d.current().ext.Close()
 	d.peers.closeWays()
@@ -389,6 +392,7 @@ func (d *Door) keepHouse() {
 			p.Pump(&d.fleet)
 		}
 		if n%10 == 0 {
+			d.side.batches.start()
 			d.everySecond(v)
 		}
 		if n%lookAtFiles == 0 {

@@ -94,7 +94,7 @@ func (r *rig) serve(stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := balancer.New(balancer.Options{ID: "door-1", Listener: ln, Set: &r.set, Log: logTo(), Access: doorAccess, DrainTimeout: time.Minute, PluginDeadline: time.Minute})
+	door, err := balancer.New(balancer.Options{ID: "door-1", Listener: ln, Set: &r.set, Log: logTo(), Access: doorAccess, Batches: doorBatches, DrainTimeout: time.Minute, PluginDeadline: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +143,9 @@ var writeWithin time.Duration
 
 // doorLog is where the doors of newRig log; nil: nowhere.
 var doorLog *slog.Logger
+
+// doorBatches is where the doors of a test keep files and batches.
+var doorBatches string
 
 // doorAccess is where the doors of a test write a line a request.
 var doorAccess io.Writer

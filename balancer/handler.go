@@ -65,6 +65,9 @@ func (v *view) admit(authorization, xAPIKey []byte) (*keyring.Key, *surface.Fail
 		return nil, nil
 	}
 	k := v.keys.Find(string(authorization), string(xAPIKey))
+	if name, ok := v.batches.inside(authorization); k == nil && ok {
+		k = v.keys.Configured(name)
+	}
 	if k == nil {
 		return nil, &surface.Failure{Status: 401, Type: "authentication_error", Code: "invalid_api_key", Reason: "auth",
 			Message: "a valid API key is needed: Authorization: Bearer KEY"}

@@ -25,9 +25,13 @@ func (x *exchange) readHeld() *surface.Failure {
 // door asks for no keys, those of whoever shows the same one. It is a digest, so that a
 // worker learns no key, and the same at every door.
 func (a *asked) identify(k *keyring.Key, seen *wire.Seen) {
-	if a.kind != surface.Stored && a.kind != surface.Pass && a.path != surface.ResponsesPath {
-		return
+	if a.kind == surface.Stored || a.kind == surface.Pass || a.path == surface.ResponsesPath {
+		a.owner = ownerOf(k, seen)
 	}
+}
+
+// ownerOf is a digest of who shows what a request shows.
+func ownerOf(k *keyring.Key, seen *wire.Seen) string {
 	shown := string(seen.Key)
 	if bearer, ok := keyring.CutBearer(string(seen.Authorization)); ok {
 		shown = bearer
@@ -36,12 +40,12 @@ func (a *asked) identify(k *keyring.Key, seen *wire.Seen) {
 	case k != nil:
 		shown = "key " + k.Name
 	case shown == "":
-		return
+		return ""
 	default:
 		shown = "client " + shown
 	}
 	sum := sha256.Sum256([]byte(shown))
-	a.owner = hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:16])
 }
 
 // goTo binds the exchange to the worker that has stored a response. What another client

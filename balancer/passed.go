@@ -42,8 +42,12 @@ func (s *side) serve(w http.ResponseWriter, r *http.Request) {
 			seen.Take([]byte(name), []byte(value))
 		}
 	}
-	x := d.newExchange(v, g, &seen)
 	path, _, _ := strings.Cut(r.RequestURI, "?")
+	if s.batches.wants(path) {
+		s.batches.serve(w, r, v, &seen)
+		return
+	}
+	x := d.newExchange(v, g, &seen)
 	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = surface.Pass, r.Method, path, r.URL.RawQuery, true
 	p := &passing{s: s, x: x, in: r, out: w}
 	x.through = p

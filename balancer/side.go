@@ -20,10 +20,11 @@ type side struct {
 	server    *http.Server
 	transport *http.Transport // to the workers
 	loads     pass.Loads
+	batches   *batches
 }
 
 func newSide(d *Door) *side {
-	s := &side{d: d, conns: pass.NewListener()}
+	s := &side{d: d, conns: pass.NewListener(), batches: newBatches(d)}
 	s.transport = &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: conn.DialWithin}).DialContext,
 		DisableCompression:  true,
@@ -62,6 +63,9 @@ func (s *side) end() {
 // wants reports whether a path is served here: it passes through, and a pool has a task
 // for it.
 func (s *side) wants(path string) bool {
+	if s.batches.wants(path) {
+		return true
+	}
 	p, ok := pass.Find(path)
 	if !ok {
 		return false

@@ -35,6 +35,7 @@ type view struct {
 	tls     *tls.Config    // nil: plain HTTP
 	ext     *extend.Set    // nil: no plugins
 	traces  *otlp.Exporter // nil: none are sent
+	batches *batches
 	trusted proxies
 }
 
@@ -110,7 +111,7 @@ func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, err
 // one. d.mu is held.
 func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted proxies, ext *extend.Set) {
 	old := d.current()
-	v := &view{tls: d.cert.Shown(), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door.Limits)}
+	v := &view{batches: d.side.batches, tls: d.cert.Shown(), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door.Limits)}
 	d.memory.Limit.Store(int64(set.Door.Memory))
 	d.fleet.FirstByte.Store(int64(set.Door.Limits.FirstByte))
 	d.ledger.Configure(ledger.Breaker{Failures: set.Door.Breaker.Failures, Open: int64(set.Door.Breaker.Open)}, int64(set.Door.SlowStart))

@@ -45,6 +45,7 @@ type Door struct {
 	Queue     Queue    `json:"queue"`
 	Retry     Retry    `json:"retry"`
 	Resume    Resume   `json:"resume"`
+	Batches   Batches  `json:"batches"`
 	Breaker   Breaker  `json:"breaker"`
 	SlowStart Duration `json:"slow_start"` // how long a worker that joins takes to full share
 	CORS      CORS     `json:"cors"`
@@ -86,6 +87,16 @@ type Queue struct {
 type Retry struct {
 	Attempts int     `json:"attempts"` // tries beyond the first
 	Budget   float64 `json:"budget"`   // share of requests that may be retries
+}
+
+// Batches bound /v1/files and /v1/batches.
+type Batches struct {
+	Concurrency int      `json:"concurrency"` // lines under way at once; 0: none are served
+	Lines       int      `json:"lines"`       // of one batch
+	File        Size     `json:"file"`        // one upload
+	Storage     Size     `json:"storage"`     // all files; uploads beyond it are refused
+	Keep        Duration `json:"keep"`        // files, and batches that have ended
+	Window      Duration `json:"window"`      // the longest completion window
 }
 
 // Resume says whether a broken stream goes on at another worker.

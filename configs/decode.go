@@ -90,6 +90,15 @@ func (d *decoder) door(b *body, c *Door) {
 		b.truth("enabled", &c.Resume.Enabled)
 		b.end()
 	})
+	b.block("batches", func(b *body) {
+		integer(b, "concurrency", &c.Batches.Concurrency, 0, 10000)
+		integer(b, "lines", &c.Batches.Lines, 1, maxCount)
+		b.size("file", &c.Batches.File, 1<<10)
+		b.size("storage", &c.Batches.Storage, 1<<10)
+		b.duration("keep", &c.Batches.Keep, Duration(time.Hour))
+		b.duration("window", &c.Batches.Window, Duration(time.Minute))
+		b.end()
+	})
 	b.block("breaker", func(b *body) {
 		integer(b, "failures", &c.Breaker.Failures, 1, maxCount)
 		b.duration("open", &c.Breaker.Open, millisecond)

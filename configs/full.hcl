@@ -49,6 +49,14 @@ door {
     budget   = 0.2 # share of requests that may be retries
   }
 
+  batches {         # /v1/files and /v1/batches, in state_dir
+    concurrency = 8 # lines under way at once, with low priority; 0: not served
+    lines       = 50000
+    file        = "200MiB"
+    storage     = "20GiB" # of all files
+    keep        = "720h"  # files, and batches that have ended
+    window      = "168h"  # the longest completion_window
+  }
   resume {
     enabled = true
   }

@@ -186,6 +186,11 @@ func (s *Supervisor) startDoor() (*door, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	// Beside the journal, where it outlasts the machine's next start, as /run does not.
+	batches := filepath.Join(s.options.Config.StateDir, "batches")
+	if err := os.MkdirAll(batches, 0o700); err != nil {
+		return nil, err
+	}
 	socket := filepath.Join(dir, id+".sock")
 	if len(socket) > 100 {
 		return nil, fmt.Errorf("state_dir: the private socket's path %s has %d letters, a socket's may have 100; use a shorter folder", socket, len(socket))
@@ -196,11 +201,13 @@ func (s *Supervisor) startDoor() (*door, error) {
 	}
 	child := process.Child{
 		ID: doorPrefix + id, Log: "door", Env: s.options.DoorEnv, Files: []*os.File{s.gate.listen}, Confined: true, Note: note,
-		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir},
+		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir, "--batches", batches},
 	}
 	if os.Geteuid() == 0 {
-		if err := os.Lchown(dir, doorUser, doorUser); err != nil { // what is in it is the door's own
-			return nil, err
+		for _, own := range []string{dir, batches} {
+			if err := os.Lchown(own, doorUser, doorUser); err != nil { // what is in it is the door's own
+				return nil, err
+			}
 		}
 		child.UID, child.GID = doorUser, doorUser
 	}

@@ -33,6 +33,7 @@ type balanceFlags struct {
 	socket   string
 	id       string
 	stateDir string
+	batches  string
 }
 
 // balanceCommand runs a door alone.
@@ -53,6 +54,7 @@ undrain, reload and the list of what is in flight work against it.`,
 	cmd.Flags().StringVarP(&f.file, "config", "c", "", "the configuration file")
 	cmd.Flags().StringVar(&f.socket, "socket", "", "the private socket, for a supervisor; in a folder that ends in / it has the host's name")
 	cmd.Flags().StringVar(&f.stateDir, "state-dir", "", "keep the worker set here; in a folder that ends in /, under the host's name")
+	cmd.Flags().StringVar(&f.batches, "batches", "", "keep files and batches here (default: batches in --state-dir)")
 	cmd.Flags().IntVar(&f.fd, "listener-fd", -1, "serve on this inherited listener")
 	cmd.Flags().StringVar(&f.id, "id", "", "the door's id")
 	for _, hidden := range []string{"listener-fd", "id"} {
@@ -88,7 +90,10 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	if err := f.name(os.Hostname); err != nil {
 		return err
 	}
-	o := balancer.Options{ID: f.id, Socket: f.socket, StateDir: f.stateDir, Build: api.Version}
+	if f.batches == "" && f.stateDir != "" {
+		f.batches = filepath.Join(f.stateDir, "batches")
+	}
+	o := balancer.Options{ID: f.id, Socket: f.socket, StateDir: f.stateDir, Batches: f.batches, Build: api.Version}
 	cfg := &configs.Config{}
 	if f.file != "" {
 		var err error
