@@ -38,7 +38,7 @@ func (b *schemaBuilder) numberSchema(o *object, whole bool, path string) expr {
 	}
 	if w.low == nil {
 		w.low = new(big.Rat).Neg(farLimit)
-		if w.high.Cmp(w.low) < 0 {
+		if w.high != nil && w.high.Cmp(w.low) < 0 {
 			failf("%s: maximum is below what numbers of 15 digits reach", path)
 		}
 	}

@@ -24,7 +24,7 @@ var written = []string{
 	`{"type":"string","format":"date-time"}`, `{"type":"string","format":"uuid"}`, `{"type":"string","format":"ipv4"}`, `{"type":"string","format":"email"}`,
 	`{"type":"number","minimum":-1.5,"maximum":2.25}`, `{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1}`, `{"type":"number","minimum":0.001}`,
 	`{"type":"integer","minimum":-105,"maximum":98}`, `{"type":"integer","exclusiveMinimum":99}`, `{"type":"integer","maximum":-7}`, `{"type":"number","minimum":0,"multipleOf":0.01}`,
-	`{"type":"integer","minimum":5,"maximum":5}`, `{"minimum":3,"maximum":3.5}`,
+	`{"type":"integer","minimum":5,"maximum":5}`, `{"minimum":3,"maximum":3.5}`, `{"type":"number","multipleOf":0.01}`, `{"multipleOf":1.0}`,
 	`{"type":["string","null","integer"]}`, `{"type":"boolean"}`, `{"type":"null"}`, `{"enum":[1,"two",null,[3],{"four":4.5}]}`, `{"const":{"a":[1,2]}}`,
 	`{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"boolean"},"minItems":1,"maxItems":4}`,
 	`{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false}`, `{"type":"array","items":false}`, `{"type":"array","maxItems":0}`,
