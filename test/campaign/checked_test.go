@@ -57,7 +57,7 @@ func (c *checked) note(err error, doorless, full, both bool) {
 	switch {
 	case err == nil:
 		c.whole.Add(1)
-	case doorless && fate != counting.Mixed, full && fate == counting.Refused, both && strings.Contains(err.Error(), "workers_died"):
+	case doorless && fate != counting.Mixed, full && fate == counting.Refused, both && atBoth(err):
 		c.excuse++
 	default:
 		c.fates[fate]++
@@ -65,6 +65,11 @@ func (c *checked) note(err error, doorless, full, both bool) {
 			c.first = err
 		}
 	}
+}
+
+// atBoth reports whether an answer says that both workers ended, or were about to.
+func atBoth(err error) bool {
+	return strings.Contains(err.Error(), "workers_died") || strings.Contains(err.Error(), "the worker is shutting down")
 }
 
 // stop waits for the last answers, and fails the test if one of them was not whole.
