@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"roundhouse/balancer"
 	"roundhouse/balancer/control"
@@ -147,4 +149,24 @@ func TestPeersByName(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestInFlightResumes: who lists what is in flight sees how often a stream has gone on
+// at another worker.
+func TestInFlightResumes(t *testing.T) {
+	die := new(atomic.Int64)
+	die.Store(3)
+	a, b := sim.New(sim.Options{Own: true, Words: 1 << 20, Pace: time.Millisecond}), sim.New(sim.Options{Own: true, Words: 1 << 20, Pace: time.Millisecond})
+	a.DieOnce, b.DieOnce = die, die
+	r := newRig(t, []*sim.Worker{a, b}, nil)
+	resp, err := r.client.Post(r.url+"/v1/chat/completions", "application/json", strings.NewReader(fmt.Sprintf(chatBody, true, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	go io.Copy(io.Discard, resp.Body)
+	r.until("the stream is listed as resumed once", func() bool {
+		all := r.door.Requests()
+		return len(all) == 1 && all[0].Resumes == 1 && all[0].State == "streaming"
+	})
 }

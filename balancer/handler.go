@@ -149,7 +149,7 @@ func (x *exchange) enter(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 	}
 	x.d.enlist(x)
 	x.g.serve(x)
-	x.asked.pool.Requests.Add(1)
+	x.asked.pool.Retries.Came(x.asked.start)
 	return nil
 }
 

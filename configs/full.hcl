@@ -46,7 +46,7 @@ door {
 
   retry {
     attempts = 2
-    budget   = 0.2 # share of requests that may be retries
+    budget   = 0.2 # share of the last ten seconds' requests that may be retries
   }
 
   batches {         # /v1/files and /v1/batches, in state_dir

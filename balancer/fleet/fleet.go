@@ -58,18 +58,17 @@ func (f *Fleet) Suspect(w *Worker, err error) {
 
 // EverySecond does for the workers what is due by time alone.
 func (f *Fleet) EverySecond(workers []*Worker) {
-	now := time.Now()
 	for _, w := range workers {
 		w.Up.Load().Sweep(f.now())
-		f.watchDrain(w, now)
+		f.watchDrain(w)
 		f.watchProgress(w)
 	}
 }
 
 // watchDrain moves the requests that are left at a worker whose drain is over.
-func (f *Fleet) watchDrain(w *Worker, now time.Time) {
+func (f *Fleet) watchDrain(w *Worker) {
 	w.mu.Lock()
-	due := w.cfg.State == phase.Draining && w.cfg.Deadline != nil && now.After(*w.cfg.Deadline) && !w.forced
+	due := w.cfg.State == phase.Draining && w.ends.over(f.now()) && !w.forced
 	if due {
 		w.forced = true
 	}

@@ -38,8 +38,7 @@ type Pool struct {
 
 	Decided metrics.Decided // the counters of decisions
 
-	Requests atomic.Int64 // of which spend gives a share to retries
-	retried  atomic.Int64
+	Retries Retries
 
 	toldMu sync.Mutex
 	Untold map[*Worker][]byte // chunks that other doors have not been told of; nil: there are none to tell
@@ -119,16 +118,6 @@ next:
 		return true
 	}
 	return false
-}
-
-// Spend takes one retry out of the budget: a share of the requests so far,
-// with a few to begin with.
-func (p *Pool) Spend(share float64) bool {
-	if float64(p.retried.Load()) >= 10+share*float64(p.Requests.Load()) {
-		return false
-	}
-	p.retried.Add(1)
-	return true
 }
 
 // Alive reports whether a worker of the pool can be asked.

@@ -44,6 +44,7 @@ type Worker struct {
 	state    phase.Phase
 	reason   string
 	since    time.Time
+	ends     drainEnd
 	forced   bool // its drain is over, and what was left was moved
 
 	cancel context.CancelFunc // ends its reader
@@ -122,6 +123,7 @@ func (w *Worker) apply(f *Fleet, cfg control.Worker, up *conn.Upstream) {
 	if cfg.State != phase.Draining {
 		w.forced = false
 	}
+	w.ends.take(cfg.Deadline, time.Now(), f.now())
 	w.cfg = cfg
 	w.update(f)
 	if fresh {
