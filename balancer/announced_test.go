@@ -93,3 +93,31 @@ func TestAnnouncedHoldsNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestPromisesBehindProxies: behind a trusted proxy each client has promises of its own,
+// by the address that the proxy names.
+func TestPromisesBehindProxies(t *testing.T) {
+	const all = 64 << 20
+	r := newRig(t, []*sim.Worker{sim.New(sim.Options{})}, func(s *control.WorkerSet) {
+		s.Door.Memory, s.Door.TrustedProxies = 8*all, []string{"127.0.0.0/8"}
+	})
+	status := make(chan int, 4)
+	for _, client := range []string{"203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.1"} {
+		c := announce(t, r, "Connection: close\r\nX-Forwarded-For: "+client+"\r\n", all)
+		go func() {
+			if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+				resp.Body.Close()
+				status <- resp.StatusCode
+			}
+		}()
+	}
+	if got := <-status; got != 503 {
+		t.Errorf("the second of one client is answered %d", got)
+	}
+	if resp, got := r.post("/v1/chat/completions", okBody); resp.StatusCode != 200 {
+		t.Errorf("somebody else: %d %s", resp.StatusCode, got)
+	}
+	if n := len(status); n != 0 {
+		t.Errorf("%d of three clients behind one proxy are refused too", n)
+	}
+}

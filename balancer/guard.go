@@ -50,10 +50,10 @@ type guard struct {
 	since    int64 // when its body began, by the door's clock
 	came     int64 // bytes of its body that have come
 	began    time.Time
-	booked   int64 // memory booked for its body
-	promised int64 // of that, what has still to come
-	outgoing int64 // memory booked for the answer that is being sent
-	served   bool  // a request was answered on this connection
+	booked   int64   // memory booked for its body
+	promised promise // of that, what has still to come
+	outgoing int64   // memory booked for the answer that is being sent
+	served   bool    // a request was answered on this connection
 	err      error
 	refused  bool // the client was told why, and that nothing follows
 	limits   *limits

@@ -9,23 +9,31 @@ import (
 	"roundhouse/balancer/wire"
 )
 
-// promise notes that a body is booked which has still to come.
-func (g *guard) promise(n int64) bool {
+// promise is what a connection's client has announced and not sent.
+type promise struct {
+	by netip.Addr
+	n  int64
+}
+
+// promise notes that a body is booked which has still to come; forwarded is what a
+// proxy says of whom it comes from.
+func (g *guard) promise(n int64, forwarded []byte) bool {
 	if n < memory.LeastBig {
 		return true
 	}
-	if !g.d.promises.Take(g.peer(), n, g.d.memory.Limit.Load()/memory.PromisePart) {
+	by := g.d.current().trusted.client(g.peer(), forwarded)
+	if !g.d.promises.Take(by, n, g.d.memory.Limit.Load()/memory.PromisePart) {
 		return false
 	}
-	g.promised = n
+	g.promised = promise{by, n}
 	return true
 }
 
 // kept notes that n bytes of a promised body have come.
 func (g *guard) kept(n int64) {
-	if n = min(n, g.promised); n > 0 {
-		g.promised -= n
-		g.d.promises.Keep(g.peer(), n)
+	if n = min(n, g.promised.n); n > 0 {
+		g.promised.n -= n
+		g.d.promises.Keep(g.promised.by, n)
 	}
 }
 
@@ -94,7 +102,7 @@ func (g *guard) startBody(head []byte) {
 		g.inBody, g.chunks, g.payload = true, &wire.Chunks{Trailer: wire.CheckTrailer}, 0
 	case h.Length > 0:
 		g.inBody, g.left = true, h.Length
-		if g.book(h.Length); g.err == nil && !g.promise(h.Length) {
+		if g.book(h.Length); g.err == nil && !g.promise(h.Length, h.Seen.Forwarded) {
 			g.err = &wire.HeadError{Status: 503, What: "this address has as many bodies under way as it may; send those first"}
 		}
 	}
@@ -142,7 +150,7 @@ func (g *guard) takeBooked() int64 {
 }
 
 func (g *guard) unbook() {
-	g.kept(g.promised)
+	g.kept(g.promised.n)
 	g.d.memory.Give(g.booked)
 	g.booked = 0
 }

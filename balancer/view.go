@@ -126,6 +126,9 @@ func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted proxie
 	v.models = mapModels(v)
 	v.traces = d.openTraces(old, set.OTLP.Endpoint)
 	d.view.Store(v)
+	if d.opts.Logs != nil && set.Log != old.set.Log {
+		d.opts.Logs(set.Log)
+	}
 	d.shareOut(v)
 	if old.traces != v.traces {
 		d.wg.Go(old.traces.Close) // what runs under it may drop its last spans

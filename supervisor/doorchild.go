@@ -201,7 +201,7 @@ func (s *Supervisor) startDoor() (*door, error) {
 	}
 	child := process.Child{
 		ID: doorPrefix + id, Log: "door", Env: s.options.DoorEnv, Files: []*os.File{s.gate.listen}, Confined: true, Note: note,
-		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir, "--batches", batches},
+		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir, "--batches", batches, "--log-format", s.plan.config.Log.Format},
 	}
 	if os.Geteuid() == 0 {
 		for _, own := range []string{dir, batches} {

@@ -6,9 +6,10 @@ import (
 )
 
 // A body for fasthttp is booked whole before it comes. The bytes that are booked
-// and have not come are promises, of which a client, by its address, may make no
-// more than a part of the door's memory: else a few that send slowly would keep
-// everybody's bodies out. Short bodies are no promises worth counting.
+// and have not come are promises, of which a client, by the address that the log of
+// requests knows, may make no more than a part of the door's memory: else a few that
+// send slowly would keep everybody's bodies out. Short bodies are no promises worth
+// counting.
 const (
 	PromisePart = 16
 	LeastBig    = 64 << 10

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -34,6 +35,7 @@ type balanceFlags struct {
 	id       string
 	stateDir string
 	batches  string
+	format   string // of the log, before the first worker set
 }
 
 // balanceCommand runs a door alone.
@@ -57,7 +59,8 @@ undrain, reload and the list of what is in flight work against it.`,
 	cmd.Flags().StringVar(&f.batches, "batches", "", "keep files and batches here (default: batches in --state-dir)")
 	cmd.Flags().IntVar(&f.fd, "listener-fd", -1, "serve on this inherited listener")
 	cmd.Flags().StringVar(&f.id, "id", "", "the door's id")
-	for _, hidden := range []string{"listener-fd", "id"} {
+	cmd.Flags().StringVar(&f.format, "log-format", "", "the format of the log until a worker set says it: text or json")
+	for _, hidden := range []string{"listener-fd", "id", "log-format"} {
 		if err := cmd.Flags().MarkHidden(hidden); err != nil {
 			panic("BUG: " + err.Error())
 		}
@@ -106,13 +109,18 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	} else if f.socket == "" {
 		return usageError("-c FILE is missing: which configuration? Or --socket PATH, for a supervisor")
 	}
+	if f.file == "" {
+		cfg.Log.Format = f.format // until the first worker set says more
+	}
+	var how *doorLog
 	log := lines.New(c.err, func(dropped uint64, why string) []byte {
 		var line bytes.Buffer
-		logger(&line, cfg.Log).Warn("lines of the log were dropped", "lines", dropped, "error", why)
+		logger(&line, *how.cfg.Load()).Warn("lines of the log were dropped", "lines", dropped, "error", why)
 		return line.Bytes()
 	})
 	defer log.Close()
-	o.Log, o.Access, o.Dropped = logger(log, cfg.Log), log, log.Dropped
+	how = newDoorLog(log, cfg.Log)
+	o.Log, o.Logs, o.Access, o.Dropped = slog.New(how), how.follow, log, log.Dropped
 	var err error
 	if o.Listener, err = openListener(f.fd, cfg.Door.Listen); err != nil {
 		return err
