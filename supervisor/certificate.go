@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,23 +16,61 @@ import (
 // the door's own a door that was taken could have root write wherever a link leads.
 func (s *Supervisor) tlsDir() string { return s.doorDir() + "-tls" }
 
-// doorTLS puts the certificate where the door can read it: as another user it
+// copiesTLS reports whether the door needs a copy of the certificate: as another user it
 // can seldom read the original.
+func (s *Supervisor) copiesTLS(tls *configs.TLS) bool {
+	return tls != nil && os.Geteuid() == 0 && len(s.options.Doors) == 0
+}
+
+// doorTLS puts the certificate where the door can read it.
 func (s *Supervisor) doorTLS(tls *configs.TLS) *configs.TLS {
-	if tls == nil || os.Geteuid() != 0 || len(s.options.Doors) > 0 {
+	if !s.copiesTLS(tls) {
 		return tls
 	}
-	dir := s.tlsDir()
-	out := configs.TLS{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
-	err := os.MkdirAll(dir, 0o711)
-	if err == nil {
-		err = errors.Join(copyFor(doorUser, tls.Cert, out.Cert), copyFor(doorUser, tls.Key, out.Key))
-	}
+	out, err := copyTLS(s.tlsDir(), tls)
 	if err != nil {
 		s.log.Error("door.tls", "error", err)
 		return tls
 	}
-	return &out
+	return out
+}
+
+// copyTLS copies a certificate for the door's user.
+func copyTLS(dir string, tls *configs.TLS) (*configs.TLS, error) {
+	out := &configs.TLS{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, err
+	}
+	return out, errors.Join(copyFor(doorUser, tls.Cert, out.Cert), copyFor(doorUser, tls.Key, out.Key))
+}
+
+// renewEvery is how often the files of door.tls are looked at.
+const renewEvery = 15 * time.Second
+
+// renewTLS copies a certificate that was renewed in place; the door looks at the copy
+// by itself. The files may lie where reading takes its time, so the loop does not wait.
+func (s *Supervisor) renewTLS() {
+	tls, now := s.plan.config.Door.TLS, s.clock.Now()
+	if !s.copiesTLS(tls) || s.gate.renewing || now.Sub(s.gate.renewed) < renewEvery {
+		return
+	}
+	s.gate.renewing, s.gate.renewed = true, now
+	s.group.Go(func() {
+		out, err := copyTLS(s.tlsDir(), tls)
+		s.tell(func() {
+			s.gate.renewing = false
+			why := ""
+			if err != nil {
+				why = err.Error()
+			} else if s.plan.config.Door.TLS == tls {
+				s.gate.tls = out
+			}
+			if why != s.gate.stale && why != "" {
+				s.log.Error("door.tls: the door keeps the certificate that it has", "error", err)
+			}
+			s.gate.stale = why
+		})
+	})
 }
 
 // copyFor copies a file for a user, unless it is there as it should be. It follows no

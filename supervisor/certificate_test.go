@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"roundhouse/configs"
 )
@@ -86,5 +87,15 @@ func TestCertificateLiesInRootsFolder(t *testing.T) {
 		if uid, mode := owner(path); uid != doorUser || mode != 0o400 {
 			t.Errorf("%s belongs to %d, mode %o", path, uid, mode)
 		}
+	}
+	for _, text := range []string{"renewed", "again"} {
+		if err := os.WriteFile(key, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.until("the copy is renewed", func() bool {
+			b.s.ask(t.Context(), func() { b.s.gate.renewed = time.Time{} }) // as if the time were over
+			got, err := os.ReadFile(told.Key)
+			return err == nil && string(got) == text
+		})
 	}
 }

@@ -43,6 +43,7 @@ func key(pool string, w control.Worker) string {
 func balanceFake(args []string) error {
 	flags := flag.NewFlagSet("balance", flag.ContinueOnError)
 	fd := flags.Int("listener-fd", 0, "")
+	flags.String("log-format", "", "")
 	socket := flags.String("socket", "", "")
 	id := flags.String("id", "", "")
 	flags.String("state-dir", "", "")

@@ -16,6 +16,9 @@ type gate struct {
 	listen   *os.File         // the listener, for the next door; nil: the door alone has it
 	address  string           // where the door listens
 	tls      *configs.TLS     // where the door finds its certificate
+	renewing bool             // its files are being looked at
+	renewed  time.Time        // when they were last
+	stale    string           // why the copy could not be renewed
 	try      time.Time        // no door is started before
 	failures int              // in a row
 

@@ -61,6 +61,7 @@ func (s *Supervisor) step() {
 	s.tendHandover()
 	s.tendProbes()
 	s.replan()
+	s.renewTLS()
 	now := s.clock.Now()
 	observed := s.observe(now)
 	s.learn(observed, now)

@@ -24,7 +24,7 @@ func (s *Supervisor) redraw(cfg *configs.Config, in core.Intent) error {
 // enact puts a blueprint in force and remembers its specs.
 func (s *Supervisor) enact(plan *blueprint) {
 	s.plan, s.planned = plan, s.clock.Now()
-	s.gate.tls = s.doorTLS(plan.config.Door.TLS)
+	s.gate.tls, s.gate.renewed = s.doorTLS(plan.config.Door.TLS), s.planned
 	for hash, spec := range plan.specs {
 		s.memory.specs[hash] = spec
 	}
