@@ -67,7 +67,7 @@ func (d *Door) Private() http.Handler {
 	m.HandleFunc("GET /decisions", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, d.why.List(control.ParseDecisions(r.URL.Query())))
 	})
-	m.Handle("POST /try/", d.serveTry())
+	m.Handle("POST /try/", several(d.serveTry()))
 	m.HandleFunc("GET /decisions/{id}", func(w http.ResponseWriter, r *http.Request) {
 		if dec, ok := d.why.Find(r.PathValue("id")); ok {
 			answer(w, dec)
