@@ -193,6 +193,8 @@ func (h *Hub) tell(ctx context.Context, s *State, sample *Sample) {
 			h.quiet = 2
 		}
 		h.broadcast(data)
+	} else {
+		h.broadcast(message("change", "", Change{At: s.At})) // or who looks on takes it for silence
 	}
 	if sample != nil {
 		h.tellSample(sample)
