@@ -46,7 +46,7 @@ FAST_PACKAGES = ./measure/... ./balancer/ledger/... ./balancer/wire ./balancer/c
 	./worker/device ./worker/lora ./worker/metrics ./worker/gguf ./kernels ./kernels/num ./plugins/sdk ./compose/guard ./test/tool/...
 
 test: test-prepare ## install what the tests need, then run all of them
-	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-docker test-pocl
+	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-browser test-docker test-pocl
 
 test-prepare:
 	@test/prepare
@@ -61,6 +61,9 @@ test-race: ## the packages that start goroutines, with the race detector
 
 test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SDK against the door; odd requests to it, node and nginx; dashboards against Grafana's schema
 	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer ./compose | $(GO) run ./test/tool/summary clients
+
+test-browser: ## the console in Chromium: every page in every state, clicks against the running program, axe-core, the keyboard
+	$(GO) test -tags browser -timeout 10m -json ./web | $(GO) run ./test/tool/summary browser
 
 test-docker: ## images, compose files, dashboards and alert rules, on a real Docker engine and a real Prometheus
 	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... ./supervisor/swarm | $(GO) run ./test/tool/summary docker
@@ -96,6 +99,9 @@ soak: ## workers killed under load for two minutes, the engine under load for th
 	$(GO) test ./test -run '^TestKilledWorkerLosesNothing$$' -timeout 60m -v -args -for 2m
 	@$(MAKE) --no-print-directory bench-killing
 	$(GO) test ./worker/soak -timeout 60m -v -args -for $(if $(SHORT),1m,30m) $(if $(TRACE),-trace $(abspath $(TRACE)))
+
+screenshots: build ## the README's pictures, of a quick start under load with a rotation in it
+	$(GO) test -tags browser,screenshots -run '^TestScreenshots$$' -timeout 10m -v ./web -pictures $(abspath docs/pictures)
 
 ##@ Measure (SHORT=1: about a minute each)
 
