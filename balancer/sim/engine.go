@@ -65,9 +65,6 @@ func newEngine(s Speed) *engine {
 	return &engine{speed: s, blocks: newBlocks(s.Capacity)}
 }
 
-// seqs is how many requests an engine runs at once.
-const seqs = 256
-
 // add takes a job in.
 func (e *engine) add(j *Job, now float64) {
 	e.arrived++
@@ -198,7 +195,7 @@ func (e *engine) prefills(budget int, preempted bool) (parts []part) {
 		case waits:
 			j = e.waiting[next]
 			if !e.admit(j, next) {
-				closed = e.speed.InOrder || len(e.running) >= seqs || e.weight(j) <= e.steps*max(1, e.speed.Budget/16)
+				closed = e.speed.InOrder || len(e.running) >= e.speed.seats() || e.weight(j) <= e.steps*max(1, e.speed.Budget/16)
 				next++
 				continue
 			}
@@ -218,7 +215,7 @@ func (e *engine) prefills(budget int, preempted bool) (parts []part) {
 
 // admit lets one who waits run, if there is room for all of it.
 func (e *engine) admit(j *Job, at int) bool {
-	if len(e.running) >= seqs {
+	if len(e.running) >= e.speed.seats() {
 		return false
 	}
 	hit, ok := e.blocks.admit(j, len(e.running) == 0)

@@ -5,6 +5,8 @@ import (
 	"container/heap"
 	"math"
 	"slices"
+
+	"roundhouse/measure/stat"
 )
 
 // Policy places jobs. The fleet tells it what a router would see, and nothing
@@ -37,6 +39,16 @@ type Scenario struct {
 	Stale   float64         // seconds between scrapes
 	Jobs    []Job
 	Watch   Watch // of its metrics; Every 0: none
+	Goal    Goal
+}
+
+// Goal is what a good answer meets, in seconds; 0 asks nothing.
+type Goal struct{ TTFT, TPOT, E2EL float64 }
+
+// met reports whether an answer is good.
+func (g Goal) met(ttft, tpot, e2el float64) bool {
+	ok := func(is, most float64) bool { return most == 0 || is <= most }
+	return ok(ttft, g.TTFT) && ok(tpot, g.TPOT) && ok(e2el, g.E2EL)
 }
 
 // Fleet runs a scenario under a policy.
@@ -50,6 +62,7 @@ type Fleet struct {
 	serial  int
 	held    [][]*Job // by door, in the order in which they go
 	policy  Policy
+	peak    int      // of held
 	scraped float64  // when the figures of Seen were
 	watched *watched // nil: nobody watches
 }
@@ -61,6 +74,26 @@ type Outcome struct {
 	P50, P90, P99 float64
 	Goodput       float64 // share of requests with a first token within their due time
 	Seconds       float64 // until the last answer
+
+	TTFT, TPOT, E2EL, Queue Spread // from a request's arrival; Queue is its wait until it is computed
+	Preemptions             int
+	Tokens                  int     // generated
+	Good                    float64 // share of all requests that meet the scenario's goal
+	Peak                    int     // requests that waited at the door at once
+}
+
+// Spread is how a time is spread over requests, in seconds.
+type Spread struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P95  float64 `json:"p95"`
+	P99  float64 `json:"p99"`
+}
+
+// SpreadOf is the spread of some times.
+func SpreadOf(x []float64) Spread {
+	s := stat.Sorted(x)
+	return Spread{stat.Mean(s), stat.Percentile(s, 50), stat.Percentile(s, 95), stat.Percentile(s, 99)}
 }
 
 // due is the time within which a first token counts as good: a second, and four
@@ -141,7 +174,35 @@ func Run(s *Scenario, p Policy, seed uint64) Outcome {
 		}
 		e.do()
 	}
-	return f.outcome(p.Name(), jobs)
+	o := f.outcome(p.Name(), jobs)
+	f.measure(&o, jobs, s.Goal)
+	return o
+}
+
+// measure takes the times of all answers, as bench defines them: a job's own first and
+// last token count.
+func (f *Fleet) measure(o *Outcome, jobs []*Job, goal Goal) {
+	var ttft, tpot, e2el, queue []float64
+	for _, j := range jobs {
+		if j.end == 0 {
+			continue
+		}
+		ttft, e2el, queue = append(ttft, j.first-j.At), append(e2el, j.end-j.At), append(queue, j.began-j.At)
+		each := 0.0
+		if j.out > 1 {
+			each = (j.end - j.first) / float64(j.out-1)
+			tpot = append(tpot, each)
+		}
+		if goal.met(j.first-j.At, each, j.end-j.At) {
+			o.Good += 1 / float64(len(jobs))
+		}
+		o.Tokens += j.out
+	}
+	o.TTFT, o.TPOT, o.E2EL, o.Queue = SpreadOf(ttft), SpreadOf(tpot), SpreadOf(e2el), SpreadOf(queue)
+	for _, e := range f.engines {
+		o.Preemptions += e.preempted
+	}
+	o.Peak = f.peak
 }
 
 func (f *Fleet) scrape() {
@@ -181,6 +242,7 @@ func (f *Fleet) arrive(j *Job) {
 	held := f.held[j.door]
 	at, _ := slices.BinarySearchFunc(held, j, func(a, b *Job) int { return cmp.Compare(a.turn, b.turn) })
 	f.held[j.door] = slices.Insert(held, at, j)
+	f.peak = max(f.peak, len(f.held[j.door]))
 }
 
 func (f *Fleet) place(j *Job) bool {

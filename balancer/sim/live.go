@@ -23,13 +23,9 @@ type live struct {
 const blockOf = 16
 
 func newLive(s Speed) *live {
-	seats := s.Seats
-	if seats == 0 {
-		seats = seqs
-	}
 	return &live{
 		speed: s, there: map[*Sequence]*underway{}, tally: newTally(), wake: make(chan struct{}, 1),
-		batch: Batch{Blocks: max(1, s.Capacity/blockOf), Block: blockOf, Budget: s.Budget, Seats: seats},
+		batch: Batch{Blocks: max(1, s.Capacity/blockOf), Block: blockOf, Budget: s.Budget, Seats: s.seats()},
 	}
 }
 

@@ -4,14 +4,16 @@ package sim
 // over the weights), plus PerPrefill for each prompt token in it and PerDecode
 // for each running request, and what each of them reads of its context. Seconds.
 type Speed struct {
-	Base, PerPrefill, PerDecode float64
-	PerPair                     float64 // of a prompt token and one before it
-	PerContext                  float64 // of a running request and one token that it reads
-	Budget                      int     // tokens a step
-	Capacity                    int     // tokens of KV
-	Longest                     int     // tokens of a prompt
-	Seats                       int     // requests at once; 0: 256
-	InOrder                     bool    // prompts are computed as they come, not the shortest first
+	Base       float64 `json:"base_seconds"`
+	PerPrefill float64 `json:"prompt_token_seconds"`
+	PerDecode  float64 `json:"running_request_seconds"`
+	PerPair    float64 `json:"prompt_token_pair_seconds"` // of a prompt token and one before it
+	PerContext float64 `json:"context_token_seconds"`     // of a running request and one token that it reads
+	Budget     int     `json:"max_num_batched_tokens"`
+	Capacity   int     `json:"kv_capacity_tokens"`
+	Longest    int     `json:"max_prompt_tokens"`
+	Seats      int     `json:"max_num_seqs"`     // 0: 256
+	InOrder    bool    `json:"prompts_in_order"` // prompts are computed as they come, not the shortest first
 }
 
 // Fitted is our own worker on a model of Qwen3-0.6B's shape in int4 and two
@@ -22,6 +24,16 @@ var Fitted = Speed{Base: 0.00677, PerPrefill: 0.00099, PerPair: 1.43e-06, PerDec
 // computes prompts as they come: about 16 000 prompt tokens a second and 60
 // tokens a second of one stream.
 var Accelerator = Speed{Base: 0.012, PerPrefill: 1.0 / 16000, PerDecode: 0.00015, Budget: 2048, Capacity: 120_000, Longest: 24_000, InOrder: true}
+
+// usualSeats is how many requests an engine runs at once if nothing else is said.
+const usualSeats = 256
+
+func (s *Speed) seats() int {
+	if s.Seats > 0 {
+		return s.Seats
+	}
+	return usualSeats
+}
 
 // slower is an engine whose every step takes so many times as long.
 func (s Speed) slower(times float64) Speed {

@@ -1,16 +1,13 @@
 package sim
 
 import (
-	"bufio"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
-	"strings"
+	"path/filepath"
 	"time"
+
+	"roundhouse/measure/data"
 )
 
 // fleetSize is how many workers a made-up traffic is played on.
@@ -19,10 +16,7 @@ const fleetSize = 8
 // Scenarios returns the made-up traffics on workers of one speed. Each loads
 // its fleet to a share of what it computes, so that they mean the same on any.
 func Scenarios(speed Speed, seed uint64, scale float64) []Scenario {
-	same := make([]Speed, fleetSize)
-	for i := range same {
-		same[i] = speed
-	}
+	same := Alike(fleetSize, speed)
 	slow := append([]Speed(nil), same...)
 	slow[3] = speed.slower(3)
 	g := generator{rng: rand.New(rand.NewPCG(seed, 7)), speed: speed, n: int(3000 * scale)}
@@ -36,6 +30,15 @@ func Scenarios(speed Speed, seed uint64, scale float64) []Scenario {
 		{Name: "metrics 5 s old", Workers: same, Stale: 5, Jobs: g.poisson(0.9, g.longShort)},
 		{Name: "one joins cold", Workers: same, Stale: 0.25, Joins: map[int]float64{5: 30}, Jobs: g.poisson(0.5, g.prefixes)},
 	}
+}
+
+// Alike are n workers of one speed.
+func Alike(n int, speed Speed) []Speed {
+	all := make([]Speed, n)
+	for i := range all {
+		all[i] = speed
+	}
+	return all
 }
 
 // generator draws traffic for workers of one speed.
@@ -97,84 +100,30 @@ func (g *generator) bursts(share float64) []Job {
 	return jobs
 }
 
-// Trace reads recorded traffic: Azure's CSV or Mooncake's JSON lines. speedup
-// divides the times between arrivals.
-func Trace(path string, speed Speed, speedup float64, limit int) (Scenario, error) {
-	file, err := os.Open(path)
+// Trace reads recorded traffic, Azure's CSV or Mooncake's JSON lines, at most limit
+// requests of it (0: all), for workers of the given speeds. speedup divides the times
+// between arrivals.
+func Trace(path string, workers []Speed, speedup float64, limit int) (Scenario, error) {
+	rows, err := data.ReadTrace(path, time.Millisecond)
 	if err != nil {
 		return Scenario{}, err
 	}
-	defer file.Close()
-	var jobs []Job
-	if strings.HasSuffix(path, ".csv") {
-		jobs, err = readCSV(csv.NewReader(file), limit)
-	} else {
-		jobs, err = readLines(bufio.NewScanner(file), limit)
+	if limit > 0 {
+		rows = rows[:min(limit, len(rows))]
 	}
-	if err != nil {
-		return Scenario{}, fmt.Errorf("%s: %w", path, err)
+	if len(rows) == 0 {
+		return Scenario{}, fmt.Errorf("%s: there is no request in it", path)
 	}
-	workers := make([]Speed, fleetSize)
-	for i := range workers {
-		workers[i] = speed
-	}
-	for i := range jobs {
-		jobs[i].At /= speedup
-		jobs[i].Prompt = min(jobs[i].Prompt, speed.Longest)
-		jobs[i].Blocks = jobs[i].Blocks[:min(len(jobs[i].Blocks), jobs[i].Prompt/blockTokens)]
-	}
-	return Scenario{Name: path[strings.LastIndexByte(path, '/')+1:], Workers: workers, Stale: 0.25, Jobs: jobs}, nil
-}
-
-func readCSV(r *csv.Reader, limit int) (jobs []Job, err error) {
-	rows, err := r.ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	var began time.Time
-	for i, row := range rows[1:] {
-		at, err := time.Parse("2006-01-02 15:04:05", row[0])
-		if err != nil {
-			return nil, fmt.Errorf("row %d: %w", i+2, err)
-		}
-		if i == 0 {
-			began = at
-		}
-		prompt, err := strconv.Atoi(row[1])
-		if err != nil {
-			return nil, fmt.Errorf("row %d: %w", i+2, err)
-		}
-		output, err := strconv.Atoi(row[2])
-		if err != nil {
-			return nil, fmt.Errorf("row %d: %w", i+2, err)
-		}
-		jobs = append(jobs, Job{At: at.Sub(began).Seconds(), Prompt: max(1, prompt), Output: max(1, output)})
-		if len(jobs) == limit {
-			break
-		}
-	}
-	return jobs, nil
-}
-
-func readLines(sc *bufio.Scanner, limit int) (jobs []Job, err error) {
-	sc.Buffer(nil, 1<<20)
-	for sc.Scan() && len(jobs) != limit {
-		var l struct {
-			At     float64  `json:"timestamp"`
-			Prompt int      `json:"input_length"`
-			Output int      `json:"output_length"`
-			Hashes []uint64 `json:"hash_ids"`
-		}
-		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("line %d: %w", len(jobs)+1, err)
-		}
+	jobs := make([]Job, len(rows))
+	for i, row := range rows {
+		j := Job{At: row.At.Seconds() / speedup, Prompt: min(row.Input, workers[0].Longest), Output: row.Output}
 		// Equal ids are equal prefixes; the last block of a prompt is not full.
-		for i, id := range l.Hashes {
-			l.Hashes[i] = oneBlock(id)
+		for _, id := range row.Blocks[:min(len(row.Blocks), j.Prompt/blockTokens)] {
+			j.Blocks = append(j.Blocks, oneBlock(id))
 		}
-		jobs = append(jobs, Job{At: l.At / 1000, Prompt: max(1, l.Prompt), Output: max(1, l.Output), Blocks: l.Hashes[:l.Prompt/blockTokens]})
+		jobs[i] = j
 	}
-	return jobs, sc.Err()
+	return Scenario{Name: filepath.Base(path), Workers: workers, Stale: 0.25, Jobs: jobs}, nil
 }
 
 // Fit returns by how much a trace must be sped up to load its fleet to the

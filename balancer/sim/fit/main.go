@@ -15,13 +15,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"roundhouse/balancer/sim"
+	"roundhouse/balancer/sim/fitted"
 )
 
 func main() {
@@ -54,28 +53,37 @@ func run(program, model string, short bool, seed uint64) error {
 		return err
 	}
 	defer w.stop()
-	m := &meter{w: w, rng: rand.New(rand.NewPCG(seed, 3))}
-	points, err := m.points(ctx, short)
+	o := fitted.Options{Budget: budget, Short: short, Seed: seed}
+	m, err := fitted.New(ctx, w.url, o)
 	if err != nil {
 		return err
 	}
-	c := solve(points)
-	speed := sim.Speed{
-		Base: c[0], PerPrefill: c[1], PerPair: c[2], PerDecode: c[3], PerContext: c[4],
-		Budget: budget, Capacity: int(w.capacity), Longest: longest,
+	speed, points, err := m.Fit(ctx, o)
+	if err != nil {
+		return err
 	}
+	speed.Longest = longest
 	fmt.Printf("a step takes %.2f ms\n  + %.3f ms a prompt token\n  + %.3f ms a prompt token and 1000 tokens before it\n  + %.3f ms a running request\n  + %.3f ms a running request and 1000 tokens that it reads\n",
 		1e3*speed.Base, 1e3*speed.PerPrefill, 1e6*speed.PerPair, 1e3*speed.PerDecode, 1e6*speed.PerContext)
 	fmt.Printf("capacity %d tokens\n\n", speed.Capacity)
-	sum := 0.0
 	for _, p := range points {
-		fitted := dot(p.basis, c)
-		fmt.Printf("  %-32s measured %8.1f ms  fitted %8.1f ms  %+5.1f %%\n", p.name, 1e3*p.measured, 1e3*fitted, 100*(fitted/p.measured-1))
-		sum += math.Abs(fitted/p.measured - 1)
+		fmt.Printf("  %-32s measured %8.1f ms  fitted %8.1f ms  %+5.1f %%\n", p.Name, 1e3*p.Measured, 1e3*p.Fitted, 100*(p.Fitted/p.Measured-1))
 	}
-	fmt.Printf("mean error %.1f %%\n\n", 100*sum/float64(len(points)))
-	if err := m.check(ctx, speed, short, seed); err != nil {
+	fmt.Printf("mean error %.1f %%\n\n", 100*fitted.Error(points))
+	n := 36
+	if short {
+		n = 12
+	}
+	real, simulated, err := m.Check(ctx, speed, n, seed)
+	if err != nil {
 		return err
+	}
+	fmt.Printf("mixed traffic at 60 %% load, %d requests: worker / simulated\n", n)
+	for _, row := range []struct {
+		name            string
+		real, simulated sim.Spread
+	}{{"TTFT", real.TTFT, simulated.TTFT}, {"TPOT", real.TPOT, simulated.TPOT}, {"E2EL", real.E2EL, simulated.E2EL}} {
+		fmt.Printf("  %s p50 %7.3f / %7.3f s %+5.1f %%, p95 %7.3f / %7.3f s %+5.1f %%\n", row.name, row.real.P50, row.simulated.P50, 100*(row.simulated.P50/row.real.P50-1), row.real.P95, row.simulated.P95, 100*(row.simulated.P95/row.real.P95-1))
 	}
 	fmt.Printf("\nvar Fitted = Speed{Base: %.3g, PerPrefill: %.3g, PerPair: %.3g, PerDecode: %.3g, PerContext: %.3g, Budget: %d, Capacity: %d, Longest: %d}\n",
 		speed.Base, speed.PerPrefill, speed.PerPair, speed.PerDecode, speed.PerContext, speed.Budget, speed.Capacity, speed.Longest)

@@ -60,12 +60,13 @@ func main() {
 // time every arrival is put off by up to a tenth of the mean gap, which tells
 // what is a policy's doing from what is chance.
 func recorded(path string, speed sim.Speed, limit int, load float64, seed uint64, plays int, only string) (*row, error) {
-	s, err := sim.Trace(path, speed, 1, limit)
+	fleet := sim.Alike(8, speed)
+	s, err := sim.Trace(path, fleet, 1, limit)
 	if err != nil {
 		return nil, err
 	}
 	by := s.Fit(load)
-	if s, err = sim.Trace(path, speed, by, limit); err != nil {
+	if s, err = sim.Trace(path, fleet, by, limit); err != nil {
 		return nil, err
 	}
 	r := &row{name: fmt.Sprintf("%s, %.2g times as fast", strings.TrimSuffix(strings.TrimSuffix(s.Name, ".csv"), ".jsonl"), by)}

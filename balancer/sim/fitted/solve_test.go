@@ -1,4 +1,4 @@
-package main
+package fitted
 
 import (
 	"math"
@@ -9,10 +9,10 @@ import (
 func TestSolve(t *testing.T) {
 	f := func(name string, want []float64, xs ...float64) {
 		t.Helper()
-		var points []point
+		var points []Point
 		for _, x := range xs {
-			p := point{basis: []float64{1, x, x * x}}
-			p.measured = dot(p.basis, want)
+			p := Point{basis: []float64{1, x, x * x}}
+			p.Measured = dot(p.basis, want)
 			points = append(points, p)
 		}
 		for i, got := range solve(points) {
@@ -23,7 +23,7 @@ func TestSolve(t *testing.T) {
 	}
 	f("all three", []float64{0.3, 0.02, 0.005}, 1, 2, 4, 8, 16)
 	f("a straight line", []float64{0.3, 0.02, 0}, 1, 2, 4, 8, 16)
-	points := []point{{measured: 2, basis: []float64{1, 1}}, {measured: 1, basis: []float64{1, 2}}}
+	points := []Point{{Measured: 2, basis: []float64{1, 1}}, {Measured: 1, basis: []float64{1, 2}}}
 	if got := solve(points); got[0] < 0 || got[1] < 0 {
 		t.Errorf("coefficients are %v", got)
 	}

@@ -1,4 +1,4 @@
-package main
+package fitted
 
 import (
 	"context"
@@ -18,23 +18,24 @@ const (
 	gaps       = "vllm:inter_token_latency_seconds"
 )
 
-// meter takes measurements of one worker.
-type meter struct {
-	w   *worker
-	rng *rand.Rand
+// Meter takes measurements of one worker.
+type Meter struct {
+	w      *worker
+	rng    *rand.Rand
+	budget int
 }
 
-// point is a piece of work of known make-up, and how long it took: steps,
+// Point is a piece of work of known make-up, and how long it took: steps,
 // prompt tokens, pairs of them, tokens chosen, and context read for these.
-type point struct {
-	name     string
-	measured float64 // seconds
-	basis    []float64
+type Point struct {
+	Name             string
+	Measured, Fitted float64 // seconds
+	basis            []float64
 }
 
 // prompt draws token ids that no prompt before began with, so that nothing of
 // it is cached.
-func (m *meter) prompt(n int) []int {
+func (m *Meter) prompt(n int) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = 300 + m.rng.IntN(1000)
@@ -42,12 +43,21 @@ func (m *meter) prompt(n int) []int {
 	return out
 }
 
+type (
+	promptPoint struct{ tokens, rounds int }
+	streamPoint struct{ n, tokens int }
+)
+
 // points measures prompts alone, and equal streams decoding together.
-func (m *meter) points(ctx context.Context, short bool) (points []point, err error) {
-	prompts := []struct{ tokens, rounds int }{{64, 4}, {128, 3}, {256, 3}, {512, 3}, {1024, 2}, {2000, 1}}
-	streams := []struct{ n, tokens int }{{1, 64}, {2, 64}, {4, 64}, {8, 64}, {16, 64}, {32, 64}, {1, 1500}, {4, 1000}, {8, 500}}
+func (m *Meter) points(ctx context.Context, short bool) (points []Point, err error) {
+	prompts := []promptPoint{{64, 4}, {128, 3}, {256, 3}, {512, 3}, {1024, 2}, {2000, 1}}
+	streams := []streamPoint{{1, 64}, {2, 64}, {4, 64}, {8, 64}, {16, 64}, {32, 64}, {1, 1500}, {4, 1000}, {8, 500}}
+	if room := m.w.longest; room > 0 { // the streams that are measured go on for up to a thousand tokens
+		prompts = slices.DeleteFunc(prompts, func(p promptPoint) bool { return p.tokens+8 > room })
+		streams = slices.DeleteFunc(streams, func(s streamPoint) bool { return s.tokens+200 > room })
+	}
 	if short {
-		prompts, streams = prompts[:4], streams[1:5]
+		prompts, streams = prompts[:min(4, len(prompts))], streams[min(1, len(streams)):min(5, len(streams))]
 		for i := range prompts {
 			prompts[i].rounds = 1
 		}
@@ -61,21 +71,21 @@ func (m *meter) points(ctx context.Context, short bool) (points []point, err err
 			return nil, err
 		}
 		n := float64(p.tokens)
-		points = append(points, point{fmt.Sprintf("a prompt of %d tokens", p.tokens), took, []float64{math.Ceil(n / budget), n, n * n / 2, 1, 0}})
+		points = append(points, Point{fmt.Sprintf("a prompt of %d tokens", p.tokens), took, 0, []float64{math.Ceil(n / float64(m.budget)), n, n * n / 2, 1, 0}})
 	}
 	for _, s := range streams {
 		took, reads, err := m.gap(ctx, s.n, s.tokens)
 		if err != nil {
 			return nil, err
 		}
-		points = append(points, point{fmt.Sprintf("%d streams of %d tokens", s.n, s.tokens), took, []float64{1, 0, 0, float64(s.n), float64(s.n) * reads}})
+		points = append(points, Point{fmt.Sprintf("%d streams of %d tokens", s.n, s.tokens), took, 0, []float64{1, 0, 0, float64(s.n), float64(s.n) * reads}})
 	}
 	return points, nil
 }
 
 // first is the time to the first token of one prompt alone, by the worker's
 // clock: the least of some, for whatever else the machine does only adds to it.
-func (m *meter) first(ctx context.Context, tokens, rounds int) (float64, error) {
+func (m *Meter) first(ctx context.Context, tokens, rounds int) (float64, error) {
 	least := math.Inf(1)
 	for range rounds {
 		before, err := m.w.clocks(ctx, firstToken)
@@ -100,7 +110,7 @@ func (m *meter) first(ctx context.Context, tokens, rounds int) (float64, error) 
 
 // gap is the time between two tokens while n streams decode, by the worker's
 // clock: the least of some windows; reads is the context of each in the mean.
-func (m *meter) gap(ctx context.Context, n, tokens int) (took, reads float64, err error) {
+func (m *Meter) gap(ctx context.Context, n, tokens int) (took, reads float64, err error) {
 	const windows, window = 4, 600 * time.Millisecond
 	ctx, cancel := context.WithCancel(ctx)
 	var all []*stream
@@ -111,7 +121,7 @@ func (m *meter) gap(ctx context.Context, n, tokens int) (took, reads float64, er
 		}
 	}()
 	for range n {
-		all = append(all, m.w.ask(ctx, m.prompt(tokens), 1000))
+		all = append(all, m.w.ask(ctx, m.prompt(tokens), m.most(tokens)))
 	}
 	for _, s := range all {
 		if at := <-s.first; at.IsZero() {
@@ -141,12 +151,9 @@ func (m *meter) gap(ctx context.Context, n, tokens int) (took, reads float64, er
 	return took, float64(tokens) + (before[0].count-began)/float64(n)/2 + float64(n)/2, nil
 }
 
-// check plays mixed traffic on the worker and on the simulated engine.
-func (m *meter) check(ctx context.Context, speed sim.Speed, short bool, seed uint64) error {
-	n := 36
-	if short {
-		n = 12
-	}
+// Check plays mixed traffic of n requests at a load of 60 % on the worker, and on the
+// simulated engine.
+func (m *Meter) Check(ctx context.Context, speed sim.Speed, n int, seed uint64) (real, simulated sim.Outcome, err error) {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	jobs := make([]sim.Job, n)
 	work := 0.0
@@ -156,10 +163,11 @@ func (m *meter) check(ctx context.Context, speed sim.Speed, short bool, seed uin
 		if rng.IntN(6) == 0 {
 			j.Prompt = 600 + rng.IntN(1000)
 		}
+		j.Prompt = min(j.Prompt, speed.Longest-j.Output)
 		work += speed.Work(j)
 	}
 	at := 0.0
-	for i := range jobs { // a load of 60 %
+	for i := range jobs {
 		at += rng.ExpFloat64() * work / float64(n) / 0.6
 		jobs[i].At = at
 	}
@@ -169,30 +177,28 @@ func (m *meter) check(ctx context.Context, speed sim.Speed, short bool, seed uin
 		time.Sleep(time.Until(began.Add(time.Duration(j.At * float64(time.Second)))))
 		streams[i] = m.w.ask(ctx, m.prompt(j.Prompt), j.Output)
 	}
-	real := make([]float64, n)
+	var ttft, tpot, e2el []float64
 	var errs []error
 	for i, s := range streams {
-		real[i] = (<-s.first).Sub(s.sent).Seconds()
+		first := <-s.first
 		<-s.ended
 		errs = append(errs, s.err)
+		ttft, e2el = append(ttft, first.Sub(s.sent).Seconds()), append(e2el, s.last.Sub(s.sent).Seconds())
+		tpot = append(tpot, s.last.Sub(first).Seconds()/float64(jobs[i].Output-1))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return real, simulated, err
 	}
-	o := sim.Run(&sim.Scenario{Workers: []sim.Speed{speed}, Jobs: jobs}, sim.Policies()[0](), 1)
-	slices.Sort(real)
-	mean := 0.0
-	for _, t := range real {
-		mean += t / float64(n)
+	real.TTFT, real.TPOT, real.E2EL = sim.SpreadOf(ttft), sim.SpreadOf(tpot), sim.SpreadOf(e2el)
+	return real, sim.Run(&sim.Scenario{Workers: []sim.Speed{speed}, Stale: 0.25, Jobs: jobs}, sim.Policies()[0](), 1), nil
+}
+
+// most is how many tokens a stream may generate behind its prompt.
+func (m *Meter) most(prompt int) int {
+	if m.w.longest == 0 {
+		return 1000
 	}
-	fmt.Printf("mixed traffic at 60 %% load, %d requests: time to first token, worker / simulated\n", n)
-	for _, row := range []struct {
-		name            string
-		real, simulated float64
-	}{{"mean", mean, o.Mean}, {"p50", real[n/2], o.P50}, {"p90", real[n*9/10], o.P90}} {
-		fmt.Printf("  %-4s %7.2f / %7.2f s  %+5.1f %%\n", row.name, row.real, row.simulated, 100*(row.simulated/row.real-1))
-	}
-	return nil
+	return min(1000, m.w.longest-prompt-8)
 }
 
 func dot(a, b []float64) (sum float64) {

@@ -1,10 +1,10 @@
-package main
+package fitted
 
 import "math"
 
 // solve finds the coefficients, none below zero, that bring the points' bases
 // nearest to what was measured, by the squares of the relative errors.
-func solve(points []point) []float64 {
+func solve(points []Point) []float64 {
 	n := len(points[0].basis)
 	out := make([]float64, n)
 	// Coordinate descent: convex, and a few hundred rounds are nothing.
@@ -13,8 +13,8 @@ func solve(points []point) []float64 {
 		for k := range n {
 			above, below := 0.0, 0.0
 			for _, p := range points {
-				weight := 1 / math.Max(p.measured*p.measured, 1e-12)
-				rest := p.measured - dot(p.basis, out) + p.basis[k]*out[k]
+				weight := 1 / math.Max(p.Measured*p.Measured, 1e-12)
+				rest := p.Measured - dot(p.basis, out) + p.basis[k]*out[k]
 				above += weight * p.basis[k] * rest
 				below += weight * p.basis[k] * p.basis[k]
 			}
