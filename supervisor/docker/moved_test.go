@@ -5,15 +5,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
 
 	"roundhouse/supervisor/driver/drivertest"
 )
 
 // movedHouse is a house whose two workers run what a registry has under a tag.
-type movedHouse struct {
-	*house
-	ids map[string]bool // of the images that were met
+type movedHouse struct{ *house }
+
+// forget removes all that was pulled of a name. Most of it has lost the tag by then.
+func (l *lab) forget(t *testing.T, name string) {
+	t.Helper()
+	list, err := l.client.ImageList(context.Background(), image.ListOptions{Filters: filters.NewArgs(filters.Arg("reference", name))})
+	if err != nil || len(list) == 0 {
+		t.Errorf("%d images of %s: %v", len(list), name, err)
+	}
+	for _, i := range list {
+		if _, err := l.client.ImageRemove(context.Background(), i.ID, image.RemoveOptions{Force: true}); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // runs are which of the published images the two containers are made of.
@@ -25,7 +37,6 @@ func (h *movedHouse) runs() string {
 		if err != nil {
 			return err.Error()
 		}
-		h.ids[c.Image] = true
 		out = append(out, c.Config.Labels["of"])
 	}
 	return strings.Join(out, " ")
@@ -51,16 +62,10 @@ func TestMovedTag(t *testing.T) {
 	l := engineFor(t)
 	data := layer(t)
 	r := newRegistry(t, data)
-	block := strings.Replace(poolOf("moved", strings.TrimPrefix(r.URL, "http://")+"/moved:1", "canary {\n    share = 0.5\n    min_requests = 5\n  }"), `"never"`, `"always"`, 1)
-	ids := map[string]bool{}
-	t.Cleanup(func() { // after the house's own
-		for id := range ids {
-			if _, err := l.client.ImageRemove(context.Background(), id, image.RemoveOptions{Force: true}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	h := &movedHouse{house: houseFor(t, "moved", block), ids: ids}
+	name := strings.TrimPrefix(r.URL, "http://") + "/moved"
+	block := strings.Replace(poolOf("moved", name+":1", "canary {\n    share = 0.5\n    min_requests = 5\n  }"), `"never"`, `"always"`, 1)
+	t.Cleanup(func() { l.forget(t, name) }) // after the house's own
+	h := &movedHouse{houseFor(t, "moved", block)}
 	h.until("1 ready 1 ready")
 	stop := h.load()
 	first := h.runs()

@@ -103,8 +103,16 @@ func TestPull(t *testing.T) {
 		return registryapi.EncodeAuthConfig(registryapi.AuthConfig{Username: "ann", Password: "s3cret", ServerAddress: "127.0.0.1:5000"})
 	}
 	pinned := name + "@" + digest.FromBytes(r.manifest).String()
-	for generation, policy := range []string{"missing", "always", "missing"} {
+	for generation, policy := range []string{"missing", "always", "missing", "resolved"} {
 		spec.Generation, spec.Container.PullPolicy = uint64(generation+1), policy
+		if policy == "resolved" { // what a preparation has found holds, and nobody is asked again
+			spec.Container.PullPolicy = "always"
+			var err error
+			if spec.Image, err = d.Resolve(t.Context(), spec); err != nil || spec.Image != pinned {
+				t.Errorf("the name stands for %q, %v; want %s", spec.Image, err, pinned)
+			}
+			server.Close()
+		}
 		if err := d.Start(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
