@@ -96,6 +96,11 @@ func TestBatches(t *testing.T) {
 	if status, _ := ask("GET", "/v1/files/"+*b.Output+"/content", "k2", "", nil); status != 404 {
 		t.Errorf("another key's answers: %d", status)
 	}
+	for _, want := range []string{`key_requests_total{key="one",outcome="ok"} 19`, `key_requests_total{key="one",outcome="refused"} 1`, `key_tokens_total{key="one",kind="generated"} 95`} {
+		if m := r.metrics(); !strings.Contains(m, "roundhouse_"+want+"\n") {
+			t.Errorf("there is no %s in\n%s", want, m)
+		}
+	}
 	if m := r.metrics(); !strings.Contains(m, `roundhouse_queue_seconds_count{pool="p",priority="low"} 19`) {
 		t.Errorf("the lines are not of low priority:\n%s", m)
 	}

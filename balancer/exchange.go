@@ -246,6 +246,10 @@ func (x *exchange) tell() {
 	}
 	x.trace.finish(&x.asked, &x.record)
 	x.trace = nil
+	if k := x.asked.key; k != nil && x.v.keys.Configured(k.Name) == k { // a filter's keys are without bound
+		r := &x.record
+		x.d.metrics.EndedOf(k.Name, &metrics.Outcome{Word: r.outcome, Usage: r.usage, Generated: r.generated.Load()})
+	}
 }
 
 // free lets another request use an exchange that has ended, unless somebody

@@ -22,6 +22,8 @@ func Metrics() []Metric {
 		m("gauge", "roundhouse_queue_requests", "pool", "priority"),
 		m("counter", "roundhouse_refused_total", "pool", "reason"),
 		m("counter", "roundhouse_tokens_total", "pool", "model", "route", "kind"),
+		m("counter", "roundhouse_key_requests_total", "key", "outcome"),
+		m("counter", "roundhouse_key_tokens_total", "key", "kind"),
 		m("gauge", "roundhouse_in_flight_requests", "pool", "worker"),
 		m("gauge", "roundhouse_worker_state", "pool", "worker", "state"),
 		m("gauge", "roundhouse_worker_kv_capacity_tokens", "pool", "worker"),

@@ -32,6 +32,9 @@ type Metrics struct {
 	ejections *prometheus.CounterVec
 	predicted *prometheus.HistogramVec
 
+	keyRequests *prometheus.CounterVec
+	keyTokens   *prometheus.CounterVec
+
 	mu     sync.Mutex
 	series map[Labels]*Series
 }
@@ -78,6 +81,8 @@ func New(build string, lost func() float64) *Metrics {
 	m.queue = histogram("queue_seconds", "Time spent waiting for room.", secondsBuckets, "pool", "priority")
 	m.refusals = counter("refused_total", "Requests that the door refused.", "pool", "reason")
 	m.tokens = counter("tokens_total", "Tokens, as workers count them.", "pool", "model", "route", "kind")
+	m.keyRequests = counter("key_requests_total", "Requests that have ended, by the key of the configuration.", "key", "outcome")
+	m.keyTokens = counter("key_tokens_total", "Tokens, as workers count them, by the key of the configuration.", "key", "kind")
 	m.decisions = counter("decisions_total", "Choices of a worker.", "pool", "policy", "reason")
 	m.retries = counter("retries_total", "Requests sent again before their first event.", "pool", "reason")
 	m.resumes = counter("resumes_total", "Streams that broke and were to go on at another worker.", "pool", "reason", "result")
@@ -140,6 +145,21 @@ func (m *Metrics) Ended(s *Series, k Labels, r *Outcome) {
 		s.generated.Add(float64(u.Generated))
 	} else if r.Generated > 0 {
 		s.generated.Add(float64(r.Generated))
+	}
+}
+
+// EndedOf counts a request that has ended for a configured key, also one that was
+// refused.
+func (m *Metrics) EndedOf(key string, r *Outcome) {
+	m.keyRequests.WithLabelValues(key, r.Word).Inc()
+	generated := r.Generated
+	if u := &r.Usage; u.Known {
+		m.keyTokens.WithLabelValues(key, "prompt").Add(float64(u.Prompt))
+		m.keyTokens.WithLabelValues(key, "cached").Add(float64(max(0, u.Cached)))
+		generated = u.Generated
+	}
+	if generated > 0 {
+		m.keyTokens.WithLabelValues(key, "generated").Add(float64(generated))
 	}
 }
 
