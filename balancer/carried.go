@@ -320,6 +320,9 @@ func (p *passing) write(f *surface.Failure, alone bool) {
 	if f.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
+	if f.Allow != "" {
+		h.Set("Allow", f.Allow)
+	}
 	if f.Status == http.StatusUnauthorized {
 		h.Set("Www-Authenticate", "Bearer")
 	}

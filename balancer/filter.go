@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/valyala/fasthttp"
@@ -25,7 +26,7 @@ func (x *exchange) filtered(ctx *fasthttp.RequestCtx, k *keyring.Key) (*keyring.
 	}
 	k, f := x.filter(ctx.RemoteAddr().String(), func(yield func(name, value string) bool) {
 		for name, value := range ctx.Request.Header.All() {
-			if !yield(string(name), string(value)) {
+			if bytes.IndexByte(name, '_') < 0 && !yield(string(name), string(value)) {
 				return
 			}
 		}

@@ -79,8 +79,8 @@ func (v *view) admit(authorization, xAPIKey []byte) (*keyring.Key, *surface.Fail
 func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, kd surface.Kind, path string) *surface.Failure {
 	h := &ctx.Request.Header
 	method := string(h.Method())
-	if method != "POST" && kd != surface.Stored {
-		return &surface.Failure{Status: 405, Type: "invalid_request_error", Code: "method_not_allowed", Message: "this path takes POST"}
+	if f := surface.NotTaken(method, surface.MethodsOf(kd, path)); f != nil {
+		return f
 	}
 	g := ctx.Conn().(*guard)
 	if d.parting(g) {
@@ -279,6 +279,9 @@ func (d *Door) fail(ctx *fasthttp.RequestCtx, f *surface.Failure) {
 	if f.RetryAfter > 0 {
 		ctx.Response.Header.Set("retry-after", strconv.Itoa(f.RetryAfter))
 	}
+	if f.Allow != "" {
+		ctx.Response.Header.Set("allow", f.Allow)
+	}
 	if f.Status == 401 {
 		ctx.Response.Header.Set("www-authenticate", "Bearer")
 	}
@@ -300,6 +303,9 @@ func (d *Door) refuseHead(ctx *fasthttp.RequestCtx, err error) {
 
 func headFailure(he *wire.HeadError) *surface.Failure {
 	f := &surface.Failure{Status: he.Status, Type: "invalid_request_error", Code: "invalid_http", Message: he.What, Reason: "bad_request"}
+	if he.Status == 405 {
+		f.Allow = surface.AllMethods
+	}
 	if he.Status == 503 {
 		f.Type, f.Code, f.Reason, f.RetryAfter = "service_unavailable", "memory", "memory", 1
 	}
@@ -323,6 +329,9 @@ func (d *Door) alone(f *surface.Failure, path, id string, close bool) []byte {
 		f.Status, fasthttp.StatusMessage(f.Status), len(body), id)
 	if f.RetryAfter > 0 {
 		b = fmt.Appendf(b, "retry-after: %d\r\n", f.RetryAfter)
+	}
+	if f.Allow != "" {
+		b = fmt.Appendf(b, "allow: %s\r\n", f.Allow)
 	}
 	if f.Status == 401 {
 		b = append(b, "www-authenticate: Bearer\r\n"...)

@@ -43,7 +43,7 @@ type modelCard struct {
 // and routes serve, as far as the key may see it.
 func (d *Door) listModels(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, path string) {
 	if m := string(ctx.Method()); m != "GET" && m != "HEAD" {
-		d.fail(ctx, &surface.Failure{Status: 405, Type: "invalid_request_error", Code: "method_not_allowed", Message: "this path takes GET"})
+		d.fail(ctx, surface.NotTaken(m, surface.MethodsOf(surface.Models, path)))
 		return
 	}
 	names := map[string]*target{}

@@ -71,7 +71,7 @@ func (p *passing) enter(seen *wire.Seen) *surface.Failure {
 	}
 	p.path = path
 	if !path.Takes(r.Method) {
-		return &surface.Failure{Status: 405, Type: "invalid_request_error", Code: "method_not_allowed", Message: "this path takes " + strings.Join(path.Methods, " or ")}
+		return surface.NotTaken("", path.Methods)
 	}
 	k, f := x.v.admit(seen.Authorization, seen.Key)
 	if f != nil {
@@ -97,7 +97,7 @@ func eachField(h http.Header) func(yield func(name, value string) bool) {
 	return func(yield func(name, value string) bool) {
 		for name, values := range h {
 			for _, value := range values {
-				if !yield(name, value) {
+				if !strings.Contains(name, "_") && !yield(name, value) {
 					return
 				}
 			}

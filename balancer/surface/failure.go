@@ -16,6 +16,7 @@ type Failure struct {
 	Message    string
 	Reason     string // of roundhouse_refused_total; "" where it is no refusal
 	RetryAfter int    // seconds; 0: not said
+	Allow      string // the methods that the path takes, of a 405
 }
 
 // Error implements error.

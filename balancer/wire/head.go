@@ -184,7 +184,7 @@ func (f *fields) take(line []byte, h *Head) *HeadError {
 	}
 	value = bytes.Trim(value, " \t")
 	if underscore {
-		return bad("a field's name holds an underscore")
+		return nil // ignored, as nginx does: some servers take it for the name with a dash
 	}
 	switch {
 	case equalFold(name, "content-length"):
