@@ -48,14 +48,6 @@ func TestScreenshots(t *testing.T) {
 	p.picture("console-light")
 	p.dark()
 	p.picture("console-dark")
-	p.goTo("#/rotations")
-	p.until(`document.querySelector('.track-line')`)
-	p.picture("rotation-dark")
-	p.goTo("#/charts")
-	p.picture("charts-dark")
-	call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 360, Height: 760, DeviceScaleFactor: 1, Mobile: true})
-	p.goTo("#/now")
-	p.picture("phone-dark")
 }
 
 // load keeps streams going until the test ends.
