@@ -46,7 +46,9 @@ func balanceFake(args []string) error {
 	flags.String("log-format", "", "")
 	socket := flags.String("socket", "", "")
 	id := flags.String("id", "", "")
-	flags.String("state-dir", "", "")
+	for _, ignored := range []string{"state-dir", "batches", "log-format"} {
+		flags.String(ignored, "", "")
+	}
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

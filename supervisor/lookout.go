@@ -23,9 +23,12 @@ type lookout struct{ s *Supervisor }
 const silentAfter = 2 * time.Second
 
 // Look implements live.Source.
-func (l lookout) Look(ctx context.Context) (now live.Now, err error) {
-	err = l.s.ask(ctx, func() { now = l.look() })
-	return now, err
+func (l lookout) Look(ctx context.Context) (live.Now, error) {
+	seen := make(chan live.Now, 1) // the loop may come to it when nobody waits any more
+	if err := l.s.ask(ctx, func() { seen <- l.look() }); err != nil {
+		return live.Now{}, err
+	}
+	return <-seen, nil
 }
 
 // look runs in the loop.

@@ -69,7 +69,7 @@ func (c *checked) note(err error, doorless, full, both bool) {
 
 // atBoth reports whether an answer says that both workers ended, or were about to.
 func atBoth(err error) bool {
-	return strings.Contains(err.Error(), "workers_died") || strings.Contains(err.Error(), "the worker is shutting down")
+	return strings.Contains(err.Error(), "two workers died") || strings.Contains(err.Error(), "the worker is shutting down")
 }
 
 // stop waits for the last answers, and fails the test if one of them was not whole.
