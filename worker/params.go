@@ -62,8 +62,7 @@ type Request struct {
 
 	// Resume are output tokens that were sent before; they count as generated.
 	// Only a request with one choice can be resumed.
-	Resume  []int32
-	Resumed bool
+	Resume []int32
 
 	// Door and Chunks are what the front door said of itself: its id, and the
 	// digests of the prompt's chunks, in order.
@@ -88,16 +87,15 @@ const (
 
 // Event is one token of one choice, or its end, or both.
 type Event struct {
-	Choice   int
-	Token    int32 // -1: none, the event carries something else
-	Chosen   kernels.Choice
-	Finish   Finish
-	StopID   int32 // the stop token that ended the choice, when it is not the model's own end; -1: none
-	Mark     bool  // the last token marks the end and is no part of the text
-	Err      error // with FinishError: what happened
-	Cached   int   // prompt tokens found in the cache
-	Prompt   []PromptRow
-	HasProbs bool
+	Choice int
+	Token  int32 // -1: none, the event carries something else
+	Chosen kernels.Choice
+	Finish Finish
+	StopID int32 // the stop token that ended the choice, when it is not the model's own end; -1: none
+	Mark   bool  // the last token marks the end and is no part of the text
+	Err    error // with FinishError: what happened
+	Cached int   // prompt tokens found in the cache
+	Prompt []PromptRow
 }
 
 // PromptRow is what the model thought of one prompt token, given those before.

@@ -188,7 +188,7 @@ func (e *Engine) commitEntry(en Entry, row, end int) {
 
 // choose takes one chosen token into its sequence.
 func (e *Engine) choose(q *Sequence, c kernels.Choice) Event {
-	ev := Event{Choice: q.choice, Token: c.Token, StopID: -1, Chosen: cloned(c), HasProbs: q.rules.params.Logprobs >= 0}
+	ev := Event{Choice: q.choice, Token: c.Token, StopID: -1, Chosen: cloned(c)}
 	if c.Token < 0 && q.fault == nil {
 		q.fault = errNoNumbers
 	}

@@ -107,7 +107,6 @@ type Instance struct {
 	Memory     int64 // bytes of host memory; 0: unknown
 	Place      Place
 	Released   bool // ended, and its device's memory is free again
-	Unverified bool // Released was not measured but waited for
 	Foreign    bool // a container that runs already and is taken over as it is
 
 	Node string // the machine that it runs on; empty: this one

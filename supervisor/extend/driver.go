@@ -136,7 +136,7 @@ func instanceOf(f *pb.Found) driver.Instance {
 		Container: f.GetHandle(), Began: time.UnixMilli(f.GetStartedUnixMs()),
 	}
 	if !i.Running {
-		i.Ended, i.Released, i.Unverified = f.GetReason(), true, true
+		i.Ended, i.Released = f.GetReason(), true
 		if i.Ended == "" {
 			i.Ended = "exit status " + strconv.Itoa(int(f.GetExitCode()))
 		}

@@ -246,7 +246,7 @@ func (s service) instance() (driver.Instance, error) {
 	case !placed(*t) && t.Status.Err != "" && !s.settling():
 		i.Ended, i.Released = unplaced(*t), true
 	case s.replicas() == 0 && s.down(*t):
-		i.Ended, i.Released, i.Unverified, i.Killed = "its node "+s.host(*t)+" is lost", true, true, true
+		i.Ended, i.Released, i.Killed = "its node "+s.host(*t)+" is lost", true, true
 	default:
 		i.Running, i.URL = true, s.url(*t)
 		if why, atOnce := s.leaving(*t); s.replicas() > 0 && why != "" {

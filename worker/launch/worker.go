@@ -235,7 +235,7 @@ func cacheLabels(o *Options, p plan) []metrics.Label {
 		{Name: "block_size", Value: strconv.Itoa(full.BlockTokens)},
 		{Name: "cache_dtype", Value: o.KVDType},
 		{Name: "enable_prefix_caching", Value: pythonBool(o.PrefixCache)},
-		{Name: "gpu_memory_utilization", Value: "0.92"},
+		{Name: "gpu_memory_utilization", Value: strconv.FormatFloat(o.Utilization, 'g', -1, 64)},
 		{Name: "is_attention_free", Value: "False"},
 		{Name: "kv_cache_max_concurrency", Value: fmt.Sprintf("%.4f", p.concurrency)},
 		{Name: "kv_cache_memory_bytes", Value: strconv.FormatInt(p.bytes, 10)},

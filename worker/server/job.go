@@ -121,7 +121,7 @@ func (j *job) goOn(req *worker.Request) *apiError {
 	if resume == nil {
 		return nil
 	}
-	req.Resumed, req.Resume = true, resume.TokenIDs
+	req.Resume = resume.TokenIDs
 	for _, id := range req.Resume {
 		if id < 0 || int(id) >= j.s.cfg.Vocab {
 			return badValue("roundhouse_resume", "token id %d is out of the vocabulary", id)
