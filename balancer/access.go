@@ -10,8 +10,8 @@ import (
 // logAccess writes one line for a request that has ended: sizes and times, no
 // prompt, no answer, no key. It has the form of the rest of the log, and is
 // encoded here because that costs no allocation.
-func (d *Door) logAccess(v *view, a *asked, r *record) {
-	if d.opts.Access == nil || v.set.Log.Level > slog.LevelInfo {
+func (d *common) logAccess(v *view, a *asked, r *record) {
+	if d.access == nil || v.set.Log.Level > slog.LevelInfo {
 		return
 	}
 	lent := accessLines.Get().(*[]byte)
@@ -45,13 +45,5 @@ func (d *Door) logAccess(v *view, a *asked, r *record) {
 		l.Number("resumes", int64(r.resumes.Load()))
 	}
 	*lent = l.End()
-	d.opts.Access.Write(*lent)
-}
-
-// droppedLines is how many lines of the log were lost.
-func (d *Door) droppedLines() float64 {
-	if d.opts.Dropped == nil {
-		return 0
-	}
-	return float64(d.opts.Dropped())
+	d.access.Write(*lent)
 }

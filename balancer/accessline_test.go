@@ -15,7 +15,7 @@ import (
 // TestAccessLineAllocatesNothing: a line costs no garbage, whichever form it has.
 func TestAccessLineAllocatesNothing(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
-		d := &Door{opts: Options{Access: io.Discard}}
+		d := &common{access: io.Discard}
 		v := &view{}
 		v.set.Log = configs.Log{Format: format}
 		a := &asked{id: "one", path: "/v1/chat/completions", model: "Qwen/Qwen3-8B", pool: fleet.NewPool("p"), key: &keyring.Key{Name: "team"}, wall: time.Now(), client: netip.MustParseAddr("2001:db8::1")}

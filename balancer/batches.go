@@ -28,7 +28,9 @@ import (
 // does, on a connection of its own making, and show a secret that this process alone
 // knows in place of a key.
 type batches struct {
-	d       *Door
+	d       *common
+	ctx     context.Context // the door's
+	dir     string          // where they are kept; empty: they are not served
 	secret  string
 	client  *http.Client
 	service atomic.Pointer[batch.Service]      // nil: the door has no folder for them
@@ -37,10 +39,10 @@ type batches struct {
 	done    chan struct{}
 }
 
-func newBatches(d *Door) *batches {
+func newBatches(d *common, ctx context.Context, dir string) *batches {
 	var raw [20]byte
 	_, _ = rand.Read(raw[:]) // ends the program rather than fail
-	b := &batches{d: d, secret: "batch-" + hex.EncodeToString(raw[:]) + "-"}
+	b := &batches{d: d, ctx: ctx, dir: dir, secret: "batch-" + hex.EncodeToString(raw[:]) + "-"}
 	b.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return b.dial() }}}
 	return b
@@ -50,17 +52,17 @@ func newBatches(d *Door) *batches {
 // configuration: they hold until the door is replaced.
 func (b *batches) start() {
 	cfg := &b.d.current().set.Door.Batches
-	if b.tried || b.d.opts.Batches == "" || cfg.Concurrency == 0 || b.d.draining.Load() {
+	if b.tried || b.dir == "" || cfg.Concurrency == 0 || b.d.draining.Load() {
 		return
 	}
 	b.tried = true
-	s, err := batch.Open(b.d.opts.Batches, batch.Limits{Lines: cfg.Concurrency, Most: cfg.Lines, File: int64(cfg.File), Storage: int64(cfg.Storage),
+	s, err := batch.Open(b.dir, batch.Limits{Lines: cfg.Concurrency, Most: cfg.Lines, File: int64(cfg.File), Storage: int64(cfg.Storage),
 		Keep: time.Duration(cfg.Keep), Window: time.Duration(cfg.Window)}, b.send, b.d.log)
 	if err != nil {
 		b.d.log.Error("files and batches are not served", "error", err.Error())
 		return
 	}
-	ctx, cancel := context.WithCancel(b.d.ctx)
+	ctx, cancel := context.WithCancel(b.ctx)
 	b.done = make(chan struct{})
 	b.going.Store(&cancel)
 	b.service.Store(s)
@@ -96,7 +98,7 @@ func (b *batches) serve(w http.ResponseWriter, r *http.Request, v *view, seen *w
 	if f == nil && v.ext != nil {
 		f = &surface.Failure{Status: 404, Type: "invalid_request_error", Code: "not_found", Message: "files and batches are not served while filter plugins are set: they could not see a line as its client's"}
 	}
-	id := requestID(seen.RequestID)
+	id := surface.RequestID(seen.RequestID)
 	w.Header().Set("X-Request-Id", id)
 	if f != nil {
 		if f.Status == http.StatusUnauthorized {
@@ -145,7 +147,7 @@ func (b *batches) dial() (net.Conn, error) {
 		}
 	}
 	g := b.d.guardOf(ends[1], nil)
-	b.d.remember(g)
+	b.d.conns.add(g)
 	go b.d.serve(g)
 	return ends[0], nil
 }

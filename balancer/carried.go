@@ -251,7 +251,7 @@ func isText(ctype string) bool {
 func (p *passing) rewrite(resp *http.Response) error {
 	var text bytes.Buffer
 	for {
-		_, err := io.CopyN(&text, resp.Body, pieceOf)
+		_, err := io.CopyN(&text, resp.Body, conn.Piece)
 		if err == io.EOF {
 			break
 		}
@@ -259,7 +259,7 @@ func (p *passing) rewrite(resp *http.Response) error {
 			return surface.WorkerFailed(p.x.asked.pool.Name)
 		}
 		came := int64(text.Len())
-		if full, ok := errors.AsType[*errNoRoom](p.x.mayHold(came+pieceOf, came)); ok {
+		if full, ok := errors.AsType[*errNoRoom](p.x.mayHold(came+conn.Piece, came)); ok {
 			return full.failure()
 		}
 	}

@@ -43,7 +43,7 @@ func TestMetricNames(t *testing.T) {
 	}
 	descs := make(chan *prometheus.Desc, 100)
 	d.metrics.Registry.Describe(descs)
-	newGauges(d).Describe(descs) // the registry's own saw no pool yet
+	newGauges(&d.common).Describe(descs) // the registry's own saw no pool yet
 	close(descs)
 	seen := map[string]bool{}
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)

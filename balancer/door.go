@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -17,14 +16,11 @@ import (
 	"roundhouse/balancer/certificate"
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/control"
-	"roundhouse/balancer/decision"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/lease"
 	"roundhouse/balancer/ledger"
-	"roundhouse/balancer/memory"
 	"roundhouse/balancer/metrics"
-	"roundhouse/balancer/stored"
 	"roundhouse/balancer/surface"
 	"roundhouse/configs"
 )
@@ -52,58 +48,33 @@ type Options struct {
 
 // Door is one front door.
 type Door struct {
-	id       string
-	log      *slog.Logger
-	epoch    time.Time // the door's clock begins here
-	ctx      context.Context
-	ledger   *ledger.Ledger
-	fleet    fleet.Fleet
-	wg       sync.WaitGroup
-	opts     Options
-	end      context.CancelFunc
-	server   *fasthttp.Server
-	side     *side // for what passes through
-	memory   memory.Bound
-	promises memory.Promises // of bodies that have still to come
-	metrics  *metrics.Metrics
-	watcher  *conn.Watcher
+	common
+	opts   Options
+	ctx    context.Context
+	end    context.CancelFunc
+	wg     sync.WaitGroup
+	server *fasthttp.Server
+	side   *side // for what passes through
+	peers  peers
 
-	fasthttpOnly bool // tests have every request served both ways
-	step         time.Duration
-	writeWithin  time.Duration // one write to a client
+	fasthttpOnly bool          // tests have every request served both ways
 	moveWithin   time.Duration // one message to the next door, and its answer
 	pluginWithin time.Duration
 
-	draining atomic.Bool
-	mover    atomic.Pointer[mover] // while the door drains, and another takes its idle connections
-	shutdown chan struct{}         // closed by POST /shutdown
+	shutdown chan struct{} // closed by POST /shutdown
 	once     sync.Once
-	view     atomic.Pointer[view]
 
 	applying sync.Mutex // held while a worker set is put in force, and whatever that may wait for
-	faults   faults
 
 	mu    sync.Mutex               // held while the view is replaced
 	cert  *certificate.Certificate // of the view; nil: plain HTTP
 	lease lease.Lease              // no other supervisor than the present one is obeyed while it runs
-
-	connMu sync.Mutex
-	conns  map[*guard]struct{}
-
-	liveMu sync.Mutex
-	live   map[string]*exchange
-
-	why   decision.Ring
-	past  past
-	lobby fleet.Tally // of requests that came to no pool
-	held  stored.Responses
-	peers peers
 }
 
 // New makes a door. Run starts it.
 func New(o Options) (*Door, error) {
 	if o.ID == "" {
-		o.ID = requestID(nil)[:12]
+		o.ID = surface.RequestID(nil)[:12]
 	}
 	if !surface.ValidID(o.ID) {
 		return nil, fmt.Errorf("the door's id %q must be 1 to 64 letters, digits, - or _", o.ID)
@@ -122,21 +93,24 @@ func New(o Options) (*Door, error) {
 		return nil, err
 	}
 	d := &Door{
-		id: o.ID, log: o.Log, epoch: time.Now().Add(-time.Second), ledger: ledger.New(),
-		opts: o, watcher: w,
-		step: step, writeWithin: writeWithin, moveWithin: moveWithin, pluginWithin: pluginWithin, shutdown: make(chan struct{}), conns: map[*guard]struct{}{}, live: map[string]*exchange{},
+		opts: o, moveWithin: moveWithin, pluginWithin: pluginWithin, shutdown: make(chan struct{}),
 		peers: peers{heard: map[string]*heard{}, ways: map[string]*way{}, changed: make(chan struct{}, 1)},
 	}
+	c := &d.common
+	c.id, c.log, c.epoch, c.access, c.ledger, c.watcher = o.ID, o.Log, time.Now().Add(-time.Second), o.Access, ledger.New(), w
+	c.step, c.writeWithin = step, writeWithin
+	c.serve, c.changed = d.serveAll, d.peers.change
 	d.ctx, d.end = context.WithCancel(context.Background())
 	d.fleet.Start(d.ctx, d.id, d.log, d.epoch, d.ledger)
 	d.fleet.Remap, d.fleet.MoveAway, d.fleet.Resident = d.remap, d.moveAway, d.peers.resident
 	d.metrics = metrics.New(o.Build, d.droppedLines)
-	d.metrics.Registry.MustRegister(newGauges(d))
+	d.metrics.Registry.MustRegister(newGauges(c))
 	d.ledger.OnEject = d.metrics.Ejected
 	def := configs.DefaultDoor()
 	d.memory.Limit.Store(int64(def.Memory))
 	d.view.Store(&view{byName: map[string]*fleet.Pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring.Ring{}, limits: limitsOf(&def.Limits)})
-	d.server, d.side = d.newServer(), newSide(d)
+	d.server, d.side = d.newServer(), newSide(c, newBatches(c, d.ctx, o.Batches))
+	c.aside = d.side.wants
 	if err := d.firstSet(); err != nil {
 		d.end()
 		w.Close()
@@ -169,11 +143,6 @@ type quiet struct{}
 
 // Printf implements fasthttp.Logger.
 func (quiet) Printf(string, ...any) {}
-
-func (d *Door) current() *view { return d.view.Load() }
-
-// now is the door's clock: nanoseconds, monotonic, never 0.
-func (d *Door) now() int64 { return int64(time.Since(d.epoch)) }
 
 // Run serves until ctx ends or POST /shutdown comes; then it drains: no new
 // connections, the streams that are there go on, at most for DrainTimeout. A
@@ -242,7 +211,7 @@ func (d *Door) accept() {
 			continue
 		}
 		g := d.newGuard(c)
-		d.remember(g)
+		d.conns.add(g)
 		go d.serve(g)
 	}
 }
@@ -250,21 +219,7 @@ func (d *Door) accept() {
 // room reports whether another connection fits.
 func (d *Door) room() bool {
 	limit := d.current().set.Door.Limits.Connections
-	d.connMu.Lock()
-	defer d.connMu.Unlock()
-	return limit <= 0 || len(d.conns) < limit
-}
-
-func (d *Door) remember(g *guard) {
-	d.connMu.Lock()
-	d.conns[g] = struct{}{}
-	d.connMu.Unlock()
-}
-
-func (d *Door) forget(g *guard) {
-	d.connMu.Lock()
-	delete(d.conns, g)
-	d.connMu.Unlock()
+	return limit <= 0 || d.conns.count() < limit
 }
 
 // quietFor is how many looks in a row must find nothing in flight before the
@@ -292,7 +247,7 @@ func (d *Door) drain(hard context.Context) {
 	}
 	began, open := time.Now(), d.mover.Load() == nil
 	for quiet := 0; quiet < quietFor; quiet++ {
-		if d.inFlight() > 0 || d.underway() || time.Since(began) < lingerFor && d.peers.successor() && d.connected() > 0 {
+		if d.live.count() > 0 || d.conns.underway() || time.Since(began) < lingerFor && d.peers.successor() && d.conns.count() > 0 {
 			quiet = 0
 		}
 		if open && time.Since(began) >= lastCall {
@@ -303,58 +258,26 @@ func (d *Door) drain(hard context.Context) {
 		case <-hard.Done():
 			return
 		case <-deadline.C:
-			d.log.Warn("the drain's time is over; what is left is cut", "requests", d.inFlight())
+			d.log.Warn("the drain's time is over; what is left is cut", "requests", d.live.count())
 			return
 		case <-tick.C:
 		}
 	}
 }
 
-func (d *Door) connected() int {
-	d.connMu.Lock()
-	defer d.connMu.Unlock()
-	return len(d.conns)
-}
-
-// underway reports whether some client is sending a request or taking an answer.
-func (d *Door) underway() bool {
-	d.connMu.Lock()
-	defer d.connMu.Unlock()
-	for g := range d.conns {
-		if g.midway.Load() || g.writing.Load() {
-			return true
-		}
-	}
-	return false
-}
-
 // cutAll tells what is left that the door ends, and closes the connections.
 func (d *Door) cutAll() {
-	d.liveMu.Lock()
-	left := make([]*exchange, 0, len(d.live))
-	for _, x := range d.live {
-		left = append(left, x.show())
-	}
-	d.liveMu.Unlock()
-	for _, x := range left {
+	for _, x := range d.live.list(func(*exchange) bool { return true }) {
 		x.booking.cancel(causeStop)
 	}
-	for range 100 {
-		if d.inFlight() == 0 {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	d.connMu.Lock()
-	conns := make([]*guard, 0, len(d.conns))
-	for g := range d.conns {
-		conns = append(conns, g)
-	}
-	d.connMu.Unlock()
-	for _, g := range conns {
+	d.live.wait(cutWithin)
+	for _, g := range d.conns.list() {
 		go g.Conn.Close() // it waits for a reader that still serves a request
 	}
 }
+
+// cutWithin is how long requests that are cut may take to tell their clients.
+const cutWithin = 500 * time.Millisecond
 
 // stopAll ends the door's goroutines.
 func (d *Door) stopAll() {
@@ -412,39 +335,19 @@ func (d *Door) moveAway(w *fleet.Worker, hung bool) {
 	if hung {
 		why = causeHung
 	}
-	d.liveMu.Lock()
-	var there []*exchange
-	for _, x := range d.live {
-		if x.booking.worker.Load() == w {
-			there = append(there, x.show())
-		}
-	}
-	d.liveMu.Unlock()
+	there := d.live.list(func(x *exchange) bool { return x.booking.worker.Load() == w })
 	for _, x := range there {
 		x.booking.moveOn(w, why)
 	}
 }
 
-// enlist and delist keep the list of what is in flight.
-func (d *Door) enlist(x *exchange) {
-	d.liveMu.Lock()
-	for d.live[x.asked.id] != nil {
-		x.asked.id = requestID(nil) // a client gave one id twice
+// droppedLines is how many lines of the log were lost.
+func (d *Door) droppedLines() float64 {
+	if d.opts.Dropped == nil {
+		return 0
 	}
-	d.live[x.asked.id] = x
-	d.liveMu.Unlock()
+	return float64(d.opts.Dropped())
 }
 
-func (d *Door) delist(x *exchange) {
-	d.liveMu.Lock()
-	if d.live[x.asked.id] == x {
-		delete(d.live, x.asked.id)
-	}
-	d.liveMu.Unlock()
-}
-
-func (d *Door) inFlight() int {
-	d.liveMu.Lock()
-	defer d.liveMu.Unlock()
-	return len(d.live)
-}
+// pluginWithin is how long a worker set waits for a plugin that is new or changed.
+const pluginWithin = 15 * time.Second

@@ -6,7 +6,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"roundhouse/balancer/conn"
 	"roundhouse/balancer/extend"
 	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/ledger"
@@ -91,14 +90,6 @@ func filterFields(b []byte, pass *extend.Pass) []byte {
 	return b
 }
 
-// replyFields are the fields that filters set on the way to the client.
-func (r *record) replyFields(pass *extend.Pass) [][2]string {
-	if pass == nil {
-		return nil
-	}
-	return pass.Respond(r.status, r.worker)
-}
-
 // rewrite lets the filters rewrite an answer that does not stream.
 func rewrite(body []byte, pass *extend.Pass) ([]byte, *surface.Failure) {
 	out, refusal := pass.Chunk(body, true)
@@ -106,29 +97,6 @@ func rewrite(body []byte, pass *extend.Pass) ([]byte, *surface.Failure) {
 		return nil, filterFailed
 	}
 	return out, nil
-}
-
-// rewrite lets the filters rewrite the whole events that o holds.
-func (s *relay) rewrite(o *conn.Out) error {
-	if !s.x.pass.WantsChunks() || len(o.B) == conn.ChunkHead {
-		return nil
-	}
-	out, refusal := s.x.pass.Chunk(o.B[conn.ChunkHead:], s.answer.Done())
-	if refusal != nil {
-		return errFiltered
-	}
-	o.B = append(o.B[:conn.ChunkHead], out...)
-	return nil
-}
-
-// told is the record as filters are told it.
-func (r *record) told(start int64) *extend.Outcome {
-	o := &extend.Outcome{Status: r.status, Outcome: r.outcome, Worker: r.worker, Prompt: r.usage.Prompt, Cached: max(r.usage.Cached, 0),
-		Generated: r.output(), Queue: float64(r.queued) / 1e9, Duration: float64(r.ended-start) / 1e9}
-	if r.first > start {
-		o.TTFT = float64(r.first-start) / 1e9
-	}
-	return o
 }
 
 // askPolicy asks the pool's policy plugin, if it has one, for the order of its

@@ -15,7 +15,7 @@ import (
 
 // gaugeSet reads the ledger whenever metrics are asked for.
 type gaugeSet struct {
-	d                                                   *Door
+	d                                                   *common
 	queued, inFlight, state, capacity, kv, aged, faults *prometheus.Desc
 	answers                                             *prometheus.Desc
 }
@@ -23,7 +23,7 @@ type gaugeSet struct {
 // phases are the states of a worker that metrics tell.
 var phases = []phase.Phase{phase.Ready, phase.Draining, phase.Drained, phase.Ejected, phase.Unreachable, phase.Starting}
 
-func newGauges(d *Door) *gaugeSet {
+func newGauges(d *common) *gaugeSet {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("roundhouse_"+name, help, labels, nil)
 	}
@@ -93,7 +93,7 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 }
 
 // serveMetrics answers GET /metrics on the door's listener.
-func (d *Door) serveMetrics(ctx *fasthttp.RequestCtx, v *view) {
+func (d *common) serveMetrics(ctx *fasthttp.RequestCtx, v *view) {
 	if v.set.Door.Metrics != "listen" && v.set.Door.Metrics != "" {
 		d.fail(ctx, surface.NotFound("/metrics is not served here"))
 		return
@@ -106,7 +106,7 @@ func (d *Door) serveMetrics(ctx *fasthttp.RequestCtx, v *view) {
 
 // writeMetrics writes the door's metrics and, where asked, those of all workers with
 // a label that names each.
-func (d *Door) writeMetrics(w io.Writer, workers bool) {
+func (d *common) writeMetrics(w io.Writer, workers bool) {
 	families, err := d.metrics.Registry.Gather()
 	if err != nil {
 		d.log.Error("cannot gather metrics", "error", err.Error())

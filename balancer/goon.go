@@ -173,3 +173,16 @@ func (s *relay) forbidsFields(status int, body []byte) bool {
 	x.release(ledger.Neutral)
 	return true
 }
+
+// rewrite lets the filters rewrite the whole events that o holds.
+func (s *relay) rewrite(o *conn.Out) error {
+	if !s.x.pass.WantsChunks() || len(o.B) == conn.ChunkHead {
+		return nil
+	}
+	out, refusal := s.x.pass.Chunk(o.B[conn.ChunkHead:], s.answer.Done())
+	if refusal != nil {
+		return errFiltered
+	}
+	o.B = append(o.B[:conn.ChunkHead], out...)
+	return nil
+}

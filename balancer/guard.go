@@ -1,9 +1,8 @@
 package balancer
 
 import (
-	"crypto/tls"
+	"errors"
 	"io"
-	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,7 @@ import (
 // once when the client leaves.
 type guard struct {
 	conn.Sock
-	d    *Door
+	d    *common
 	mark conn.Mark   // of the watch for its end
 	gone atomic.Bool // the client has left
 
@@ -38,7 +37,7 @@ type guard struct {
 
 	ready    func(fd uintptr) bool // serveReady
 	then     after                 // what it has left to do
-	streamed *exchange             // whose answer is a stream
+	streamed runner                // an answer that is a stream
 	foreign  *foreign              // the stay with fasthttp
 
 	// Of the request that is being read.
@@ -59,15 +58,32 @@ type guard struct {
 	limits   *limits
 }
 
-// limits is what of the configuration a guard needs.
-type limits struct {
-	body       int64
-	headers    int
-	headerRead time.Duration
-	bodyIdle   time.Duration
-	uploadRate int64 // bytes a second of a body, at least
-	keepAlive  time.Duration
+// writeWithin bounds one write to a client.
+const writeWithin = 30 * time.Second
+
+// lastChunk ends a chunked body.
+const lastChunk = "0\r\n\r\n"
+
+var errWriting = errors.New("the client cannot be written to")
+
+// after is what becomes of a connection when a request on it was answered.
+type after int
+
+const (
+	stays     after = iota // the next request is served here
+	leaves                 // it is closed
+	streams                // its answer is a stream, which goes on by itself
+	isForeign              // fasthttp serves it from here on
+	isHeld                 // it is held, and to be served outside the poller
+)
+
+// foreign is one stay of a connection with fasthttp.
+type foreign struct {
+	aside bool // it has ended before a request that passes through
 }
+
+// runner is an answer that goes on by itself.
+type runner interface{ run() }
 
 // Read implements net.Conn. What it returns has been checked, and never
 // reaches past the end of a request: the next one is looked at when fasthttp
@@ -338,25 +354,6 @@ func (g *guard) Close() error {
 	g.releaseHeld()
 	g.unbook()
 	g.sent()
-	g.d.forget(g)
+	g.d.conns.remove(g)
 	return g.Conn.Close()
-}
-
-// newGuard takes a connection in.
-func (d *Door) newGuard(c net.Conn) *guard { return d.guardOf(c, d.current().tls) }
-
-// guardOf is newGuard; the connection speaks TLS where a configuration of it is
-// given.
-func (d *Door) guardOf(c net.Conn, over *tls.Config) *guard {
-	g := &guard{d: d, limits: d.current().limits}
-	if tcp, ok := c.(*net.TCPConn); ok {
-		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3})
-	}
-	if over != nil {
-		c = tls.Server(c, over)
-	}
-	g.Sock.Init(c)
-	g.ready = g.serveReady
-	g.mark, g.watched = d.watcher.Add(c, g)
-	return g
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // health answers 200 while some pool can serve or park.
-func (d *Door) health(ctx *fasthttp.RequestCtx, v *view) {
+func (d *common) health(ctx *fasthttp.RequestCtx, v *view) {
 	ctx.SetContentType("application/json")
 	ok := false
 	for _, p := range v.pools {
@@ -41,7 +41,7 @@ type modelCard struct {
 
 // listModels answers /v1/models and /v1/models/{id}: the union of what pools
 // and routes serve, as far as the key may see it.
-func (d *Door) listModels(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, path string) {
+func (d *common) listModels(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, path string) {
 	if m := string(ctx.Method()); m != "GET" && m != "HEAD" {
 		d.fail(ctx, surface.NotTaken(m, surface.MethodsOf(surface.Models, path)))
 		return
@@ -82,7 +82,7 @@ func (d *Door) listModels(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, pat
 	}{"list", cards})
 }
 
-func (d *Door) card(name string, t *target) modelCard {
+func (d *common) card(name string, t *target) modelCard {
 	c := modelCard{ID: name, Object: "model", Created: d.epoch.Unix(), OwnedBy: "roundhouse"}
 	if t == nil {
 		return c

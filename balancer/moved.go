@@ -125,7 +125,7 @@ func (d *Door) settle(about control.Moved, fd int) bool {
 	if about.Worker == "" {
 		g := d.guardOf(c, nil)
 		g.served = about.Served
-		d.remember(g)
+		d.conns.add(g)
 		go d.serve(g)
 		return true
 	}

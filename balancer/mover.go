@@ -100,21 +100,10 @@ func (d *Door) moveTo(socket string) (*mover, error) {
 	return m, nil
 }
 
-// parting reports whether an answer must end its connection: the door ends, and
-// cannot move it to the next one.
-func (d *Door) parting(g *guard) bool {
-	return d.draining.Load() && (d.mover.Load() == nil || !g.Polled())
-}
-
 // start moves what is idle, and from then on whatever becomes it.
 func (m *mover) start() {
 	d := m.d
-	d.connMu.Lock()
-	waiting := make([]*guard, 0, len(d.conns))
-	for g := range d.conns {
-		waiting = append(waiting, g)
-	}
-	d.connMu.Unlock()
+	waiting := d.conns.list()
 	for _, g := range waiting {
 		g.nudge()
 	}
@@ -252,15 +241,11 @@ func (m *mover) settled(moving int) (keep int) {
 // are about to end.
 func (m *mover) own(parked int) int {
 	d := m.d
-	n := d.connected() - parked
-	d.liveMu.Lock()
-	defer d.liveMu.Unlock()
-	for _, x := range d.live {
-		if at := x.record.state.Load(); at == phaseSent || at == phaseStreaming {
-			n--
-		}
-	}
-	return max(n, 0)
+	with := d.live.list(func(x *exchange) bool {
+		at := x.record.state.Load()
+		return at == phaseSent || at == phaseStreaming
+	})
+	return max(d.conns.count()-parked-len(with), 0)
 }
 
 // moveUpstreams moves the idle connections to workers, but for so many of each
@@ -306,7 +291,7 @@ func (m *mover) moveClients(batch []*parked) (int, error) {
 	n, err := m.send(about, socks)
 	for _, p := range batch[:n] {
 		m.d.watcher.Unwatch(p.g.mark)
-		m.d.forget(p.g)
+		m.d.conns.remove(p.g)
 	}
 	return n, err
 }

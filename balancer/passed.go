@@ -50,7 +50,7 @@ func (s *side) serve(w http.ResponseWriter, r *http.Request) {
 	x := d.newExchange(v, g, &seen)
 	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = surface.Pass, r.Method, path, r.URL.RawQuery, true
 	p := &passing{s: s, x: x, in: r, out: w}
-	x.through = p
+	x.reads = p.read
 	if f := p.enter(&seen); f != nil {
 		d.memory.Give(x.payload.Booked)
 		x.record.status, x.record.outcome = f.Status, "refused"
@@ -168,14 +168,14 @@ func (p *passing) read(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 		p.said = said
 	}
 	x.asked.peek.Model = p.said.Model
-	if f := x.asked.findPass(x.d, x.v, &p.path); f != nil {
+	if f := x.asked.findPass(&x.d.fleet, x.v, &p.path); f != nil {
 		return f
 	}
 	return x.asked.permit(k)
 }
 
 // findPass finds a pool with a task for the path, by the model if one is named.
-func (a *asked) findPass(d *Door, v *view, path *pass.Path) *surface.Failure {
+func (a *asked) findPass(f *fleet.Fleet, v *view, path *pass.Path) *surface.Failure {
 	name := a.peek.Model
 	var fits []*fleet.Pool
 	for i, p := range v.pools {
@@ -206,7 +206,7 @@ func (a *asked) findPass(d *Door, v *view, path *pass.Path) *surface.Failure {
 		if !path.Serves(task) && (task != "" || surface.KindOf(a.path) != surface.Form) {
 			continue
 		}
-		if a.pool == nil || !a.pool.Alive(&d.fleet) && p.Alive(&d.fleet) {
+		if a.pool == nil || !a.pool.Alive(f) && p.Alive(f) {
 			a.pool = p
 		}
 	}

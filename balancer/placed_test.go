@@ -14,7 +14,7 @@ import (
 // before the choice is entered: the request goes to it all the same, where it is
 // booked, and neither nowhere nor to the worker that it tried before.
 func TestPlacedAtOneThatLeaves(t *testing.T) {
-	d := &Door{ledger: ledger.New(), epoch: time.Now().Add(-time.Second)}
+	d := &common{ledger: ledger.New(), epoch: time.Now().Add(-time.Second), changed: func() {}}
 	d.metrics = metrics.New("", func() float64 { return 0 })
 	p := fleet.NewPool("p")
 	w := &fleet.Worker{ID: "p/1", Pool: p}
@@ -39,7 +39,7 @@ func TestPlacedAtOneThatLeaves(t *testing.T) {
 // was last used, not at every step between.
 func TestRememberedTwice(t *testing.T) {
 	f := func(own bool, sent, computed int) {
-		d := &Door{ledger: ledger.New(), epoch: time.Now().Add(-time.Second)}
+		d := &common{ledger: ledger.New(), epoch: time.Now().Add(-time.Second), changed: func() {}}
 		d.metrics = metrics.New("", func() float64 { return 0 })
 		p := fleet.NewPool("p")
 		p.Prefix.Store(ledger.NewPrefixTable(1 << 20))

@@ -189,7 +189,7 @@ func (d *Door) State() control.State {
 	if d.draining.Load() {
 		s.Phase = phase.Draining
 	}
-	s.Streams, s.Peers, s.Faults = d.inFlight(), d.peers.count(), d.faults.list()
+	s.Streams, s.Peers, s.Faults = d.live.count(), d.peers.count(), d.faults.list()
 	s.Pools = append(s.Pools, d.lobby.Shown("", 0))
 	for _, p := range v.pools {
 		waiting := p.Queue.Len()
@@ -204,12 +204,7 @@ func (d *Door) State() control.State {
 
 // Requests lists what is in flight.
 func (d *Door) Requests() []control.InFlight {
-	d.liveMu.Lock()
-	xs := make([]*exchange, 0, len(d.live))
-	for _, x := range d.live {
-		xs = append(xs, x.show())
-	}
-	d.liveMu.Unlock()
+	xs := d.live.list(func(*exchange) bool { return true })
 	out := make([]control.InFlight, 0, len(xs))
 	for _, x := range xs {
 		prompt, _ := x.asked.estimate()
@@ -248,12 +243,7 @@ func (d *Door) Queued() []control.InFlight {
 
 // Cancel ends a request, for an operator.
 func (d *Door) Cancel(id string) bool {
-	d.liveMu.Lock()
-	x := d.live[id]
-	if x != nil {
-		x.show()
-	}
-	d.liveMu.Unlock()
+	x := d.live.find(id)
 	if x == nil {
 		return false
 	}

@@ -3,6 +3,7 @@ package balancer
 import (
 	"sync/atomic"
 
+	"roundhouse/balancer/extend"
 	"roundhouse/balancer/metrics"
 	"roundhouse/balancer/resume"
 )
@@ -56,4 +57,22 @@ func outcomeOf(status int) string {
 		return "client_error"
 	}
 	return "failed"
+}
+
+// told is the record as filters are told it.
+func (r *record) told(start int64) *extend.Outcome {
+	o := &extend.Outcome{Status: r.status, Outcome: r.outcome, Worker: r.worker, Prompt: r.usage.Prompt, Cached: max(r.usage.Cached, 0),
+		Generated: r.output(), Queue: float64(r.queued) / 1e9, Duration: float64(r.ended-start) / 1e9}
+	if r.first > start {
+		o.TTFT = float64(r.first-start) / 1e9
+	}
+	return o
+}
+
+// replyFields are the fields that filters set on the way to the client.
+func (r *record) replyFields(pass *extend.Pass) [][2]string {
+	if pass == nil {
+		return nil
+	}
+	return pass.Respond(r.status, r.worker)
 }

@@ -32,13 +32,9 @@ type relay struct {
 
 // The errors that end one worker's part of a stream.
 var (
-	errWriting = errors.New("the client cannot be written to")
-	errCut     = errors.New("the worker's stream broke off")
-	errIdle    = errors.New("the worker was silent for too long")
+	errCut  = errors.New("the worker's stream broke off")
+	errIdle = errors.New("the worker was silent for too long")
 )
-
-// writeWithin bounds one write to a client.
-const writeWithin = 30 * time.Second
 
 // hijack takes the connection out of fasthttp and runs the stream in a
 // goroutine of its own, which holds nothing of fasthttp's.
@@ -57,6 +53,7 @@ func (s *relay) hijack(ctx *fasthttp.RequestCtx) {
 // newRelay is the way of an exchange's answer, which streams.
 func newRelay(x *exchange) *relay {
 	s := &relay{x: x}
+	x.answer, x.beats = &s.answer, s
 	a := &x.asked
 	name := ""
 	if a.keepsName() {
@@ -430,9 +427,6 @@ func (s *relay) complete() bool {
 	x.release(how)
 	return s.terminate()
 }
-
-// lastChunk ends a chunked body.
-const lastChunk = "0\r\n\r\n"
 
 // terminate writes the end of the chunked body.
 func (s *relay) terminate() bool {

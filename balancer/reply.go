@@ -12,9 +12,6 @@ import (
 	"roundhouse/balancer/surface"
 )
 
-// reply is what of an answer's head comes from the worker.
-type reply struct{ ctype, after, disposition string }
-
 // replier writes an answer that does not stream. fasthttp does it where it has
 // read the request, the connection itself where the door has.
 type replier interface {
@@ -168,15 +165,6 @@ func (s *relay) refuse(f *surface.Failure) bool {
 		return s.fail(f)
 	}
 	return s.whole(f.Status, headOf(f), f.JSON(x.asked.path))
-}
-
-// headOf is what of an answer's head says why a request is refused.
-func headOf(f *surface.Failure) reply {
-	r := reply{ctype: "application/json"}
-	if f.RetryAfter > 0 {
-		r.after = strconv.Itoa(f.RetryAfter)
-	}
-	return r
 }
 
 // fail ends a stream that has begun with one error event, and neither [DONE]

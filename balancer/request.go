@@ -25,13 +25,13 @@ func (x *exchange) write(w *fleet.Worker, c *conn.Conn) error {
 	x.booking.own = w.Own.Load()
 	var few [4]splice
 	body, path, cuts := x.payload.Body, x.asked.path, few[:0]
-	if s := x.s; s != nil && s.answer.Way() == resume.ByIDs {
-		body, path = s.answer.Next().Body, s.answer.Next().Path
+	if s := x.answer; s != nil && s.Way() == resume.ByIDs {
+		body, path = s.Next().Body, s.Next().Path
 	} else {
 		if s != nil && w.Strict.Load() {
-			s.answer.WithoutIDs()
+			s.WithoutIDs()
 		}
-		cuts = x.asked.splices(cuts, x.payload.Body, x.s)
+		cuts = x.asked.splices(cuts, x.payload.Body, x.answer)
 	}
 	length := len(body)
 	for _, s := range cuts {
@@ -123,21 +123,21 @@ func (x *exchange) requestHead(b []byte, w *fleet.Worker, c *conn.Conn, path str
 
 // splices lists what the door changes in a body, in the order of the body. s is
 // nil where the answer does not stream.
-func (a *asked) splices(cuts []splice, body []byte, s *relay) []splice {
+func (a *asked) splices(cuts []splice, body []byte, s *resume.Stream) []splice {
 	p := &a.peek
 	if a.kind == surface.Form || a.kind == surface.Stored {
 		return cuts
 	}
 	var insert []byte
-	if s != nil && s.answer.IDs() {
+	if s != nil && s.IDs() {
 		if !p.ReturnTokenIDs.Set() {
 			insert = append(insert, `"return_token_ids":true,`...)
 		}
 		if !p.StreamOptions.Set() {
 			insert = append(insert, `"stream_options":{"include_usage":true},`...)
 		}
-		if s.answer.Way() == resume.ByField {
-			r, err := json.Marshal(s.answer.Field())
+		if s.Way() == resume.ByField {
+			r, err := json.Marshal(s.Field())
 			if err != nil {
 				panic("BUG: a resume cannot be encoded: " + err.Error())
 			}
@@ -153,7 +153,7 @@ func (a *asked) splices(cuts []splice, body []byte, s *relay) []splice {
 		tail[n] = splice{p.ModelSpan, wire.Quote(a.model)}
 		n++
 	}
-	if s != nil && s.answer.IDs() {
+	if s != nil && s.IDs() {
 		if p.ReturnTokenIDs.Set() && !p.WantsTokenIDs {
 			tail[n] = splice{p.ReturnTokenIDs, []byte("true")}
 			n++

@@ -1,40 +1,32 @@
 package balancer
 
 import (
+	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
-// after is what becomes of a connection when a request on it was answered.
-type after int
-
-const (
-	stays     after = iota // the next request is served here
-	leaves                 // it is closed
-	streams                // its answer is a stream, which goes on by itself
-	isForeign              // fasthttp serves it from here on
-	isHeld                 // it is held, and to be served outside the poller
-)
-
-// serve answers the requests of a connection. Those that are plain, which is
+// serveAll answers the requests of a connection. Those that are plain, which is
 // nearly all, the door reads itself, in place and once; at the first that is
 // not, the connection goes to fasthttp for good. Both ways use the same checks
 // of heads and bodies, the same exchange, and the same bounds.
-func (d *Door) serve(g *guard) {
+func (d *Door) serveAll(g *guard) {
 	for !d.fasthttpOnly {
 		switch g.next() {
 		case leaves:
 			g.Close()
 			return
 		case streams:
-			x := g.streamed
+			s := g.streamed
 			g.streamed = nil
-			go x.s.run() // on a stack of its own, which is small while it waits
+			go s.run() // on a stack of its own, which is small while it waits
 			return
 		case isForeign:
 			d.serveForeign(g)
@@ -42,11 +34,6 @@ func (d *Door) serve(g *guard) {
 		}
 	}
 	d.serveForeign(g)
-}
-
-// foreign is one stay of a connection with fasthttp.
-type foreign struct {
-	aside bool // it has ended before a request that passes through
 }
 
 // serveForeign has fasthttp serve a connection, up to a request that passes through.
@@ -141,10 +128,6 @@ func (g *guard) plain(v *view, h *wire.Head) (surface.Kind, int) {
 	return surface.None, 0
 }
 
-// pieceOf is how much of a body is booked before it comes: a next piece is four
-// times what has come, so that a client holds no memory by what it only announces.
-const pieceOf = 1 << conn.MostBody
-
 // body reads the body behind a plain head: where it lies if all of it has come,
 // else into one buffer of its size, or, where it is longer than a piece, of the size
 // of what has come and the next piece. The head's bytes stay as they are.
@@ -156,7 +139,7 @@ func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 		g.ok = g.from
 		return body, nil, true
 	}
-	lent = conn.LendBody(min(h.Length, pieceOf))
+	lent = conn.LendBody(min(h.Length, conn.Piece))
 	got := copy(*lent, g.held[g.from:g.to])
 	g.from, g.ok = g.to, g.to
 	g.inBody, g.left, g.since, g.came = true, h.Length, g.d.now(), 0
@@ -191,7 +174,7 @@ func (g *guard) servePlain(whole bool) (then after) {
 	defer func() {
 		if e := recover(); e != nil {
 			g.d.log.Error("a request panicked", "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
-			g.send(g.d.alone(&surface.Failure{Status: 500, Type: "api_error", Code: "internal", Message: "the door failed on this request"}, surface.PathOf(h.Path), requestID(nil), true))
+			g.send(g.d.alone(&surface.Failure{Status: 500, Type: "api_error", Code: "internal", Message: "the door failed on this request"}, surface.PathOf(h.Path), surface.RequestID(nil), true))
 			then = leaves
 		}
 	}()
@@ -206,11 +189,11 @@ func (g *guard) servePlain(whole bool) (then after) {
 	}
 	if int64(g.to-g.from-end) < h.Length {
 		if _, f := v.admit(h.Seen.Authorization, h.Seen.Key); f != nil {
-			g.tell(d.alone(f, surface.PathOf(h.Path), requestID(h.Seen.RequestID), true))
+			g.tell(d.alone(f, surface.PathOf(h.Path), surface.RequestID(h.Seen.RequestID), true))
 			return leaves
 		}
 	}
-	first := min(h.Length, pieceOf)
+	first := min(h.Length, conn.Piece)
 	if !d.book(first) {
 		return isForeign
 	}
@@ -244,8 +227,7 @@ func (g *guard) answer(v *view, h *wire.Head, kd surface.Kind, body []byte, lent
 			x.payload.Body = append([]byte(nil), body...)
 		}
 		g.letGo()
-		x.s = newRelay(x)
-		g.streamed = x
+		g.streamed = newRelay(x)
 		return streams
 	}
 	if lent != nil {
@@ -270,15 +252,6 @@ func carryOn(on bool) after {
 		return stays
 	}
 	return leaves
-}
-
-// direct answers where the door has read the request itself: the answer is read
-// from the worker behind room for its head, and leaves in one write, once the
-// exchange has ended and its books are closed.
-type direct struct {
-	o     *conn.Out
-	whole []byte // what the client gets; nil where it has left
-	on    bool   // it was passed on already, and the connection goes on
 }
 
 func (o *direct) room() []byte {
@@ -322,4 +295,23 @@ func (o *direct) send(g *guard) bool {
 		o.o.Free()
 	}
 	return ok
+}
+
+// newGuard takes a connection in.
+func (d *common) newGuard(c net.Conn) *guard { return d.guardOf(c, d.current().tls) }
+
+// guardOf is newGuard; the connection speaks TLS where a configuration of it is
+// given.
+func (d *common) guardOf(c net.Conn, over *tls.Config) *guard {
+	g := &guard{d: d, limits: d.current().limits}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3})
+	}
+	if over != nil {
+		c = tls.Server(c, over)
+	}
+	g.Sock.Init(c)
+	g.ready = g.serveReady
+	g.mark, g.watched = d.watcher.Add(c, g)
+	return g
 }

@@ -15,7 +15,7 @@ import (
 // through. Their connections leave fasthttp before a byte of the request was read, and
 // end with the answer, so that the next request is looked at anew.
 type side struct {
-	d         *Door
+	d         *common
 	conns     *pass.Listener
 	server    *http.Server
 	transport *http.Transport // to the workers
@@ -23,8 +23,8 @@ type side struct {
 	batches   *batches
 }
 
-func newSide(d *Door) *side {
-	s := &side{d: d, conns: pass.NewListener(), batches: newBatches(d)}
+func newSide(d *common, b *batches) *side {
+	s := &side{d: d, conns: pass.NewListener(), batches: b}
 	s.transport = &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: conn.DialWithin}).DialContext,
 		DisableCompression:  true,
@@ -81,7 +81,7 @@ func (s *side) wants(path string) bool {
 // take serves a connection that has left fasthttp.
 func (s *side) take(g *guard) {
 	c := aside{g}
-	s.d.peers.change()
+	s.d.changed()
 	if !s.conns.Give(c) {
 		c.Close()
 	}
@@ -90,13 +90,13 @@ func (s *side) take(g *guard) {
 // goesAside reports whether the next request is the side's, which then gets it with all
 // that has come of it. Of a line that has not come whole more is read.
 func (g *guard) goesAside() bool {
-	if g.inBody || len(g.head) > 0 || g.ok > g.from || g.d.side == nil {
+	if g.inBody || len(g.head) > 0 || g.ok > g.from || g.d.aside == nil {
 		return false
 	}
 	for {
 		line := pass.ReadLine(g.held[g.from:g.to])
 		if !line.More || g.to == conn.BufSize {
-			if line.Path == "" || !g.d.side.wants(line.Path) {
+			if line.Path == "" || !g.d.aside(line.Path) {
 				return false
 			}
 			g.foreign.aside = true
@@ -139,7 +139,7 @@ func (c aside) Write(p []byte) (int, error) {
 func (c aside) Close() error {
 	g := c.guard
 	g.d.watcher.Remove(g.mark)
-	g.d.forget(g)
+	g.d.conns.remove(g)
 	return g.Conn.Close()
 }
 

@@ -123,17 +123,3 @@ func (t *trace) finish(a *asked, r *record) {
 	}
 	t.to.Take(otlp.Span{Context: t.Context, Parent: t.parent, State: t.state, Name: name, Kind: otlp.Server, Start: a.wall, End: time.Now(), Attributes: list, Error: failed})
 }
-
-// openTraces is the exporter for an endpoint: the one that is there, where the
-// endpoint has not changed.
-func (d *Door) openTraces(old *view, endpoint string) *otlp.Exporter {
-	switch {
-	case endpoint == old.set.OTLP.Endpoint && old.traces != nil:
-		return old.traces
-	case endpoint == "":
-		return nil
-	}
-	return otlp.Open(endpoint, d.opts.Build, []otlp.Attribute{
-		otlp.Text("service.name", "roundhouse"), otlp.Text("service.version", d.opts.Build), otlp.Text("service.instance.id", d.id),
-	}, d.log)
-}

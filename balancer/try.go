@@ -78,12 +78,8 @@ func (d *Door) dialSelf(context.Context, string, string) (net.Conn, error) {
 		return nil, err
 	}
 	g := d.guardOf(inner{ours}, nil)
-	d.remember(g)
-	go func() {
-		if err := d.server.ServeConn(g); err != nil {
-			d.log.Debug("a request from inside", "error", err)
-		}
-	}()
+	d.conns.add(g)
+	go d.serveForeign(g)
 	return theirs, nil
 }
 

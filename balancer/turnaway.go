@@ -20,7 +20,7 @@ func (g *guard) refuse() error {
 	case errors.As(g.err, &he):
 		g.tell(g.d.refusal(he))
 	case errors.As(g.err, &f):
-		g.tell(g.d.alone(f, "", requestID(nil), true))
+		g.tell(g.d.alone(f, "", surface.RequestID(nil), true))
 	}
 	return io.EOF
 }

@@ -3,6 +3,7 @@ package balancer
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -111,19 +112,6 @@ func (x *exchange) refused(f *surface.Failure) {
 		x.d.metrics.Refused(x.asked.pool.Name, f.Reason)
 		x.asked.pool.Tally.Refused(f.Reason)
 	}
-}
-
-// parted says what becomes of an exchange that is over, and what its client is
-// told: nothing, where it has left.
-func (x *exchange) parted(phase string) (f *surface.Failure, outcome string) {
-	switch cause(x.booking.why.Load()) {
-	case causeClient:
-		x.d.metrics.HungUp(x.asked.pool.Name, phase)
-		return nil, "cancelled"
-	case causeStop:
-		return &surface.Failure{Status: 503, Type: "service_unavailable", Code: "shutting_down", Message: "the door is shutting down"}, "failed"
-	}
-	return &surface.Failure{Status: 499, Type: "api_error", Code: "cancelled", Message: "the request was cancelled by an operator"}, "cancelled"
 }
 
 // headerText copies a field's value out of a buffer that is about to be used
@@ -235,7 +223,7 @@ func (x *exchange) gather(c *conn.Conn, r *conn.Reader, dst []byte) (body []byte
 			return dst, nil, end
 		case len(dst)-was > fits:
 			came := len(dst) - was
-			fits = came + pieceOf
+			fits = came + conn.Piece
 			if err = x.mayHold(int64(fits), int64(came)); err == errLong {
 				return dst, r, nil
 			} else if err != nil {
@@ -261,4 +249,103 @@ func (x *exchange) mayHold(n, came int64) error {
 		return &errNoRoom{came, g.d.memory.Limit.Load()}
 	}
 	return nil
+}
+
+// mostHeld is the longest answer without a stream that is held whole: a worker that
+// dies before its end costs another try and nothing else. One that is longer, or that
+// the door's memory has no room for, is passed on as it comes.
+const mostHeld = 16 << 20
+
+// passage is an answer that is passed on as it comes, for it is too long to be held.
+type passage struct {
+	x      *exchange
+	r      conn.Reader
+	chunks bool   // the client gets it in chunks
+	tail   []byte // the end of what has come
+}
+
+// usageWithin is how far from its end an answer tells its usage.
+const usageWithin = 2048
+
+// carry relays what comes until the body is over.
+func (p *passage) carry() error {
+	x := p.x
+	c := x.booking.connection()
+	if c == nil {
+		return errGone
+	}
+	for {
+		if c.Buffered() == 0 {
+			c.ReadIn(x.d.now(), time.Duration(x.v.set.Door.Limits.Idle))
+			if err := c.Fill(); err == io.EOF && p.r.OpenEnded() {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		b, err := p.r.Decode(c)
+		if werr := p.send(b); werr != nil {
+			return werr
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// send passes a part of the body on.
+func (p *passage) send(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if p.tail = append(p.tail, b[max(0, len(b)-usageWithin):]...); len(p.tail) > 2*usageWithin {
+		p.tail = append(p.tail[:0], p.tail[len(p.tail)-usageWithin:]...)
+	}
+	if !p.chunks {
+		if p.x.g.send(b) != nil {
+			return errWriting
+		}
+		return nil
+	}
+	o := conn.LendOut()
+	defer o.Free()
+	o.B = append(o.B, b...)
+	if p.x.g.send(o.Framed(true)) != nil {
+		return errWriting
+	}
+	return nil
+}
+
+// left ends a passage whose client has left, or which was told to end.
+func (p *passage) left() (keep bool) {
+	x := p.x
+	if !x.booking.over() {
+		x.booking.cancel(causeClient)
+	}
+	x.abandon()
+	x.record.status = 499
+	_, x.record.outcome = x.parted("streaming")
+	return false
+}
+
+// errNoRoom says that an answer which must be held whole does not fit.
+type errNoRoom struct {
+	came  int64 // what is known of its length
+	limit int64
+}
+
+// Error implements error.
+func (e *errNoRoom) Error() string {
+	return fmt.Sprintf("an answer of at least %d bytes, which a filter or an alias rewrites and which therefore must be held whole, does not fit into what is free of door.memory (%d bytes)", e.came, e.limit)
+}
+
+// failure is what the client is told.
+func (e *errNoRoom) failure() *surface.Failure {
+	if e.came > e.limit {
+		return &surface.Failure{Status: 502, Type: "api_error", Code: "answer_too_long", Message: e.Error()}
+	}
+	return &surface.Failure{Status: 503, Type: "service_unavailable", Code: "memory", Reason: "memory", RetryAfter: 1, Message: e.Error()}
 }

@@ -154,3 +154,19 @@ func (g *guard) unbook() {
 	g.d.memory.Give(g.booked)
 	g.booked = 0
 }
+
+// keep books n bytes in all for an answer, until it was sent.
+func (g *guard) keep(n int64) bool {
+	more := n - g.outgoing
+	if more > 0 && !g.d.book(more) {
+		return false
+	}
+	g.outgoing = max(g.outgoing, n)
+	return true
+}
+
+// sent gives back what an answer took that the client has, or will never have.
+func (g *guard) sent() {
+	g.d.memory.Give(g.outgoing)
+	g.outgoing = 0
+}

@@ -1,24 +1,19 @@
 package balancer
 
 import (
-	"context"
+	"bytes"
 	"crypto/tls"
-	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
-	"roundhouse/balancer/conn"
 	"roundhouse/balancer/control"
-	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/extend"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/keyring"
-	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/otlp"
 	"roundhouse/balancer/surface"
 	"roundhouse/configs"
-	"roundhouse/configs/workerid"
-	"roundhouse/plugins"
 )
 
 // view is the worker set in force with all that is derived of it. It is
@@ -37,141 +32,6 @@ type view struct {
 	traces  *otlp.Exporter // nil: none are sent
 	batches *batches
 	trusted proxies
-}
-
-// target is a model and the pools that serve it.
-type target struct {
-	model string
-	pools []*fleet.Pool
-}
-
-// pluginWithin is how long a worker set waits for a plugin that is new or changed.
-const pluginWithin = 15 * time.Second
-
-// pluginsAgain is how long a door waits before it tries plugins again that have not
-// come up: while they start, the supervisor waits for its answer.
-const pluginsAgain = time.Minute
-
-// apply puts a worker set in force, whole or not at all. Where it is strict, a
-// certificate or plugins that cannot be had refuse the set. Else the old ones stay,
-// and the rest of the set holds: a door that a file is missing for must still hear
-// of its workers. What may fail or wait comes first. d.applying is held.
-func (d *Door) apply(set control.WorkerSet, strict bool) error {
-	old := d.current()
-	if set.Schema != 1 {
-		return fmt.Errorf("the worker set has schema %d; this door knows 1", set.Schema)
-	}
-	trusted, err := trustedOf(&set.Door)
-	if err != nil {
-		return err
-	}
-	keys, err := keyring.New(set.Door.Keys, old.keys)
-	if err != nil {
-		return err
-	}
-	if err := checkSet(&set); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	cert, uncertain := d.certify(set.Door.TLS)
-	d.mu.Unlock()
-	if strict && uncertain != nil {
-		return uncertain
-	}
-	ext, missing := d.plugIn(old.ext, &set)
-	if strict && missing != nil {
-		return missing
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.faults.note(d.log, faultCertificate, uncertain)
-	d.faults.note(d.log, faultPlugins, missing)
-	d.cert = cert
-	d.replace(set, keys, trusted, ext)
-	return nil
-}
-
-// plugIn makes the plugins those of a set; where they do not come up, they are those
-// that were there.
-func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, error) {
-	if d.faults.is(faultPlugins) && time.Since(d.faults.tried) < pluginsAgain && slices.Equal(d.current().set.Plugins, set.Plugins) {
-		return old, d.faults.error(faultPlugins)
-	}
-	ctx, cancel := context.WithTimeout(d.ctx, d.pluginWithin)
-	defer cancel()
-	ext, err := extend.Apply(ctx, old, set.Plugins, plugins.Options{Log: d.log, Deadline: d.opts.PluginDeadline})
-	if err != nil {
-		d.faults.tried = time.Now()
-		return old, fmt.Errorf("plugins: %w", err)
-	}
-	return ext, nil
-}
-
-// replace makes the view of a set that was checked, and puts it in place of the old
-// one. d.mu is held.
-func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted proxies, ext *extend.Set) {
-	old := d.current()
-	v := &view{batches: d.side.batches, tls: d.cert.Shown(), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door.Limits)}
-	d.memory.Limit.Store(int64(set.Door.Memory))
-	d.fleet.FirstByte.Store(int64(set.Door.Limits.FirstByte))
-	d.ledger.Configure(ledger.Breaker{Failures: set.Door.Breaker.Failures, Open: int64(set.Door.Breaker.Open)}, int64(set.Door.SlowStart))
-	kept := map[*fleet.Worker]bool{}
-	for i := range set.Pools {
-		p := d.fleet.ApplyPool(old.byName[set.Pools[i].Name], &set.Pools[i], len(set.Pools), kept)
-		v.pools = append(v.pools, p)
-		v.byName[p.Name] = p
-		v.workers = append(v.workers, *p.Workers.Load()...)
-	}
-	v.routes = makeRoutes(set.Routes, old)
-	v.models = mapModels(v)
-	v.traces = d.openTraces(old, set.OTLP.Endpoint)
-	d.view.Store(v)
-	if d.opts.Logs != nil && set.Log != old.set.Log {
-		d.opts.Logs(set.Log)
-	}
-	d.shareOut(v)
-	if old.traces != v.traces {
-		d.wg.Go(old.traces.Close) // what runs under it may drop its last spans
-	}
-	for _, w := range old.workers {
-		if !kept[w] {
-			d.fleet.Retire(w)
-			d.metrics.Forget(w.ID)
-		}
-	}
-	for _, p := range v.pools {
-		p.Pump(&d.fleet)
-	}
-}
-
-// checkSet refuses what could only be applied in part.
-func checkSet(set *control.WorkerSet) error {
-	seen := map[string]bool{}
-	for _, p := range set.Pools {
-		if p.Name == "" || seen[p.Name] {
-			return fmt.Errorf("the worker set has a pool without a name, or two pools %q", p.Name)
-		}
-		seen[p.Name] = true
-		names := map[string]bool{}
-		for _, w := range p.Workers {
-			if w.Name == "" || names[w.Name] {
-				return fmt.Errorf("pool %q has a worker without a name, or two workers %q", p.Name, w.Name)
-			}
-			names[w.Name] = true
-			if _, err := conn.NewUpstream(w.URL); err != nil && w.State != phase.Starting {
-				return fmt.Errorf("worker %s: %w", workerid.Of(p.Name, w.Name), err)
-			}
-		}
-	}
-	return nil
-}
-
-// limitsOf are the guard's limits by a filled configuration.
-func limitsOf(c *configs.Limits) *limits {
-	return &limits{
-		body: int64(c.Body), headers: int(c.Headers), uploadRate: int64(c.UploadRate), keepAlive: 2 * time.Minute,
-		headerRead: time.Duration(c.HeaderRead), bodyIdle: time.Duration(c.BodyIdle),
-	}
 }
 
 // mapModels finds which pools serve which model: by their configuration, else
@@ -219,11 +79,71 @@ func (v *view) unsaid() *fleet.Pool {
 	return nil
 }
 
-// remap makes the map of models anew, after a worker's models changed.
-func (d *Door) remap() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	v := *d.current()
-	v.models = mapModels(&v)
-	d.view.Store(&v)
+// proxies are those whose X-Forwarded-For is believed.
+type proxies []netip.Prefix
+
+// client is the address that a request comes from: its connection's, or, if that
+// is a trusted proxy's, the last in X-Forwarded-For that is none of those. What
+// stands before it may be the client's own invention.
+func (trusted proxies) client(peer netip.Addr, forwarded []byte) netip.Addr {
+	for at := len(forwarded); at >= 0 && trusted.include(peer); {
+		from := bytes.LastIndexByte(forwarded[:at], ',') + 1
+		next, ok := forwardedAddr(string(bytes.TrimSpace(forwarded[from:at])))
+		if !ok {
+			break // unknown, or hidden: the proxy that says so is the last address known
+		}
+		peer, at = next, from-1
+	}
+	return peer
+}
+
+// forwardedAddr reads an address, with a port or without.
+func forwardedAddr(s string) (netip.Addr, bool) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return a.Unmap(), true
+	}
+	if p, err := netip.ParseAddrPort(s); err == nil {
+		return p.Addr().Unmap(), true
+	}
+	if n := len(s); n > 2 && s[0] == '[' && s[n-1] == ']' {
+		a, err := netip.ParseAddr(s[1 : n-1])
+		return a.Unmap(), err == nil
+	}
+	return netip.Addr{}, false
+}
+
+// include reports whether an address is a trusted proxy's.
+func (trusted proxies) include(a netip.Addr) bool {
+	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) })
+}
+
+// trustedOf reads the addresses of trusted proxies.
+func trustedOf(cfg *configs.Door) (proxies, error) {
+	var trusted proxies
+	for _, s := range cfg.TrustedProxies {
+		p, err := configs.ParsePrefix(s)
+		if err != nil {
+			return nil, err
+		}
+		trusted = append(trusted, p)
+	}
+	return trusted, nil
+}
+
+// limits is what of the configuration a guard needs.
+type limits struct {
+	body       int64
+	headers    int
+	headerRead time.Duration
+	bodyIdle   time.Duration
+	uploadRate int64 // bytes a second of a body, at least
+	keepAlive  time.Duration
+}
+
+// limitsOf are the guard's limits by a filled configuration.
+func limitsOf(c *configs.Limits) *limits {
+	return &limits{
+		body: int64(c.Body), headers: int(c.Headers), uploadRate: int64(c.UploadRate), keepAlive: 2 * time.Minute,
+		headerRead: time.Duration(c.HeaderRead), bodyIdle: time.Duration(c.BodyIdle),
+	}
 }

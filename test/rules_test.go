@@ -150,9 +150,9 @@ func TestRulesOfSize(t *testing.T) {
 func TestRulesOfTypes(t *testing.T) {
 	const mostFields, mostFiles = 30, 8
 	larger := map[string][2]int{ // fields, files of its methods
-		"balancer.Door":                 {42, 26},
-		"balancer.exchange":             {0, 12},
-		"balancer.guard":                {35, 0},
+		"balancer.Door":                 {0, 12},
+		"balancer.exchange":             {0, 11},
+		"balancer.guard":                {34, 0},
 		"balancer/ledger.Ledger":        {0, 12},
 		"balancer/ledger.Worker":        {40, 0},
 		"cmd/roundhouse.benchFlags":     {54, 0},

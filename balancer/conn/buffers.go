@@ -39,16 +39,20 @@ func GiveHead(b *[]byte) {
 // made to measure, and a shorter one lies in the buffer that it was read into.
 const (
 	leastBody = 15
-	MostBody  = 20
+	mostBody  = 20
 )
 
+// Piece is how much of a body is booked before it comes: a next piece is four
+// times what has come, so that a client holds no memory by what it only announces.
+const Piece = 1 << mostBody
+
 // bodies are lent for request bodies that outgrow a read, by size.
-var bodies [MostBody - leastBody + 1]sync.Pool
+var bodies [mostBody - leastBody + 1]sync.Pool
 
 // LendBody returns n bytes for a body.
 func LendBody(n int64) *[]byte {
 	c := max(leastBody, bits.Len64(uint64(n-1)))
-	if c > MostBody {
+	if c > mostBody {
 		b := make([]byte, n)
 		return &b
 	}
@@ -66,7 +70,7 @@ func GiveBody(b *[]byte) {
 	if b == nil {
 		return
 	}
-	if c := bits.Len(uint(cap(*b) - 1)); c >= leastBody && c <= MostBody && cap(*b) == 1<<c {
+	if c := bits.Len(uint(cap(*b) - 1)); c >= leastBody && c <= mostBody && cap(*b) == 1<<c {
 		bodies[c-leastBody].Put(b)
 	}
 }
