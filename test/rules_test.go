@@ -150,8 +150,8 @@ func TestRulesOfSize(t *testing.T) {
 func TestRulesOfTypes(t *testing.T) {
 	const mostFields, mostFiles = 30, 8
 	larger := map[string][2]int{ // fields, files of its methods
-		"balancer.Door":                 {0, 12},
-		"balancer.exchange":             {0, 11},
+		"balancer.Door":                 {0, 14},
+		"balancer.exchange":             {0, 12},
 		"balancer.guard":                {34, 0},
 		"balancer/ledger.Ledger":        {0, 12},
 		"balancer/ledger.Worker":        {40, 0},
