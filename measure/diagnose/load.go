@@ -96,7 +96,7 @@ func (v *view) heldBack(f *Finding, waits bool, limited float64, queued []float6
 		f.Change, f.Command = p.with("--enforce-eager", ""), p.apply()
 	default:
 		f.Confidence, f.Cause = Medium, "something before the device holds them back: look whether one processor core of the worker is always busy"
-		f.Command = "roundhouse profile " + f.Object + "/NAME --cpu 30s"
+		f.Command = "top -H -b -n 1 | head -20"
 	}
 }
 
