@@ -105,7 +105,7 @@ screenshots: build ## the README's pictures, of a quick start under load with a 
 
 ##@ Measure (SHORT=1: about a minute each)
 
-bench: bench-door bench-killing bench-routing bench-rotation bench-parallel bench-engine bench-models bench-tokenizers bench-plugins bench-xpu ## every benchmark, one after the other
+bench: bench-door bench-killing bench-routing bench-routers bench-rotation bench-parallel bench-engine bench-models bench-tokenizers bench-plugins bench-xpu ## every benchmark, one after the other
 
 bench-door: build ## the door beside nginx and HAProxy on the same upstreams, in turns
 	$(GO) run ./balancer/bench $(short)
@@ -118,6 +118,11 @@ bench-killing: build ## streams cut by the door, nginx and HAProxy while their e
 
 bench-routing: ## the routing policies on simulated fleets; TRACES="FILE…" adds recorded traffic
 	$(GO) run ./balancer/sim/routing $(short) $(TRACES)
+
+bench-routers: build ## the door beside nginx, HAProxy, vllm-router and sglang-router on simulated engines in real time (half an hour; two cores of its own); TRACES="FILE…" adds recorded traffic, ROUTERS="-all" and the like its flags
+	test -x build/peers/bin/vllm-router || { python3 -m venv build/peers && build/peers/bin/pip install -q vllm-router==0.1.17 sglang-router==0.3.2; }
+	$(GO) build -o bin/bench-routers ./balancer/bench/routers
+	bin/bench-routers $(short) $(ROUTERS) $(TRACES)
 
 bench-rotation: ## rotation beside a script in cron; 20 of 3 workers under 48 streams, as processes and as containers
 	$(GO) run ./supervisor/bench

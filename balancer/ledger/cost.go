@@ -27,6 +27,7 @@ type crowd struct {
 	perToken float64  // work
 	unheard  float64  // work that another door may be sending to a worker that it takes first
 	shorter  float64  // share of the work that is in prompts no longer than this one
+	behind   float64  // requests at the door that wait for each worker
 	picky    bool     // not every worker may be asked
 	grown    int64    // a worker that joined before then takes its full share
 	joining  float64  // nanoseconds that it takes to get there
@@ -39,6 +40,7 @@ func (g *Group) crowd(a *Ask, slowStart int64) crowd {
 		need: float64(a.Prompt + a.Expect), whole: float64(g.curve.work(a.Prompt, 0)), queues: g.queued(class),
 		rate: g.meanRate(), perToken: max(g.perToken.v, 1), unheard: g.crowding.unheard(), shorter: 1,
 		picky: a.Prefer != nil || a.Spare != nil || len(a.Tried) > 0, grown: endless, joining: float64(slowStart),
+		behind: float64(a.Behind) / float64(max(1, len(g.rows))),
 	}
 	if slowStart > 0 {
 		// Those that joined together are equals, however lately it was.
@@ -62,6 +64,7 @@ func (g *Group) crowd(a *Ask, slowStart int64) crowd {
 // tally is what a choice found of all workers together.
 type tally struct {
 	n       int     // that can take the request
+	open    int     // of those, at which it would not only wait
 	low     float64 // the least fill of those
 	full    bool    // one has no room
 	longest int64   // context of those that seem too short
@@ -74,7 +77,7 @@ type tally struct {
 // choice goes by is computed here, from the workers' rows and the crowd.
 func (g *Group) weigh(a *Ask, c *crowd) tally {
 	s := tally{low: math.Inf(1)}
-	all, queues, hits := g.terms[:len(g.rows)], c.queues[:len(g.rows)], a.Hits
+	all, hits := g.terms[:len(g.rows)], a.Hits
 	for i := range g.rows {
 		r, t := &g.rows[i], &all[i]
 		own := c.whole
@@ -97,16 +100,11 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 			trust = faded(a.Now - (r.fresh - freshFor))
 		}
 		second := r.second(c.rate, c.second)
-		ahead, behind := r.work+r.elsewhere*c.perToken, 0.0
+		ahead, behind := r.work+r.elsewhere*c.perToken, c.behind
 		if ahead > 0 && !r.shortest {
 			ahead -= r.begun(a.Now, second)
-		} else if ahead > 0 {
-			at, uncached := &queues[i], a.Prompt
-			if t.hit != 0 {
-				uncached -= int64(t.hit)
-				at = &g.queued(classOf(uncached))[i]
-			}
-			ahead, behind = g.ahead(r, at, uncached, c)
+		} else if r.shortest {
+			ahead, behind = g.among(i, a, c, ahead)
 		}
 		wait := (ahead + r.foreignPrefill*c.perToken*trust + own) * second
 		fill, noRoom := 0.0, false
@@ -136,11 +134,30 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 			continue
 		}
 		s.n++
+		if t.busy = false; r.queues < a.Now || !r.busy(a, second, c.perToken) {
+			s.open++
+		} else {
+			t.busy = true
+		}
 		if t.fill < s.low { // min would look for NaN, at a third of the time of all this
 			s.low = t.fill
 		}
 	}
 	return s
+}
+
+// among is the work before a request, and the prompts behind it, at a worker of ours that
+// has so much to do.
+func (g *Group) among(i int, a *Ask, c *crowd, work float64) (ahead, behind float64) {
+	if work <= 0 {
+		return work, 0
+	}
+	at, uncached := &c.queues[i], a.Prompt
+	if hit := g.terms[i].hit; hit != 0 {
+		uncached -= int64(hit)
+		at = &g.queued(classOf(uncached))[i]
+	}
+	return g.ahead(&g.rows[i], at, uncached, c)
 }
 
 // cached enters what of a prompt lies in a worker's cache, and returns the work
@@ -159,7 +176,10 @@ func (g *Group) crowded(i int, a *Ask, c *crowd, foreign, fill float64) (noRoom 
 	if hit := int64(g.terms[i].hit); hit > 0 {
 		fill = (r.held + foreign + c.need - float64(g.workers[i].live(a, hit))) / r.capacity
 	}
-	return fill > 1 && (r.there > 0 || foreign > r.capacity/2), fill
+	// An engine that computes prompts as they come admits by what a prompt needs now. Of
+	// what ours hold, the answers have grown to a half on average.
+	room := 1 + float64(r.there)*float64(a.Expect)/2/r.capacity
+	return r.shortest && fill > room && (r.there > 0 || foreign > r.capacity/2), fill
 }
 
 // grownBy is what part of its full share a worker of some age takes.

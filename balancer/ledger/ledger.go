@@ -74,7 +74,7 @@ func (l *Ledger) SetWorker(w *Worker, generation uint64, ready bool, capacity in
 	if generation != w.generation {
 		w.generation = generation
 		w.kv, w.prefill, w.foreign, w.seq = 0, 0, 0, 0
-		w.backlog, w.work, w.prompts, w.twice = backlog{}, 0, 0, 0
+		w.backlog, w.work, w.prompts, w.twice, w.queues = backlog{}, 0, 0, 0, 0
 		for class := range w.backlog {
 			w.postQueue(class)
 		}

@@ -206,8 +206,13 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// TestRoom sends workers of ours no more than they have room for, where half of each
+// answer counts as grown.
 func TestRoom(t *testing.T) {
-	l, g, _ := fleet(2, 1000)
+	l, g, ws := fleet(2, 1000)
+	for _, w := range ws {
+		l.Report(w, 1, Report{At: 4, Used: -1, HasPrefill: true, Progress: -1})
+	}
 	pick := func(prompt int64) Verdict {
 		v, _ := l.Pick(g, &Ask{Prompt: prompt, Expect: 100, Now: 5}, &Charge{})
 		return v
@@ -215,8 +220,11 @@ func TestRoom(t *testing.T) {
 	if pick(800) != Picked || pick(800) != Picked {
 		t.Fatal("there is room on both")
 	}
-	if pick(800) != Full {
+	if pick(151) != Full {
 		t.Fatal("there is no room on either")
+	}
+	if pick(50) != Picked {
+		t.Fatal("two answers of a hundred tokens hold a hundred together, on average")
 	}
 }
 

@@ -55,7 +55,10 @@ type Ask struct {
 	// AnyLength takes a worker whose context the estimate of the prompt exceeds, though
 	// one with a longer context may be had later.
 	AnyLength bool
-	Now       int64
+	// Behind is how many requests wait at the door: what this one takes of a worker,
+	// they wait longer.
+	Behind int
+	Now    int64
 }
 
 // Try is a worker that has failed a request.
@@ -83,7 +86,7 @@ type Verdict byte
 // The verdicts.
 const (
 	Picked Verdict = iota
-	Full           // workers are there, and none has room, or the best has others waiting
+	Full           // workers are there, and at each a request would only wait
 	None           // no worker can be asked
 )
 
@@ -105,30 +108,12 @@ func (l *Ledger) Pick(g *Group, a *Ask, c *Charge) (Verdict, Reason) {
 		return verdict, ""
 	}
 	best, reason := g.choose(a, &s)
-	if g.waits(best, a) {
+	if s.open == 0 {
 		return Full, ""
 	}
 	l.book(g, best, a, c)
 	g.turn = best.index + 1
 	return Picked, reason
-}
-
-// inHand is how much an engine that computes prompts as they come has before it,
-// in seconds, so that it never waits for the door.
-const inHand = 0.25
-
-// waits reports whether a request would do better to wait at the door than at
-// the best worker there is: an engine that computes prompts as they come, says
-// that requests wait there, and has enough to do. Here the shorter of those that
-// wait go first, and whichever worker is ready first takes them.
-func (g *Group) waits(w *Worker, a *Ask) bool {
-	r := &g.rows[w.index]
-	if !r.waiting || r.shortest || r.fresh < a.Now || a.Force || a.Eager || a.Prefer != nil || len(a.Order) > 0 || g.Policy > Fastest {
-		return false
-	}
-	mean := g.meanRate()
-	second := r.second(mean, 1/mean)
-	return (r.work+r.elsewhere*max(g.perToken.v, 1)-r.begun(a.Now, second))*second > inHand
 }
 
 // Predicted appends the time to first token that each worker of the group would
@@ -225,7 +210,7 @@ func (g *Group) choose(a *Ask, s *tally) (*Worker, Reason) {
 			k -= len(g.terms)
 		}
 		t := &g.terms[k]
-		if t.out != in {
+		if t.out != in || t.busy && g.Policy > Fastest && s.open > 0 {
 			continue
 		}
 		if kv && t.fill >= lowFill && t.fill > s.low+nearFill {

@@ -26,9 +26,9 @@ type row struct {
 	shut           int64 // it may be that it cannot be asked until then
 	maxLen         int64 // endless, where it is unknown
 	turned         int64 // since when it computes the prompt under way
+	queues         int64 // until then it counts as one at which requests wait
 	limit          int32 // learned concurrency; 0: none
 	shortest       bool  // it takes the shortest prompt first, and says what it has to prefill
-	waiting        bool  // it says that requests wait there
 	theirs         bool  // another door takes it first
 }
 
@@ -51,6 +51,7 @@ type terms struct {
 	hit      int32   // of the prompt, cached there as far as that is to be believed
 	believed int32   // of the prompt, cached there by the prefix table alone
 	out      out
+	busy     bool // a request would only wait there
 }
 
 // out says why a worker cannot take a request.
@@ -113,7 +114,7 @@ func (w *Worker) post() {
 		work: float64(w.work), prompts: float64(w.prompts),
 		mean: max(1, 2*float64(w.work)/float64(max(w.prefill, 1))-1), credit: 1,
 		there: int64(w.there()), fresh: never, joined: w.joined, shut: max(w.breaker.until, w.breaker.busy), maxLen: endless,
-		turned: w.turned, limit: int32(min(w.limit, math.MaxInt32)), shortest: w.report.HasPrefill, waiting: w.report.Waiting > 0, theirs: w.theirs,
+		turned: w.turned, limit: int32(min(w.limit, math.MaxInt32)), shortest: w.report.HasPrefill, queues: w.queues, theirs: w.theirs,
 	}
 	if !w.ready || w.breaker.opens > 0 && w.breaker.probing {
 		r.shut = endless

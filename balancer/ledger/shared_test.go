@@ -39,7 +39,8 @@ func TestSharedOnce(t *testing.T) {
 
 // TestSharedRoom takes a request that fits only because its prompt is there.
 func TestSharedRoom(t *testing.T) {
-	l, g, _ := fleet(1, 1000)
+	l, g, ws := fleet(1, 1000)
+	l.Report(ws[0], 1, Report{At: 4, Used: -1, HasPrefill: true, Progress: -1})
 	chunks := []uint64{1 << 4, 2 << 4, 3 << 4, 4 << 4, 5 << 4, 6 << 4, 7 << 4, 8 << 4}
 	ask := &Ask{Prompt: 800, Expect: 60, Chunks: chunks, ChunkTokens: 100, Now: 5}
 	if v, _ := l.Pick(g, ask, &Charge{}); v != Picked {

@@ -173,7 +173,8 @@ func TestWaitsAtTheDoor(t *testing.T) {
 	f("it wants a worker even so", func(_ *Report, a *Ask) { a.Eager = true }, true, Picked)
 	f("a resume or a trial", func(_ *Report, a *Ask) { a.Force = true }, true, Picked)
 	f("workers that take the shortest first", func(r *Report, _ *Ask) { r.HasPrefill = true }, true, Picked)
-	f("old reports", func(r *Report, a *Ask) { a.Now = r.At + 3e9 }, true, Picked)
+	f("reports of some seconds ago", func(r *Report, a *Ask) { r.At = -3e9 }, true, Full)
+	f("reports of long ago", func(r *Report, a *Ask) { r.At = -11e9 }, true, Picked)
 	f("little is left", func(_ *Report, a *Ask) { a.Now += 2e8 }, true, Picked)
 	f("what waits is not said", func(r *Report, _ *Ask) { r.Waiting = -1 }, true, Picked)
 }

@@ -22,6 +22,7 @@ type Worker struct {
 	work       int64 // of the prompts to be prefilled, and how many
 	prompts    int64
 	turned     int64 // since when it computes the prompt under way, as far as is seen here
+	queues     int64 // until then it counts as one at which requests wait
 	inflight   int
 	elsewhere  Elsewhere
 	foreign    int64
@@ -219,6 +220,9 @@ func (l *Ledger) Report(w *Worker, generation uint64, r Report) {
 		r.foreignPrefill = max(0, r.PrefillTokens-w.unfinished(r.At)-w.elsewhere.Prefill)
 	}
 	w.learnLimit(&r)
+	if r.Waiting > 0 {
+		w.queues = r.At + queuesFor
+	}
 	w.report, w.reported = r, true
 	w.post()
 }

@@ -1,9 +1,12 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +39,9 @@ func (a *answer) run(size int) {
 	if a.until == 0 {
 		a.until = 20
 	}
+	if w.Speed != nil {
+		a.asked()
+	}
 	if m := a.b.MaxTokens; m > 0 && m < a.until {
 		a.until = m
 	}
@@ -50,7 +56,11 @@ func (a *answer) run(size int) {
 	}
 	if l := w.computes(); l != nil {
 		var s *Sequence
-		s, a.tokens = l.add(a.prompt, a.until-a.from)
+		var pieces []uint64
+		if w.Caches {
+			pieces = piecesOf(a.b.Prompt)
+		}
+		s, a.tokens = l.add(a.prompt, a.until-a.from, pieces)
 		defer l.remove(s)
 	}
 	a.book(int64(a.prompt + a.from))
@@ -291,4 +301,35 @@ func (a *answer) delta(i int, text string) string {
 		thought, said = text[:max(0, len(text)-1)], ""
 	}
 	return fmt.Sprintf(`"reasoning_content":%q,"content":%q`, thought, said)
+}
+
+// asked reads what stands behind Words at the end of a prompt: the length of the answer,
+// which no router knows. Then the text alone counts as the prompt, whatever a router
+// has added to the body.
+func (a *answer) asked() {
+	var text string
+	if json.Unmarshal(a.b.Prompt, &text) != nil {
+		return
+	}
+	if _, words, ok := strings.Cut(text[max(0, len(text)-len(Words)-6):], Words); ok {
+		if n, err := strconv.Atoi(words); err == nil && n > 0 {
+			a.until, a.prompt = n, len(text)/4
+		}
+	}
+}
+
+// Words at the end of a prompt's text says how many words a worker at a Speed is to
+// answer.
+const Words = " words="
+
+// piecesOf are the chained digests of a prompt's blocks, four bytes a token.
+func piecesOf(text []byte) (all []uint64) {
+	h := fnv.New64a()
+	text = bytes.TrimPrefix(text, []byte{'"'})
+	for len(text) >= 4*blockOf {
+		h.Write(text[:4*blockOf])
+		all = append(all, h.Sum64())
+		text = text[4*blockOf:]
+	}
+	return all
 }

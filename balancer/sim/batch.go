@@ -11,21 +11,26 @@ import "slices"
 type Batch struct {
 	Blocks int // of KV
 	Block  int // tokens of a block
+	Piece  int // tokens of a piece of a prompt that others may have too; 0: a block
 	Budget int // tokens of a step
 	Seats  int // sequences at once
 
 	Preemptions int
 
 	used    int
+	pieces  pieces
 	waiting []*Sequence
 	running []*Sequence
 }
 
 // Sequence is one answer in a Batch.
 type Sequence struct {
-	Prompt int // tokens
-	Out    int // tokens generated
+	Prompt int      // tokens
+	Out    int      // tokens generated
+	Pieces []uint64 // chained digests of the prompt's pieces that others may have too
+	Cached int      // tokens of the prompt that were there before
 
+	held   int // of Pieces, those that others may hit
 	done   int // tokens computed
 	now    int // tokens that this step computes
 	blocks int
@@ -58,19 +63,51 @@ func (b *Batch) Counts() (running, waiting int, usage float64) {
 }
 
 func (b *Batch) free(s *Sequence) {
-	b.used -= s.blocks
+	b.used -= s.blocks + b.pieces.drop(s)*b.perPiece()
 	s.blocks, s.done, s.now = 0, 0, 0
+	b.evict()
+}
+
+// perPiece is the blocks of a piece.
+func (b *Batch) perPiece() int { return max(1, b.Piece/b.Block) }
+
+// piece is the tokens of a piece.
+func (b *Batch) piece() int { return b.perPiece() * b.Block }
+
+// evict forgets pieces that nobody holds until all fits.
+func (b *Batch) evict() {
+	for b.used+b.pieces.idle.Len()*b.perPiece() > b.Blocks && b.pieces.idle.Len() > 0 {
+		b.pieces.evict()
+	}
 }
 
 // lacks is how many blocks more a sequence needs to hold so many tokens.
 func (b *Batch) lacks(s *Sequence, tokens int) int {
-	return max(0, (tokens+b.Block-1)/b.Block-s.blocks)
+	return max(0, (tokens+b.Block-1)/b.Block-s.blocks-s.held*b.perPiece())
 }
 
 func (b *Batch) take(s *Sequence, tokens int) {
 	n := b.lacks(s, tokens)
 	s.blocks += n
 	b.used += n
+	b.evict()
+}
+
+// admit lets a sequence run, if there is room for all of its tokens, or nobody else who
+// could make some: what of its
+// prompt is cached it holds from now on.
+func (b *Batch) admit(s *Sequence) bool {
+	hit, idle := b.pieces.match(s, b.piece())
+	if b.used+b.lacks(s, s.tokens())-(hit-idle)*b.perPiece() > b.Blocks && len(b.running) > 0 {
+		return false
+	}
+	b.pieces.hold(s, hit)
+	b.used += idle * b.perPiece()
+	s.done = hit * b.piece()
+	if s.Out == 0 {
+		s.Cached = s.done
+	}
+	return true
 }
 
 // Schedule begins a step; an empty one means that nobody can compute.
@@ -80,7 +117,7 @@ func (b *Batch) Schedule() Step {
 		s := b.running[i]
 		n := min(s.tokens()-s.done, budget)
 		fits := true
-		for fits && b.used+b.lacks(s, s.done+n) > b.Blocks {
+		for fits && len(b.running) > 1 && b.used+b.lacks(s, s.done+n) > b.Blocks {
 			last := b.running[len(b.running)-1]
 			b.free(last)
 			b.running = b.running[:len(b.running)-1]
@@ -97,11 +134,11 @@ func (b *Batch) Schedule() Step {
 	}
 	for budget > 0 && !preempted && len(b.waiting) > 0 && len(b.running) < b.Seats {
 		s := b.waiting[0]
-		if b.used+b.lacks(s, s.tokens()) > b.Blocks {
+		if !b.admit(s) {
 			break // and nobody overtakes it
 		}
-		s.now = min(s.tokens(), budget)
-		b.take(s, s.now)
+		s.now = min(s.tokens()-s.done, budget)
+		b.take(s, s.done+s.now)
 		budget -= s.now
 		b.waiting, b.running = b.waiting[1:], append(b.running, s)
 	}
@@ -134,9 +171,10 @@ func (b *Batch) Commit(st Step) {
 	for _, s := range b.running {
 		s.done += s.now
 		s.now = 0
+		s.blocks -= b.pieces.computed(s, b.piece()) * b.perPiece()
 	}
 	for _, s := range st.Say {
-		if s.blocks > 0 { // it may have been removed meanwhile
+		if s.blocks+s.held > 0 { // it may have been removed meanwhile
 			s.Out++
 		}
 	}

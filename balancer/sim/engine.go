@@ -42,10 +42,37 @@ func (j *Job) remaining() int { return j.tokens() - j.done }
 // prefilling says that a job lacks more than its newest token.
 func (j *Job) prefilling() bool { return j.out == 0 || j.remaining() > 1 }
 
-// engine is one simulated worker: our scheduler's order (decodes first, then
-// prefills, running and waiting alike, the shortest remainder first with
-// ageing, half the budget each while others wait), or that of an engine that
-// computes prompts as they come; a KV cache with a limit; preemption of the last.
+// computer is one simulated worker.
+type computer interface {
+	add(j *Job, now float64)
+	idle() bool
+	step(now float64) (until float64) // begins a step
+	ended() (begun, finished []*Job)  // ends it: whose first token it brought, and who is done
+	gauge() Gauge                     // what a scrape shows
+	evicted() []uint64                // prefix blocks, since it was asked the last time
+	counted() *counts
+	live() []*Job                          // that hold KV
+	resident(door int) (own, others int64) // what it holds of one door, each block counted once, and of the others
+}
+
+// counts is what an engine counts of its work.
+type counts struct {
+	preempted, said int    // times, and tokens
+	tally           *tally // nil: nobody watches
+}
+
+func (c *counts) counted() *counts { return c }
+
+func newComputer(s Speed) computer {
+	if s.InOrder {
+		return newOrdered(s)
+	}
+	return newEngine(s)
+}
+
+// engine is one simulated worker of ours: decodes first, then prefills, running
+// and waiting alike, the shortest remainder first with ageing, half the budget
+// each while others wait; a KV cache with a limit; preemption of the last.
 type engine struct {
 	speed   Speed
 	blocks  blocks
@@ -54,11 +81,11 @@ type engine struct {
 	steps   int
 	began   []float64 // when each did
 	arrived int
-	busy    bool
 	list    []*Job // reused
 
-	preempted, said int    // times, and tokens
-	tally           *tally // nil: nobody watches
+	counts
+
+	begun, finished []*Job // by the step under way
 }
 
 func newEngine(s Speed) *engine {
@@ -69,7 +96,7 @@ func newEngine(s Speed) *engine {
 func (e *engine) add(j *Job, now float64) {
 	e.arrived++
 	j.order, j.since = e.arrived, e.steps
-	if since := max(j.At, now-api.MostWaited.Seconds()); !e.speed.InOrder && j.told && since < now {
+	if since := max(j.At, now-api.MostWaited.Seconds()); j.told && since < now {
 		j.since, _ = slices.BinarySearch(e.began, since) // it ages from its arrival at the door on
 	}
 	e.wait(j)
@@ -85,9 +112,6 @@ func (e *engine) wait(j *Job) {
 // weight is what a job has still to compute, and later the same for one that
 // came later: the least goes first.
 func (e *engine) weight(j *Job) int {
-	if e.speed.InOrder {
-		return j.order
-	}
 	return j.remaining() + j.since*max(1, e.speed.Budget/16)
 }
 
@@ -95,9 +119,35 @@ func (e *engine) urgency(a, b *Job) int {
 	return cmp.Or(cmp.Compare(e.weight(a), e.weight(b)), cmp.Compare(a.order, b.order))
 }
 
-// step runs one step that ends at the returned time; finished are the jobs
-// that end with it, begun those whose first token comes with it.
-func (e *engine) step(now float64) (until float64, begun, finished []*Job) {
+func (e *engine) ended() (begun, finished []*Job) { return e.begun, e.finished }
+
+func (e *engine) live() []*Job { return e.running }
+
+func (e *engine) gauge() Gauge {
+	g := Gauge{Usage: float64(e.blocks.used) / float64(e.speed.Capacity), Running: len(e.running), Waiting: len(e.waiting)}
+	for _, j := range e.waiting {
+		g.WaitingTokens += j.Prompt
+		g.PrefillTokens += j.Prompt
+	}
+	for _, j := range e.running {
+		g.PrefillTokens += max(0, j.Prompt-j.done)
+	}
+	return g
+}
+
+func (e *engine) evicted() (gone []uint64) {
+	for _, d := range e.blocks.evicted {
+		if e.blocks.known[d] == nil {
+			gone = append(gone, d)
+		}
+	}
+	e.blocks.evicted = nil
+	return gone
+}
+
+// step runs one step that ends at the returned time.
+func (e *engine) step(now float64) (until float64) {
+	var begun, finished []*Job
 	e.steps++
 	e.began = append(e.began, now)
 	preempted := e.makeRoom()
@@ -150,7 +200,8 @@ func (e *engine) step(now float64) (until float64, begun, finished []*Job) {
 		}
 	}
 	e.blocks.evict()
-	return until, begun, finished
+	e.begun, e.finished = begun, finished
+	return until
 }
 
 // makeRoom sets running jobs back to their beginning until what is held fits,
@@ -195,7 +246,7 @@ func (e *engine) prefills(budget int, preempted bool) (parts []part) {
 		case waits:
 			j = e.waiting[next]
 			if !e.admit(j, next) {
-				closed = e.speed.InOrder || len(e.running) >= e.speed.seats() || e.weight(j) <= e.steps*max(1, e.speed.Budget/16)
+				closed = len(e.running) >= e.speed.seats() || e.weight(j) <= e.steps*max(1, e.speed.Budget/16)
 				next++
 				continue
 			}
@@ -203,7 +254,7 @@ func (e *engine) prefills(budget int, preempted bool) (parts []part) {
 			return parts
 		}
 		most := budget
-		if !e.speed.InOrder && len(running)+len(e.waiting)-next > 0 {
+		if len(running)+len(e.waiting)-next > 0 {
 			most = min(most, max(1, e.speed.Budget/2))
 		}
 		count := min(j.remaining(), most)
@@ -231,15 +282,17 @@ func (e *engine) admit(j *Job, at int) bool {
 	return true
 }
 
-// resident is what the worker holds of one door, each block counted once, and
-// of the others, each for itself.
-func (e *engine) resident(door int) (own, others int64) {
+func (e *engine) resident(door int) (own, others int64) { return residentOf(e.running, door) }
+
+// residentOf is what jobs of one door hold, each block counted once, and those of
+// the others, each for itself.
+func residentOf(running []*Job, door int) (own, others int64) {
 	type key struct {
 		door   int
 		digest uint64
 	}
 	seen := map[key]bool{}
-	for _, j := range e.running {
+	for _, j := range running {
 		tokens := j.tokens()
 		for _, d := range j.Blocks[:j.held] {
 			if k := (key{j.door, d}); seen[k] {

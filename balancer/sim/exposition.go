@@ -13,6 +13,7 @@ type load struct {
 	running, waiting int
 	usage            float64
 	prompt, said     int64
+	hits             int64 // of prompt
 	preemptions      int
 	blocks, block    int64
 	started          float64
@@ -29,7 +30,7 @@ func (w *Worker) load() (l load) {
 		w.live.mu.Lock()
 		defer w.live.mu.Unlock()
 		l.running, l.waiting, l.usage = w.live.batch.Counts()
-		l.prompt, l.said, l.preemptions = w.live.prompt, w.live.said, w.live.batch.Preemptions
+		l.prompt, l.said, l.hits, l.preemptions = w.live.prompt, w.live.said, w.live.hits, w.live.batch.Preemptions
 	}
 	return l
 }
@@ -46,6 +47,9 @@ func (w *Worker) exposition() []byte {
 		"vllm:prompt_tokens_total":     fmt.Sprintf("%d.0", l.prompt),
 		"vllm:generation_tokens_total": fmt.Sprintf("%d.0", l.said),
 		"vllm:num_preemptions_total":   fmt.Sprintf("%d.0", l.preemptions),
+	}
+	if w.Caches {
+		figures["vllm:prefix_cache_queries_total"], figures["vllm:prefix_cache_hits_total"] = fmt.Sprintf("%d.0", l.prompt), fmt.Sprintf("%d.0", l.hits)
 	}
 	var out bytes.Buffer
 	was, is := fmt.Sprintf("model_name=%q", recorded.Model), fmt.Sprintf("model_name=%q", w.model())

@@ -37,6 +37,8 @@ type Scenario struct {
 	Workers []Speed
 	Joins   map[int]float64 // workers that join later, and when
 	Stale   float64         // seconds between scrapes
+	Old     float64         // seconds for which a worker shows the same figures
+	From    float64         // jobs that come earlier only warm the fleet up
 	Jobs    []Job
 	Watch   Watch // of its metrics; Every 0: none
 	Goal    Goal
@@ -55,7 +57,11 @@ func (g Goal) met(ttft, tpot, e2el float64) bool {
 type Fleet struct {
 	Seen    []Gauge
 	Seed    uint64
-	engines []*engine
+	engines []computer
+	speeds  []Speed
+	busy    []bool
+	shown   []float64 // since when a worker shows what it shows
+	old     float64
 	joins   map[int]float64
 	now     float64
 	events  eventHeap
@@ -96,9 +102,9 @@ func SpreadOf(x []float64) Spread {
 	return Spread{stat.Mean(s), stat.Percentile(s, 50), stat.Percentile(s, 95), stat.Percentile(s, 99)}
 }
 
-// due is the time within which a first token counts as good: a second, and four
-// times what the prompt alone takes a worker.
-func due(s *Speed, j *Job) float64 { return 1 + 4*s.prefill(j.Prompt) }
+// Due is the time within which a job's first token counts as good: a second, and four
+// times what its prompt alone takes a worker.
+func (s *Speed) Due(j *Job) float64 { return 1 + 4*s.prefill(j.Prompt) }
 
 type event struct {
 	at     float64
@@ -137,10 +143,14 @@ func (f *Fleet) Workers() int { return len(f.engines) }
 func (f *Fleet) Up(w int) bool { return f.now >= f.joins[w] }
 
 // Run plays a scenario and returns its outcome.
-func Run(s *Scenario, p Policy, seed uint64) Outcome {
-	f := &Fleet{Seed: seed, joins: s.Joins, policy: p, Seen: make([]Gauge, len(s.Workers))}
+func Run(s *Scenario, p Policy, seed uint64) Outcome { return run(s, p, seed, func(*Fleet) {}) }
+
+// run calls look after every event.
+func run(s *Scenario, p Policy, seed uint64, look func(*Fleet)) Outcome {
+	f := &Fleet{Seed: seed, joins: s.Joins, policy: p, Seen: make([]Gauge, len(s.Workers)), speeds: s.Workers, busy: make([]bool, len(s.Workers)), old: s.Old}
 	for _, w := range s.Workers {
-		f.engines = append(f.engines, newEngine(w))
+		f.engines = append(f.engines, newComputer(w))
+		f.shown = append(f.shown, -s.Old*float64(len(f.shown))/float64(len(s.Workers))) // not all at once
 	}
 	jobs := make([]*Job, len(s.Jobs))
 	for i := range s.Jobs {
@@ -173,7 +183,9 @@ func Run(s *Scenario, p Policy, seed uint64) Outcome {
 			f.scrape()
 		}
 		e.do()
+		look(f)
 	}
+	jobs = slices.DeleteFunc(jobs, func(j *Job) bool { return j.At < s.From })
 	o := f.outcome(p.Name(), jobs)
 	f.measure(&o, jobs, s.Goal)
 	return o
@@ -200,28 +212,18 @@ func (f *Fleet) measure(o *Outcome, jobs []*Job, goal Goal) {
 	}
 	o.TTFT, o.TPOT, o.E2EL, o.Queue = SpreadOf(ttft), SpreadOf(tpot), SpreadOf(e2el), SpreadOf(queue)
 	for _, e := range f.engines {
-		o.Preemptions += e.preempted
+		o.Preemptions += e.counted().preempted
 	}
 	o.Peak = f.peak
 }
 
 func (f *Fleet) scrape() {
 	for i, e := range f.engines {
-		g := Gauge{Usage: float64(e.blocks.used) / float64(e.speed.Capacity), Running: len(e.running), Waiting: len(e.waiting)}
-		for _, j := range e.waiting {
-			g.WaitingTokens += j.Prompt
-			g.PrefillTokens += j.Prompt
+		if f.old == 0 || f.now >= f.shown[i]+f.old {
+			f.Seen[i] = e.gauge()
+			f.Seen[i].Evicted = e.evicted()
+			f.shown[i] = f.now
 		}
-		for _, j := range e.running {
-			g.PrefillTokens += max(0, j.Prompt-j.done)
-		}
-		for _, d := range e.blocks.evicted {
-			if e.blocks.known[d] == nil {
-				g.Evicted = append(g.Evicted, d)
-			}
-		}
-		e.blocks.evicted = nil
-		f.Seen[i] = g
 	}
 	f.scraped = f.now
 	f.policy.Scraped(f, f.now)
@@ -251,10 +253,9 @@ func (f *Fleet) place(j *Job) bool {
 		return false
 	}
 	j.worker, j.sent = w, f.now
-	e := f.engines[w]
-	e.add(j, f.now)
-	if !e.busy {
-		f.step(e)
+	f.engines[w].add(j, f.now)
+	if !f.busy[w] {
+		f.step(w)
 	}
 	return true
 }
@@ -271,10 +272,11 @@ func (f *Fleet) pump() {
 }
 
 // step starts a worker's next step and does what follows at its end.
-func (f *Fleet) step(e *engine) {
-	e.busy = true
-	until, begun, finished := e.step(f.now)
-	f.at(until, func() {
+func (f *Fleet) step(w int) {
+	e := f.engines[w]
+	f.busy[w] = true
+	f.at(e.step(f.now), func() {
+		begun, finished := e.ended()
 		for _, j := range begun {
 			if f.watched != nil {
 				f.watched.first(j)
@@ -290,9 +292,9 @@ func (f *Fleet) step(e *engine) {
 		if len(finished)+len(begun) > 0 {
 			f.pump()
 		}
-		e.busy = false
+		f.busy[w] = false
 		if !e.idle() {
-			f.step(e)
+			f.step(w)
 		}
 	})
 }
@@ -308,7 +310,7 @@ func (f *Fleet) outcome(name string, jobs []*Job) Outcome {
 		}
 		times = append(times, t)
 		o.Mean += t / float64(len(jobs))
-		if t <= due(&f.engines[0].speed, j) {
+		if t <= f.speeds[0].Due(j) {
 			good++
 		}
 		o.Seconds = max(o.Seconds, j.end)

@@ -29,7 +29,7 @@ func TestFleet(t *testing.T) {
 
 // TestEngineKeepsItsLimits looks at an engine's KV after every step.
 func TestEngineKeepsItsLimits(t *testing.T) {
-	s := Accelerator
+	s := Fitted
 	s.Capacity = 3000
 	e := newEngine(s)
 	for i := range 40 {
@@ -40,7 +40,8 @@ func TestEngineKeepsItsLimits(t *testing.T) {
 		if e.idle() {
 			break
 		}
-		until, _, finished := e.step(now)
+		until := e.step(now)
+		_, finished := e.ended()
 		if until <= now {
 			t.Fatal("a step takes time")
 		}

@@ -17,23 +17,21 @@ type live struct {
 	wake   chan struct{}
 	prompt int64 // tokens of prompts whose first token has come
 	said   int64 // tokens generated
+	hits   int64 // of prompt, those that were cached
 }
 
 // blockOf is the size of a KV block in tokens, as vLLM has it on most devices.
 const blockOf = 16
 
 func newLive(s Speed) *live {
-	return &live{
-		speed: s, there: map[*Sequence]*underway{}, tally: newTally(), wake: make(chan struct{}, 1),
-		batch: Batch{Blocks: max(1, s.Capacity/blockOf), Block: blockOf, Budget: s.Budget, Seats: s.seats()},
-	}
+	return &live{speed: s, there: map[*Sequence]*underway{}, tally: newTally(), wake: make(chan struct{}, 1), batch: s.batch()}
 }
 
 // add takes an answer of at most so many tokens in; each of its tokens is a value.
-func (l *live) add(prompt, most int) (*Sequence, <-chan struct{}) {
+func (l *live) add(prompt, most int, pieces []uint64) (*Sequence, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, c := &Sequence{Prompt: prompt}, make(chan struct{}, most) // one value a token
+	s, c := &Sequence{Prompt: prompt, Pieces: pieces}, make(chan struct{}, most) // one value a token
 	l.there[s] = &underway{tokens: c, arrived: time.Now()}
 	l.batch.Add(s)
 	select {
@@ -73,17 +71,10 @@ func (l *live) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(l.took(st)):
+		case <-time.After(time.Duration(l.speed.took(st) * float64(time.Second))):
 		}
 		l.commit(st)
 	}
-}
-
-// took is how long a step takes.
-func (l *live) took(st Step) time.Duration {
-	v := &l.speed
-	s := v.Base + float64(st.Prefills)*v.PerPrefill + st.Pairs*v.PerPair + float64(st.Decodes)*v.PerDecode + float64(st.Context)*v.PerContext
-	return time.Duration(s * float64(time.Second))
 }
 
 // commit hands the tokens of a step out. Only now do counters move: those of a prompt
@@ -102,8 +93,12 @@ func (l *live) commit(st Step) {
 		l.tally.said(u, now)
 		if s.Out == 1 {
 			l.prompt += int64(s.Prompt)
+			l.hits += int64(s.Cached)
 		}
 		l.said++
 		u.tokens <- struct{}{} // there is room for all of its tokens
+		if s.Out == cap(u.tokens) {
+			l.batch.Remove(s)
+		}
 	}
 }

@@ -24,7 +24,7 @@ func TestLiveCounters(t *testing.T) {
 			running, _, usage = l.batch.Counts()
 			return l.prompt, l.said, running, usage
 		}
-		s, tokens := l.add(4000, 3)
+		s, tokens := l.add(4000, 3, nil)
 		time.Sleep(3500 * time.Millisecond) // three of four steps
 		synctest.Wait()
 		if prompt, said, running, usage := counts(); prompt != 0 || said != 0 || running != 1 || usage != 0.25 {
@@ -77,5 +77,31 @@ func TestLiveOverHTTP(t *testing.T) {
 	}
 	if text := get(); strings.Contains(text, prompt+"0.0\n") || !strings.Contains(text, said+"12.0\n") {
 		t.Errorf("after an answer:\n%s", text)
+	}
+}
+
+// A worker that keeps prompts computes what begins alike once, and counts it; what an
+// answer's length is, its prompt may say, past all routers.
+func TestLiveCaches(t *testing.T) {
+	w := New(Options{Speed: &Speed{Base: 0.0001, PerPrefill: 1e-6, Budget: 512, Capacity: 4096}, Caches: true})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	text := strings.Repeat("the same words ", 40)
+	for range 2 {
+		res, err := http.Post(w.URL+"/v1/completions", "application/json", strings.NewReader(`{"model":"sim","prompt":"`+text+Words+`3","max_tokens":50,"stream":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !strings.Contains(string(answer), `"text":"2 "`) || strings.Contains(string(answer), `"text":"3 "`) {
+			t.Fatalf("%v; want three words: %s", err, answer)
+		}
+	}
+	// 600 bytes are 150 tokens, nine blocks of which are full.
+	if text := string(w.exposition()); !strings.Contains(text, `vllm:prefix_cache_hits_total{engine="0",model_name="sim"} 144.0`) {
+		t.Errorf("metrics without the hits:\n%s", text)
 	}
 }

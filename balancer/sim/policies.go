@@ -17,9 +17,9 @@ func Policies() []func() Policy {
 	return []func() Policy{
 		func() Policy { return newOurs(ledger.LeastKV) },
 		func() Policy { return newDoors(4, tellEvery) },
-		func() Policy { return newOurs(ledger.Fastest) },
+		func() Policy { return newOurs(ledger.Fastest) }, func() Policy { return newOurs(ledger.LeastInflight) }, func() Policy { return newOurs(ledger.RoundRobin) },
 		simple("least gauge", leastGauge), simple("round robin", roundRobin), simple("least request", leastRequest),
-		simple("power of two", powerOfTwo), simple("LMetric", lmetric), simple("smg least_load", smgLeastLoad),
+		simple("power of two", powerOfTwo), simple("random", random), simple("cache aware", cacheAware), simple("LMetric", lmetric), simple("smg least_load", smgLeastLoad),
 		simple("Dynamo cost", dynamo), simple("llm-d gate", llmdGate),
 	}
 }
@@ -66,8 +66,8 @@ func (o *ours) start(f *Fleet, now float64) {
 	for i, w := range o.ws {
 		if !o.up[i] && f.Up(i) {
 			o.up[i] = true
-			o.table.Limit(i, f.engines[i].speed.Capacity/blockTokens)
-			o.l.SetWorker(w, 1, true, int64(f.engines[i].speed.Capacity), nanos(now))
+			o.table.Limit(i, f.speeds[i].Capacity/blockTokens)
+			o.l.SetWorker(w, 1, true, int64(f.speeds[i].Capacity), nanos(now))
 		}
 	}
 }
@@ -83,6 +83,9 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 	o.start(f, now)
 	_, expect := o.learned.Estimate(ledger.Size{}, 0)
 	a := ledger.Ask{Prompt: int64(j.Prompt), Expect: expect, Now: nanos(now)}
+	if j.door < len(f.held) {
+		a.Behind = max(0, len(f.held[j.door])-1)
+	}
 	if len(j.Blocks) > 0 {
 		a.Chunks, a.ChunkTokens = j.Blocks, blockTokens
 		a.Hits = make([]int32, len(o.ws))
@@ -98,7 +101,7 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 	j.state, j.told = c, true
 	for i, w := range o.ws {
 		if w == c.Worker() {
-			if f.engines[i].speed.InOrder {
+			if f.speeds[i].InOrder {
 				o.remember(i, j)
 			}
 			return i
@@ -115,7 +118,7 @@ func (o *ours) turn(j *Job, now float64) float64 {
 // First implements Policy.
 func (o *ours) First(f *Fleet, j *Job, now float64) {
 	o.l.First(j.state.(*ledger.Charge), nanos(now))
-	if !f.engines[j.worker].speed.InOrder {
+	if !f.speeds[j.worker].InOrder {
 		o.remember(j.worker, j)
 	}
 }
@@ -149,16 +152,16 @@ func (o *ours) Ended(_ *Fleet, j *Job, now float64) {
 func (o *ours) Scraped(f *Fleet, now float64) {
 	o.start(f, now)
 	for i, w := range o.ws {
-		for _, j := range f.engines[i].running {
+		for _, j := range f.engines[i].live() {
 			if j.door == o.door {
 				o.grow(j) // the door counts tokens as it relays them
 			}
 		}
 		g := f.Seen[i]
 		rep := ledger.Report{
-			At: nanos(now), Used: int64(g.Usage * float64(f.engines[i].speed.Capacity)), Own: -1, Others: -1, Running: g.Running, Waiting: g.Waiting, Progress: -1,
+			At: nanos(now), Used: int64(g.Usage * float64(f.speeds[i].Capacity)), Own: -1, Others: -1, Running: g.Running, Waiting: g.Waiting, Progress: -1,
 		}
-		if !f.engines[i].speed.InOrder {
+		if !f.speeds[i].InOrder {
 			// Our worker says what it has still to compute, what it holds of whom and what
 			// it has evicted.
 			rep.HasPrefill, rep.PrefillTokens = true, int64(g.PrefillTokens)
@@ -180,6 +183,7 @@ type book struct {
 	prefill  []int            // prompt tokens without a first token
 	tokens   []int            // prompt tokens in flight
 	polled   []int            // tokens sent since the last scrape
+	text     []int            // tokens sent, without what had been sent before
 	seen     []map[uint64]int // prefix blocks sent
 	rng      *rand.Rand
 }
@@ -191,7 +195,7 @@ func (b *book) Name() string { return b.name }
 func (b *book) Place(f *Fleet, j *Job, _ float64) int {
 	if b.requests == nil {
 		n := f.Workers()
-		b.requests, b.prefill, b.tokens, b.polled = make([]int, n), make([]int, n), make([]int, n), make([]int, n)
+		b.requests, b.prefill, b.tokens, b.polled, b.text = make([]int, n), make([]int, n), make([]int, n), make([]int, n), make([]int, n)
 		for range n {
 			b.seen = append(b.seen, map[uint64]int{})
 		}
@@ -204,6 +208,7 @@ func (b *book) Place(f *Fleet, j *Job, _ float64) int {
 	b.prefill[w] += miss
 	b.tokens[w] += miss
 	b.polled[w] += j.Prompt
+	b.text[w] += miss
 	for _, blk := range j.Blocks {
 		b.seen[w][blk]++
 	}
@@ -282,6 +287,34 @@ func powerOfTwo(b *book, f *Fleet, _ *Job) int {
 		return two
 	}
 	return one
+}
+
+func random(b *book, f *Fleet, _ *Job) int {
+	w := b.rng.IntN(f.Workers())
+	for !f.Up(w) {
+		w = b.rng.IntN(f.Workers())
+	}
+	return w
+}
+
+// cacheAware is vllm-router's and sglang-router's: where requests are spread too
+// unevenly, the fewest; else who was sent the most of the prompt, if that is three
+// tenths of it; else who was sent the least text.
+func cacheAware(b *book, f *Fleet, j *Job) int {
+	low, high := math.Inf(1), 0.0
+	for w := range f.Workers() {
+		if f.Up(w) {
+			low, high = min(low, float64(b.requests[w])), max(high, float64(b.requests[w]))
+		}
+	}
+	if high-low > 64 && high > 1.5*low {
+		return least(f, func(w int) float64 { return float64(b.requests[w]) })
+	}
+	match := least(f, func(w int) float64 { return -float64(b.hit(w, j)) })
+	if float64(b.hit(match, j)) > 0.3*float64(j.Prompt) {
+		return match
+	}
+	return least(f, func(w int) float64 { return float64(b.text[w]) })
 }
 
 // lmetric: tokens to prefill there, times the batch.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,6 +36,8 @@ type Options struct {
 	NoIDs    bool          // does not know return_token_ids
 	Halves   bool          // every fifth word ends in half a character, which comes with the next word
 	Reason   int           // so many words are reasoning, ended by "</think>"
+	Caches   bool          // at a Speed: keeps prompts' blocks for others that begin alike, and counts hits
+	Age      time.Duration // for so long its metrics stay what they were
 	Speed    *Speed        // computes as vLLM does, many answers at once; Pace, Prefill and Capacity say nothing then
 }
 
@@ -66,6 +70,9 @@ type Worker struct {
 	prompt  atomic.Int64 // tokens of prompts that are computed
 	live    *live
 	end     context.CancelFunc
+	page    sync.Mutex // of what follows
+	shown   []byte     // of its metrics, and since when
+	written time.Time
 }
 
 // New makes a worker; Start lets it listen.
@@ -100,6 +107,9 @@ func (w *Worker) Start() error {
 	m.HandleFunc("GET /metrics", w.metrics)
 	m.HandleFunc("GET /v1/models", w.models)
 	m.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	m.HandleFunc("POST /v1/completions/render", noSuchRoute) // which vllm-router asks for tokens before the next one
+	m.HandleFunc("POST /v1/chat/completions/render", noSuchRoute)
+	m.HandleFunc("POST /tokenize", w.tokenize)
 	m.HandleFunc("POST /", w.generate)
 	w.srv = &http.Server{Handler: m}
 	go w.srv.Serve(ln)
@@ -110,6 +120,33 @@ func (w *Worker) Start() error {
 func (w *Worker) Stop() {
 	w.end()
 	w.srv.Close()
+}
+
+// noSuchRoute answers as vLLM does where it has no such route.
+func noSuchRoute(rw http.ResponseWriter, _ *http.Request) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(http.StatusNotFound)
+	io.WriteString(rw, `{"detail":"Not Found"}`)
+}
+
+// tokenize makes a token of every four bytes of a text.
+func (w *Worker) tokenize(rw http.ResponseWriter, r *http.Request) {
+	var b struct {
+		Prompt   string          `json:"prompt"`
+		Messages json.RawMessage `json:"messages"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+		http.Error(rw, `{"error":{"message":"bad body"}}`, http.StatusBadRequest)
+		return
+	}
+	ids := []uint32{}
+	for piece := range slices.Chunk([]byte(b.Prompt+string(b.Messages)), 4) {
+		h := fnv.New32a()
+		h.Write(piece)
+		ids = append(ids, h.Sum32()%100_000)
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(rw).Encode(map[string]any{"count": len(ids), "max_model_len": w.context(), "tokens": ids, "token_strs": nil})
 }
 
 // computes is the engine of a worker that computes as vLLM does, or nil.
@@ -174,7 +211,12 @@ func (w *Worker) metrics(rw http.ResponseWriter, r *http.Request) {
 		io.WriteString(rw, lie)
 		return
 	}
-	rw.Write(w.exposition())
+	w.page.Lock()
+	defer w.page.Unlock()
+	if now := time.Now(); w.Age == 0 || now.Sub(w.written) >= w.Age {
+		w.shown, w.written = w.exposition(), now
+	}
+	rw.Write(w.shown)
 }
 
 func (w *Worker) status(rw http.ResponseWriter, r *http.Request) {

@@ -32,8 +32,9 @@ var doorBounds = map[string][]float64{
 func newWatched(f *Fleet, say func(float64, string)) *watched {
 	w := &watched{door: newTally(), say: say}
 	for _, e := range f.engines {
-		e.tally = newTally()
-		w.engines = append(w.engines, e.tally)
+		t := newTally()
+		e.counted().tally = t
+		w.engines = append(w.engines, t)
 	}
 	return w
 }
@@ -70,21 +71,22 @@ func (w *watched) page(f *Fleet) string {
 	put("roundhouse_requests_total", `pool="w",outcome="ok"`, float64(w.ended))
 	w.door.write(&b, `pool="w"`)
 	for i, e := range f.engines {
+		g, c := e.gauge(), e.counted()
 		own, door := fmt.Sprintf(`worker="w/%d"`, i), fmt.Sprintf(`pool="w",worker="%d"`, i)
 		put("roundhouse_worker_state", door+`,state="ready"`, 1)
-		put("roundhouse_worker_kv_capacity_tokens", door, float64(e.speed.Capacity))
-		put("roundhouse_worker_kv_tokens", door+`,source="reported"`, float64(e.blocks.used))
+		put("roundhouse_worker_kv_capacity_tokens", door, float64(f.speeds[i].Capacity))
+		put("roundhouse_worker_kv_tokens", door+`,source="reported"`, g.Usage*float64(f.speeds[i].Capacity))
 		put("roundhouse_worker_kv_tokens", door+`,source="foreign"`, 0)
 		put("roundhouse_worker_report_age_seconds", door, f.age())
-		put("roundhouse_in_flight_requests", door, float64(len(e.running)+len(e.waiting)))
-		put("roundhouse_worker_requests_total", door+`,outcome="served"`, float64(e.tally.ended["length"]))
-		put("vllm:num_requests_running", own, float64(len(e.running)))
-		put("vllm:num_requests_waiting", own, float64(len(e.waiting)))
-		put("vllm:kv_cache_usage_perc", own, float64(e.blocks.used)/float64(e.speed.Capacity))
-		put("vllm:num_preemptions_total", own, float64(e.preempted))
-		put("vllm:generation_tokens_total", own, float64(e.said))
-		put("vllm:request_success_total", own, float64(e.tally.ended["length"]))
-		e.tally.write(&b, own)
+		put("roundhouse_in_flight_requests", door, float64(g.Running+g.Waiting))
+		put("roundhouse_worker_requests_total", door+`,outcome="served"`, float64(c.tally.ended["length"]))
+		put("vllm:num_requests_running", own, float64(g.Running))
+		put("vllm:num_requests_waiting", own, float64(g.Waiting))
+		put("vllm:kv_cache_usage_perc", own, g.Usage*float64(f.speeds[i].Capacity)/float64(f.speeds[i].Capacity))
+		put("vllm:num_preemptions_total", own, float64(c.preempted))
+		put("vllm:generation_tokens_total", own, float64(c.said))
+		put("vllm:request_success_total", own, float64(c.tally.ended["length"]))
+		c.tally.write(&b, own)
 	}
 	return b.String()
 }

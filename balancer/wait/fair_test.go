@@ -19,7 +19,8 @@ func TestFairShares(t *testing.T) {
 	var group ledger.Group
 	room := &Room{Ledger: l, Group: &group, Now: func() int64 { return now }, Workers: slices.Values([]*ledger.Worker{acct})}
 	l.SetGroup(&group, ledger.LeastKV, []*ledger.Worker{acct})
-	l.SetWorker(acct, 1, true, 60_000, now)
+	l.SetWorker(acct, 1, true, 40_000, now)
+	l.Report(acct, 1, ofOurs(now))
 	add := func(name string, weight, priority int, prompt int64) *Waiter {
 		c := &Claim{Ask: ledger.Ask{Prompt: prompt, Expect: 31_000 - prompt/2, Now: now}}
 		w := q.Add(c, Place{Class: priority, Key: name, Weight: float64(weight), Turn: l.Turn(&group, prompt, now)}, math.MaxInt32)
@@ -30,7 +31,7 @@ func TestFairShares(t *testing.T) {
 	}
 	var hold ledger.Charge
 	fill := func() {
-		if v, _ := l.Pick(&group, &ledger.Ask{Prompt: 50_000, Now: now}, &hold); v != ledger.Picked {
+		if v, _ := l.Pick(&group, &ledger.Ask{Prompt: 35_000, Now: now}, &hold); v != ledger.Picked {
 			t.Fatalf("the worker is not to be had: %v", v)
 		}
 	}
@@ -91,6 +92,8 @@ func TestBoundHoldsNobodyUp(t *testing.T) {
 	l.SetGroup(&group, ledger.LeastKV, []*ledger.Worker{one, two})
 	l.SetWorker(one, 1, true, 60_000, now)
 	l.SetWorker(two, 1, true, 60_000, now)
+	l.Report(one, 1, ofOurs(now))
+	l.Report(two, 1, ofOurs(now))
 	book := func(prompt int64) *ledger.Charge {
 		c := &ledger.Charge{}
 		if v, _ := l.Pick(&group, &ledger.Ask{Prompt: prompt, Now: now, Prefer: one}, c); v != ledger.Picked {
@@ -139,7 +142,9 @@ func TestTriedHoldsNobodyUp(t *testing.T) {
 	l.SetGroup(&group, ledger.LeastKV, []*ledger.Worker{one, two})
 	for i, w := range []*ledger.Worker{one, two} {
 		l.SetWorker(w, 1, true, 60_000, now)
-		l.Report(w, 1, ledger.Report{At: now, Used: -1, Own: -1, Others: -1, Running: -1, Waiting: -1, Progress: -1, MaxLen: []int64{8000, 60_000}[i]})
+		r := ofOurs(now)
+		r.MaxLen = []int64{8000, 60_000}[i]
+		l.Report(w, 1, r)
 	}
 	full := &ledger.Charge{}
 	if v, _ := l.Pick(&group, &ledger.Ask{Prompt: 50_000, Now: now, Prefer: two}, full); v != ledger.Picked {
@@ -160,4 +165,10 @@ func TestTriedHoldsNobodyUp(t *testing.T) {
 	if len(again.Granted) != 1 || again.claim.Charge.Worker() != two || len(long.Granted) != 1 {
 		t.Errorf("tried before: %d, a long one: %d", len(again.Granted), len(long.Granted))
 	}
+}
+
+// ofOurs is what a worker of ours says that has nothing to do: such a worker is sent no
+// more than it has room for.
+func ofOurs(now int64) ledger.Report {
+	return ledger.Report{At: now, Used: -1, Own: -1, Others: -1, Running: -1, Waiting: -1, Progress: -1, HasPrefill: true}
 }

@@ -198,7 +198,7 @@ func (c *class) pump(q *Queue, r *Room, kept *[]ledger.Try) bool {
 func (f *flow) serve(c *class, q *Queue, r *Room, kept *[]ledger.Try) (served, full bool) {
 	for i, w := range f.waiters {
 		ask, tried := &w.claim.Ask, w.claim.Ask.Tried
-		ask.Now = r.Now()
+		ask.Now, ask.Behind = r.Now(), int(q.n.Load())-1
 		ask.Tried = append(tried[:len(tried):len(tried)], *kept...)
 		verdict, reason := w.claim.Pick(r.Ledger, r.Group)
 		ask.Tried = tried
