@@ -43,7 +43,6 @@ func key(pool string, w control.Worker) string {
 func balanceFake(args []string) error {
 	flags := flag.NewFlagSet("balance", flag.ContinueOnError)
 	fd := flags.Int("listener-fd", 0, "")
-	flags.String("log-format", "", "")
 	socket := flags.String("socket", "", "")
 	id := flags.String("id", "", "")
 	for _, ignored := range []string{"state-dir", "batches", "log-format"} {
