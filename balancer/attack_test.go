@@ -136,7 +136,11 @@ func TestAttacks(t *testing.T) {
 	for _, v := range []string{"a/?x=", "a#", "a,b", "u@a", "a b", "a:port", "[::1", ""} {
 		f("host "+v, "GET /v1/models HTTP/1.1\r\nHost: "+v+"\r\n\r\n", 400)
 	}
-	f("absolute target", "GET http://b/v1/models HTTP/1.1\r\nHost: a\r\n\r\n", 400)
+	f("absolute target", "GET http://b/v1/models HTTP/1.1\r\nHost: a\r\n\r\n", 200)
+	f("absolute target without a path", "GET HTTPS://b:80 HTTP/1.1\r\nHost: a\r\n\r\n", 404)
+	f("absolute target without a host", "GET http:///v1/models HTTP/1.1\r\nHost: a\r\n\r\n", 400)
+	f("absolute target with a user", "GET http://u@b/v1/models HTTP/1.1\r\nHost: a\r\n\r\n", 400)
+	f("absolute target of another scheme", "GET ftp://b/v1/models HTTP/1.1\r\nHost: a\r\n\r\n", 400)
 	f("101 fields", "GET /v1/models HTTP/1.1\r\nHost: a\r\n"+strings.Repeat("X: y\r\n", 101)+"\r\n", 431)
 	f("a long head", "GET /v1/models HTTP/1.1\r\nHost: a\r\n"+strings.Repeat("X: "+strings.Repeat("y", 8000)+"\r\n", 20)+"\r\n", 431)
 	f("good, an underscore is ignored", post("Content_Length: 5\r\nTransfer_Encoding: chunked\r\n"+length, okBody), 200)

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/sim"
 	"roundhouse/configs"
 )
 
@@ -151,5 +153,46 @@ func TestRewrittenAnswerIsHeld(t *testing.T) {
 		if resp, got := r.post("/v1/embeddings", body); resp.StatusCode != 200 || len(got) != n+1 {
 			t.Errorf("then %d with %d bytes", resp.StatusCode, len(got))
 		}
+	}
+}
+
+// Every answer tells when it was made, once, as HTTP has it for servers with a clock.
+func TestAnswersAreDated(t *testing.T) {
+	r := newRig(t, []*sim.Worker{sim.New(sim.Options{Own: true, Words: 3})}, nil)
+	chat := func(more string) string {
+		body := `{"model":"sim","max_tokens":3,"messages":[{"role":"user","content":"a"}]` + more + `}`
+		return fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}
+	for name, c := range map[string]struct {
+		ask    string
+		status int
+	}{
+		"whole":            {chat(""), 200},
+		"stream":           {chat(`,"stream":true`), 200},
+		"by fasthttp":      {"GET /v1/models HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+		"refused":          {chat(`,"stream":3`), 400},
+		"refused at once":  {"POST /v1/chat/completions HTTP/1.1\r\n\r\n", 400},
+		"no such path":     {"GET /none HTTP/1.1\r\nHost: a\r\n\r\n", 404},
+		"no such method":   {"BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501},
+		"by a whole URL":   {strings.Replace(chat(""), " /v1", " http://b/v1", 1), 200},
+		"streamed by URL":  {strings.Replace(chat(`,"stream":true`), " /v1", " http://b:80/v1", 1), 200},
+		"another's method": {"PUT /v1/models HTTP/1.1\r\nHost: a\r\n\r\n", 405},
+	} {
+		conn, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, c.ask)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		dates := resp.Header.Values("Date")
+		if len(dates) != 1 || resp.StatusCode != c.status {
+			t.Errorf("%s: %d, dates %q; want %d and one", name, resp.StatusCode, dates, c.status)
+		} else if at, err := http.ParseTime(dates[0]); err != nil || time.Since(at).Abs() > time.Minute {
+			t.Errorf("%s: date %q, %v", name, dates[0], err)
+		}
+		_ = conn.Close()
 	}
 }

@@ -60,6 +60,7 @@ func (d *common) alone(f *surface.Failure, path, id string, close bool) []byte {
 	body := f.JSON(path)
 	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\n",
 		f.Status, fasthttp.StatusMessage(f.Status), len(body), id)
+	b = surface.AppendDate(b)
 	if f.RetryAfter > 0 {
 		b = fmt.Appendf(b, "retry-after: %d\r\n", f.RetryAfter)
 	}

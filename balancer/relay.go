@@ -366,6 +366,7 @@ func (s *relay) head() {
 	x.record.state.Store(phaseStreaming)
 	b := make([]byte, 0, 512)
 	b = append(b, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n"...)
+	b = surface.AppendDate(b)
 	b = append(b, s.cors...)
 	b = x.record.marks(b, x.asked.id, x.pass)
 	if x.asked.http10 {

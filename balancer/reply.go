@@ -119,6 +119,7 @@ func (x *exchange) head(b []byte, r reply, length int, more []byte) []byte {
 		b = append(append(b, "\r\ncontent-disposition: "...), r.disposition...)
 	}
 	b = append(b, "\r\n"...)
+	b = surface.AppendDate(b)
 	b = append(b, more...)
 	b = x.record.marks(b, x.asked.id, x.pass)
 	if x.asked.http10 || x.d.parting(x.g) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"roundhouse/balancer/wire"
 )
 
 // Any is the task of a pool that takes all paths.
@@ -118,6 +120,15 @@ func ReadLine(b []byte) Line {
 	_, target, spaced := bytes.Cut(line, []byte(" "))
 	if !spaced {
 		return Line{More: !whole && len(line) < 16}
+	}
+	if len(target) > 0 && target[0] != '/' {
+		url, _, ended := bytes.Cut(target, []byte(" "))
+		if !ended && !whole {
+			return Line{More: true}
+		}
+		if _, path, ok := wire.AbsoluteForm(url); ok {
+			target = append(path[:len(path):len(path)], ' ')
+		}
 	}
 	end := bytes.IndexAny(target, " ?")
 	if end < 0 {

@@ -94,7 +94,9 @@ func CheckHead(head []byte) (Head, *HeadError) {
 	return h, f.settle(&h, head)
 }
 
-// requestLine checks "METHOD SP origin-form SP HTTP/1.x".
+// requestLine checks "METHOD SP target SP HTTP/1.x". The target is a path, or a whole
+// URL, which proxies send and every server must take: its host is no more to us than
+// the field Host is.
 func (h *Head) requestLine(line []byte) *HeadError {
 	if len(line) > MaxRequestLine {
 		return &HeadError{414, "the request line is too long"}
@@ -133,8 +135,14 @@ func (h *Head) requestLine(line []byte) *HeadError {
 	default:
 		return &HeadError{501, "this method is not known here"}
 	}
+	if host, path, ok := AbsoluteForm(target); ok {
+		if err := checkHost(host); err != nil || len(host) == 0 {
+			return bad("the request target names no host")
+		}
+		target = path
+	}
 	if len(target) == 0 || target[0] != '/' {
-		return bad("the request target must be a path")
+		return bad("the request target must be a path or a URL with one")
 	}
 	h.Method, h.Path = line[:sp], target
 	if q := bytes.IndexByte(target, '?'); q >= 0 {
@@ -147,6 +155,25 @@ func (h *Head) requestLine(line []byte) *HeadError {
 	}
 	return nil
 }
+
+// AbsoluteForm parts a target that is a whole URL of HTTP; ok is false for others. The
+// path of a URL without one is "/".
+func AbsoluteForm(target []byte) (host, path []byte, ok bool) {
+	at := bytes.Index(target[:min(len(target), len("https://"))], []byte("://"))
+	if at < 0 || !equalFold(target[:at], "http") && !equalFold(target[:at], "https") {
+		return nil, nil, false
+	}
+	host = target[at+3:]
+	if end := bytes.IndexAny(host, "/?"); end < 0 {
+		path = slash
+	} else if host, path = host[:end], host[end:]; path[0] == '?' {
+		path = append(slash[:1:1], path...)
+	}
+	return host, path, true
+}
+
+// slash is the path of a URL that has none.
+var slash = []byte("/")
 
 // fields gathers what the fields of one head say of its framing.
 type fields struct {

@@ -242,27 +242,29 @@ func (w *running) beside() {
 	}
 }
 
-// A GPU that fails under a worker ends it: its requests get an answer, its exit code is 1,
-// and whoever started it may start it again.
+// A device that is lost ends the worker with a sentence. One that gives no more memory
+// costs nothing: a worker takes all of it before it serves, so that a longer prompt than
+// any before is answered.
 func TestDeviceFails(t *testing.T) {
 	h := newHouse(t)
 	short, long := `{"prompt":"two and two","max_tokens":4}`, fmt.Sprintf(`{"prompt":%q,"max_tokens":4}`, strings.Repeat("word ", 150))
-	for fault, c := range map[string]struct{ body, want string }{
-		"lost":   {short, "invalid command queue: the device was lost (-36)"},
-		"memory": {long, "the device is out of memory (-4)"}, // room for a longer context than any before
-	} {
-		h.fails("")
-		w := h.starts(serves + "xpu:0000:18:00.0")
-		if status, text := w.asks(short); status != http.StatusOK {
-			t.Fatalf("%s: before it, status %d: %s", fault, status, text)
+	h.fails("")
+	w := h.starts(serves + "xpu:0000:18:00.0")
+	ask := func(when, body string) {
+		t.Helper()
+		if status, text := w.asks(body); status != http.StatusOK {
+			t.Fatalf("%s: status %d: %s", when, status, text)
 		}
-		h.fails(fault)
-		if status, text := w.asks(c.body); status < 500 || !strings.Contains(text, `"error"`) {
-			t.Errorf("%s: status %d, %s; want an error of the server", fault, status, text)
-		}
-		w.ended()
-		h.said(fault, w.cmd, w.stderr.String(), "the backend failed: ", c.want)
 	}
+	ask("before", short)
+	h.fails("memory")
+	ask("without more memory", long)
+	h.fails("lost")
+	if status, text := w.asks(short); status < 500 || !strings.Contains(text, `"error"`) {
+		t.Errorf("lost: status %d, %s; want an error of the server", status, text)
+	}
+	w.ended()
+	h.said("lost", w.cmd, w.stderr.String(), "the backend failed: ", "invalid command queue: the device was lost (-36)")
 }
 
 // running is a worker that serves.

@@ -129,8 +129,8 @@ func visible(gpus []cl.Device, s Selection) []cl.Device {
 	return these(gpus, slices.DeleteFunc(kept, func(n int) bool { return slices.Contains(out, n) }))
 }
 
-// masked says whether a device's driver applies ZE_AFFINITY_MASK.
-func masked(d cl.Device) bool { return strings.Contains(d.Vendor, "Intel(R)") }
+// masked reports whether a device's driver applies ZE_AFFINITY_MASK.
+func masked(d cl.Device) bool { return d.Intels() }
 
 // these are the devices of some numbers, each once, in the order of the list.
 func these(gpus []cl.Device, numbers []int) []cl.Device {

@@ -43,7 +43,7 @@ func tuningOf(d cl.Device) Tuning {
 		return matrixTuning(8)
 	case d.Has("cl_intel_subgroup_matrix_multiply_accumulate"):
 		return matrixTuning(16)
-	case d.Kind == cl.CPU && !strings.Contains(d.Vendor, "Intel(R)"):
+	case d.Kind == cl.CPU && !d.Intels():
 		return Tuning{Split: 2, Rows: 4, Queries: 8}
 	}
 	return plainTuning
@@ -171,7 +171,7 @@ func optionsOn(d cl.Device, options string) string {
 			}
 		}
 	}
-	if d.Kind == cl.GPU && strings.Contains(d.Vendor, "Intel") {
+	if d.Kind == cl.GPU && d.Intels() {
 		options += intelOptions
 	}
 	return options

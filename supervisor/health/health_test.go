@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +21,15 @@ import (
 // it, and looks on when there were no metrics for a while.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // of what follows
 		n, ill, away := 0, true, false
 		var noted []string
+		set := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
 		w := New(Source{
 			Log: slog.New(slog.DiscardHandler),
 			Page: func(context.Context) (string, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				if away {
 					return "", errors.New("no door answers")
 				}
@@ -37,7 +42,7 @@ func TestWatch(t *testing.T) {
 			},
 			Facts: func(context.Context) diagnose.Facts { return diagnose.Facts{} },
 			Note: func(_ context.Context, pool, worker, kind, text string) {
-				noted = append(noted, kind+" "+pool+worker+" "+text[:min(13, len(text))])
+				set(func() { noted = append(noted, kind+" "+pool+worker+" "+text[:min(13, len(text))]) })
 			},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -49,9 +54,9 @@ func TestWatch(t *testing.T) {
 		if err := json.Unmarshal(rec.Body.Bytes(), &report); err != nil || len(report.Findings) != 1 || report.Findings[0].Rule != "over-capacity" || report.Samples < 40 {
 			t.Errorf("%v: %s", err, rec.Body)
 		}
-		away = true
+		set(func() { away = true })
 		time.Sleep(time.Minute)
-		away, ill = false, false
+		set(func() { away, ill = false, false })
 		time.Sleep(6 * time.Minute)
 		cancel()
 		synctest.Wait()
@@ -80,12 +85,16 @@ func TestFacts(t *testing.T) {
 // What is unlike its peers comes into the report, and as an event.
 func TestAnomaly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // of what follows
 		slow, count := 1.0, 0
 		var sums [5]float64
 		var noted []string
+		set := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
 		w := New(Source{
 			Log: slog.New(slog.DiscardHandler),
 			Page: func(context.Context) (string, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				count += 10
 				page := ""
 				for i := range 5 {
@@ -99,15 +108,19 @@ func TestAnomaly(t *testing.T) {
 				return page, nil
 			},
 			Facts: func(context.Context) diagnose.Facts { return diagnose.Facts{} },
-			Note:  func(_ context.Context, _, worker, kind, text string) { noted = append(noted, kind+" "+worker+" "+text) },
+			Note: func(_ context.Context, _, worker, kind, text string) {
+				set(func() { noted = append(noted, kind+" "+worker+" "+text) })
+			},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		go w.Run(ctx)
 		time.Sleep(3 * time.Hour)
-		if len(noted) > 0 {
-			t.Errorf("of a healthy fleet: %q", noted)
-		}
-		slow = 1.6
+		set(func() {
+			if len(noted) > 0 {
+				t.Errorf("of a healthy fleet: %q", noted)
+			}
+			slow = 1.6
+		})
 		time.Sleep(20 * time.Minute)
 		cancel()
 		synctest.Wait()

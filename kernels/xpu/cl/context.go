@@ -238,7 +238,7 @@ func (c *Context) Buffer(size int64) (*Buffer, error) {
 // they say (4 GiB) where it is asked for and the kernels are compiled for it.
 func (d *Device) bufferFlags(size int64) uint64 {
 	const readWrite, unrestricted = 1, 1 << 23 // CL_MEM_ALLOW_UNRESTRICTED_SIZE_INTEL
-	if d.Kind == GPU && strings.Contains(d.Vendor, "Intel") && uint64(size) > d.MaxAllocation {
+	if d.Kind == GPU && d.Intels() && uint64(size) > d.MaxAllocation {
 		return readWrite | unrestricted
 	}
 	return readWrite

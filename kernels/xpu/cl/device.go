@@ -43,6 +43,10 @@ type Device struct {
 	SubGroups     []uint64 // sizes that kernels may ask for
 }
 
+// Intels reports whether Intel made the driver. PoCL on an Intel processor names
+// GenuineIntel, who made the processor.
+func (d *Device) Intels() bool { return strings.Contains(d.Vendor, "Intel(R)") }
+
 // Has says whether the device has an extension.
 func (d *Device) Has(extension string) bool {
 	for _, e := range d.Extensions {
