@@ -54,7 +54,7 @@ test-prepare:
 test-go: ## every Go test, without the race detector
 	$(GO) test -timeout 15m -json ./... | $(GO) run ./test/tool/summary go
 
-RACE_PACKAGES = ./balancer/... ./supervisor/... ./worker ./worker/kv ./worker/server ./plugins/... ./cmd/...
+RACE_PACKAGES = ./balancer/... ./supervisor/... ./live/... ./top ./worker ./worker/kv ./worker/server ./plugins/... ./cmd/...
 
 test-race: ## the packages that start goroutines, with the race detector
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(GO) run ./test/tool/summary race

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -185,8 +186,19 @@ func TestAnswers(t *testing.T) {
 	h := newHouse(t, sim.New(sim.Options{Own: true, Words: 3}), sim.New(sim.Options{Words: 300, Pace: 10_000_000}))
 	s := h.tab("?requests=chat&worker=chat/w1&log=door")
 	h.chat("first")
-	ended := make(chan bool)
-	go func() { defer close(ended); h.chat("second"); h.chat("third") }()
+	enough, ended, last := make(chan bool), make(chan bool), 1
+	go func() {
+		defer close(ended)
+		for n := 2; ; n++ { // lists of requests and lines of the log come while there are some
+			select {
+			case <-enough:
+				return
+			default:
+				h.chat(strconv.Itoa(n))
+				last = n
+			}
+		}
+	}()
 	h.ask("POST", "/api/try/v1/chat/completions", "{}", "X-Roundhouse-Worker", "chat/w1")
 	h.ask("POST", "/api/workers/chat/w1/drain", "")
 	names := map[string]string{"hello": "Hello", "state": "State", "change": "Change", "requests": "LiveRequests", "sample": "Sample", "event": "Event", "log": "LogLines", "gap": "Gap", "bye": "Bye"}
@@ -196,11 +208,13 @@ func TestAnswers(t *testing.T) {
 		check("the message "+m.name, names[m.name], m.data)
 		seen[m.name] = m.name != "requests" || strings.Contains(string(m.data), `"id"`) || seen[m.name]
 	}
+	close(enough)
+	<-ended
 	for path, name := range map[string]string{
 		"/api/workers": "Workers", "/api/pools": "Pools", "/api/rotations": "Rotations", "/api/schedule": "Schedules", "/api/version": "Version",
 		"/api/history": "History", "/api/history?range=6h&pool=chat&series=tokens_per_second,ttft_p95_seconds": "History",
 		"/api/history?worker=*&pool=chat": "History", "/api/history?worker=chat/w1&points=7": "History", "/api/thresholds": "Thresholds",
-		"/api/decisions": "Decisions", "/api/decisions?limit=1&worker=chat/w1": "Decisions", "/api/decisions/first": "Decision",
+		"/api/decisions": "Decisions", "/api/decisions?limit=1&worker=chat/w1": "Decisions", "/api/decisions/" + strconv.Itoa(last): "Decision",
 		"/api/requests?ended=1": "EndedRequests", "/api/decisions/none": "Error", "/api/history?range=long": "Error", "/api/history?series=nonsense": "Error",
 	} {
 		_, text := h.ask("GET", path, "")
@@ -226,7 +240,6 @@ func TestAnswers(t *testing.T) {
 	} else {
 		check("/api/session", "Session", []byte(text))
 	}
-	<-ended
 }
 
 // asJSON turns what YAML has read into what JSON would.
