@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -89,11 +90,7 @@ func TestHerdAfterOutage(t *testing.T) {
 		since := answers.whole.Load()
 		poll(t, "answers under way", func() bool { return answers.whole.Load() > since+16 }, s.out.String)
 		before := s.known()
-		for _, w := range before {
-			if err := syscall.Kill(w.Place.PID, syscall.SIGKILL); err != nil {
-				t.Errorf("outage %d: %v", outage, err)
-			}
-		}
+		fellTogether(t, before)
 		poll(t, "both are back", func() bool {
 			list := s.workers()
 			for i, w := range list {
@@ -123,6 +120,39 @@ func TestHerdAfterOutage(t *testing.T) {
 		t.Errorf("%d requests were at two deaths; %d is the most that can be", n, streams*outages)
 	}
 	t.Logf("%d answers over two outages, %d that were at two deaths, %v requests, %v sent again", answers.whole.Load(), answers.twice.Load(), requests, retries)
+}
+
+// fellTogether ends all workers as one outage does. They are stopped before the first
+// is killed: between two kills the test may be kept waiting for a processor, and a worker
+// that still ran would read what the first one left and then be its second death.
+func fellTogether(t *testing.T, workers []worker) {
+	t.Helper()
+	for _, w := range workers {
+		signal(t, w, syscall.SIGSTOP)
+	}
+	poll(t, "every worker stands still", func() bool {
+		return !slices.ContainsFunc(workers, func(w worker) bool { return runs(w.Place.PID) })
+	}, func() string { return fmt.Sprintf("%+v", workers) })
+	for _, w := range workers {
+		signal(t, w, syscall.SIGKILL)
+	}
+}
+
+func signal(t *testing.T, w worker, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(w.Place.PID, sig); err != nil {
+		t.Errorf("%v to process %d of %s: %v", sig, w.Place.PID, w.ID, err)
+	}
+}
+
+// runs reports whether a thread of the process is not stopped yet.
+func runs(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	return slices.ContainsFunc(threads, func(path string) bool {
+		stat, err := os.ReadFile(path)
+		state := stat[bytes.LastIndexByte(stat, ')')+1:]
+		return err == nil && !bytes.HasPrefix(state, []byte(" T"))
+	})
 }
 
 // sum adds up a metric of the door over all its labels.
