@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"slices"
 	"sync"
+	"time"
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
@@ -62,8 +63,7 @@ func (s *Supervisor) serveRequests(w http.ResponseWriter, r *http.Request) {
 		out.At = a.At
 		out.Ended = append(out.Ended, a.Ended...)
 	}
-	slices.SortStableFunc(out.Ended, func(a, b control.Ended) int { return b.End.Compare(a.End) })
-	out.Ended = out.Ended[:min(len(out.Ended), f.Limit)]
+	out.Ended = newest(out.Ended, f.Limit, func(e control.Ended) time.Time { return e.End })
 	send(w, answers, out)
 }
 
@@ -90,9 +90,14 @@ func (s *Supervisor) serveDecisions(w http.ResponseWriter, r *http.Request) {
 		out.At = a.At
 		out.Decisions = append(out.Decisions, a.Decisions...)
 	}
-	slices.SortStableFunc(out.Decisions, func(a, b control.Decision) int { return b.At.Compare(a.At) })
-	out.Decisions = out.Decisions[:min(len(out.Decisions), f.Limit)]
+	out.Decisions = newest(out.Decisions, f.Limit, func(d control.Decision) time.Time { return d.At })
 	send(w, answers, out)
+}
+
+// newest sorts a list of several doors by time, the latest first, and cuts it.
+func newest[T any](list []T, limit int, at func(T) time.Time) []T {
+	slices.SortStableFunc(list, func(a, b T) int { return at(b).Compare(at(a)) })
+	return list[:min(len(list), limit)]
 }
 
 // serveTry sends a request on to a door that takes some.

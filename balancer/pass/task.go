@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
@@ -69,7 +70,7 @@ func Find(path string) (Path, bool) {
 	id, act, cut := strings.Cut(rest, "/")
 	p := Path{Tasks: pictures, Job: Of, ID: id}
 	switch {
-	case !plainID(id):
+	case !surface.Plain(id, 128):
 		return Path{}, false
 	case !cut:
 		p.Methods = []string{"GET", "DELETE"}
@@ -88,20 +89,6 @@ func (p *Path) Serves(task string) bool { return task != "" && slices.Contains(p
 
 // Takes reports whether the path takes the method.
 func (p *Path) Takes(method string) bool { return slices.Contains(p.Methods, method) }
-
-// plainID reports whether s may stand as a job's id.
-func plainID(s string) bool {
-	if s == "" || len(s) > 128 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return true
-}
 
 // Line is what the first bytes of a request say of its path.
 type Line struct {

@@ -83,8 +83,11 @@ func KindOf(path string) Kind {
 }
 
 // ValidID reports whether s may stand as an id: [A-Za-z0-9_-]{1,64}.
-func ValidID(s string) bool {
-	if s == "" || len(s) > 64 {
+func ValidID(s string) bool { return Plain(s, 64) }
+
+// Plain reports whether s is letters, digits, - and _ alone, from one to most of them.
+func Plain(s string, most int) bool {
+	if s == "" || len(s) > most {
 		return false
 	}
 	for i := range len(s) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -140,27 +141,17 @@ func apart(x, y float64) float64 {
 	if math.Abs(x-y) < 0.05*max(x, y) {
 		return 0
 	}
-	return sign(x - y)
-}
-
-func sign(x float64) float64 {
-	switch {
-	case x < 0:
-		return -1
-	case x > 0:
-		return 1
-	}
-	return 0
+	return float64(cmp.Compare(x, y))
 }
 
 // best is the router with the best mean of a figure.
 func (r *result) best(figure func(*figures) float64, more bool) string {
 	return slices.MinFunc(r.order, func(a, b string) int {
-		d := stat.Mean(r.of(a, figure)) - stat.Mean(r.of(b, figure))
+		d := cmp.Compare(stat.Mean(r.of(a, figure)), stat.Mean(r.of(b, figure)))
 		if more {
 			d = -d
 		}
-		return int(sign(d))
+		return d
 	})
 }
 
