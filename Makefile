@@ -52,21 +52,21 @@ test-prepare:
 	@test/prepare
 
 test-go: ## every Go test, without the race detector
-	$(GO) test -timeout 15m -json ./... | $(GO) run ./test/tool/summary go
+	$(GO) test -timeout 15m -json ./... | $(GO) run ./test/tool/summary go $(GO) test
 
 RACE_PACKAGES = ./balancer/... ./supervisor/... ./live/... ./top ./worker ./worker/kv ./worker/server ./plugins/... ./cmd/...
 
 test-race: ## the packages that start goroutines, with the race detector
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(GO) run ./test/tool/summary race
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(GO) run ./test/tool/summary race env CGO_ENABLED=1 $(GO) test -race -short
 
 test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SDK against the door; odd requests to it, node and nginx; dashboards against Grafana's schema
-	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer ./compose | $(GO) run ./test/tool/summary clients
+	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer ./compose | $(GO) run ./test/tool/summary clients $(GO) test -tags clients
 
 test-browser: ## the console in Chromium: every page in every state, clicks against the running program, axe-core, the keyboard
-	$(GO) test -tags browser -timeout 10m -json ./web | $(GO) run ./test/tool/summary browser
+	$(GO) test -tags browser -timeout 10m -json ./web | $(GO) run ./test/tool/summary browser $(GO) test -tags browser
 
 test-docker: ## images, compose files, dashboards and alert rules, on a real Docker engine and a real Prometheus
-	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... ./supervisor/swarm | $(GO) run ./test/tool/summary docker
+	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... ./supervisor/swarm | $(GO) run ./test/tool/summary docker test/with-docker $(GO) test -tags docker,prometheus,deb
 	$(GO) test -json -run '$(ROOTLESS)' ./supervisor/docker -rootless | $(GO) run ./test/tool/summary 'docker, rootless'
 
 # The tests of an ordinary user's engine that are quick; `go test
@@ -74,7 +74,7 @@ test-docker: ## images, compose files, dashboards and alert rules, on a real Doc
 ROOTLESS = TestLife|TestTakeover|TestEndsSeen|TestStartRefused|TestHosts|TestMigrationUnderLoad|TestEngineRestarted$$|TestRenderNodes|TestNameTaken$$|TestDoctor$$|TestPlaces
 
 test-pocl: ## the XPU backend on PoCL, and compiled for real GPUs
-	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl
+	$(GO) test -tags pocl -timeout 20m -json ./kernels/xpu/... | $(GO) run ./test/tool/summary pocl $(GO) test -tags pocl
 	$(GO) test -tags pocl -timeout 20m -json -run 'XPU$$|^TestNoDevice$$|^TestRenderNodes$$|^TestDeviceFails$$' ./worker/launch ./worker/model ./cmd/roundhouse-worker ./test | $(GO) run ./test/tool/summary 'pocl, end to end'
 
 test-intel: ## the XPU backend on Intel's own OpenCL driver of the CPU: the SPIR-V that ships, sub-groups and block reads

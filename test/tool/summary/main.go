@@ -2,6 +2,12 @@
 // a package, the output of what failed, what was skipped, and closing lines: what
 // failed, by name, and the counts. Where CI is set, a skipped test is a failure: a check that
 // did not run is not a check.
+//
+//	go test -json ./... | summary NAME [go test]
+//
+// With a command, one or two tests that failed beside all the others are run with it once
+// more, alone. If they pass then, the run passes, and its last lines name them as unsteady:
+// a defect to be found, and no reason to refuse what somebody else changed.
 package main
 
 import (
@@ -36,6 +42,13 @@ func main() {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "summary: cannot read the test events: %v\n", err)
 		os.Exit(1)
+	}
+	if tests := again(fallen); len(os.Args) > 2 && len(tests) > 0 && alone(os.Stdout, os.Args[2:], tests) {
+		for _, t := range tests {
+			fmt.Printf("UNSTEADY  %s %s: failed beside others (above), passed alone\n", t.pkg, t.name)
+		}
+		c.failed = 0
+		fallen = nil
 	}
 	for _, key := range fallen { // once more, where nobody overlooks it
 		fmt.Println("FAIL ", key)
@@ -93,7 +106,11 @@ func summarise(in io.Reader, out io.Writer) (c counts, fallen []string, err erro
 			}
 			if e.Test != "" || !failed[e.Package] {
 				c.failed++
-				fallen = append(fallen, key)
+				if strings.Contains(outputs[key].String(), "race detected during execution of test") {
+					fallen = append(fallen, key+" (data race)")
+				} else {
+					fallen = append(fallen, key)
+				}
 			}
 			fmt.Fprintf(out, "FAIL  %s\n%s", key, outputs[key])
 			if e.Test == "" {

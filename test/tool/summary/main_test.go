@@ -32,6 +32,9 @@ func TestSummarise(t *testing.T) {
 	f(`{"Action":"start","Package":"p"}
 {"Action":"pass","Package":"p","Test":"A"}
 {"Action":"pass","Package":"p"}`, counts{passed: 1})
+	f(`{"Action":"output","Package":"p","Test":"A","Output":"    testing.go:1712: race detected during execution of test\n"}
+{"Action":"fail","Package":"p","Test":"A"}
+{"Action":"fail","Package":"p"}`, counts{failed: 1}, "p A (data race)")
 }
 
 // Of a test that writes much, the beginning and the end are kept.
@@ -45,5 +48,34 @@ func TestOutput(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not kept", want)
 		}
+	}
+}
+
+// One or two tests that failed in their own words are looked at again; nothing else is.
+func TestAgain(t *testing.T) {
+	f := func(want []test, fallen ...string) {
+		t.Helper()
+		if got := again(fallen); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", fallen, got, want)
+		}
+	}
+	f([]test{{"p", "A"}}, "p A/sub", "p A")
+	f([]test{{"p", "A"}, {"q", "A"}}, "p A", "q A")
+	f(nil, "p A", "p B", "p C")
+	f(nil, "p A", "q ")             // q did not build
+	f(nil, "p ", "p A (not ended)") // a panic
+	f(nil, "p A (data race)", "p B")
+	f(nil, "p (not ended)", "q A") // the run was ended
+	f(nil)
+}
+
+// The second look fails with a test that fails, and with a name that no test has.
+func TestAlone(t *testing.T) {
+	const pkg = "roundhouse/test/tool/summary"
+	if !alone(t.Output(), []string{"go", "test"}, []test{{pkg, "TestOutput"}}) {
+		t.Error("a test that passes failed")
+	}
+	if alone(io.Discard, []string{"go", "test"}, []test{{pkg, "TestOutput"}, {pkg, "TestOfNobody"}}) {
+		t.Error("a test that is not there passed")
 	}
 }
