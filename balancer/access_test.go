@@ -33,7 +33,7 @@ func accessRig(t *testing.T, change func(*control.WorkerSet)) (r *rig, lines fun
 			mu.Lock()
 			defer mu.Unlock()
 			for line := range strings.Lines(out.String()) {
-				for _, id := range []string{"one", "two", "three", "four", "five", "six"} {
+				for _, id := range []string{"one", "two", "three", "four", "five", "six", "seven"} {
 					if strings.Contains(line, "request="+id+" ") || strings.Contains(line, `"request":"`+id+`"`) {
 						by[id] = line
 					}

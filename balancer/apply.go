@@ -45,7 +45,7 @@ func (d *Door) apply(set control.WorkerSet, strict bool) error {
 	if set.Schema != 1 {
 		return fmt.Errorf("the worker set has schema %d; this door knows 1", set.Schema)
 	}
-	trusted, err := trustedOf(&set.Door)
+	trusted, err := trustOf(&set.Door)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, err
 
 // replace makes the view of a set that was checked, and puts it in place of the old
 // one. d.mu is held.
-func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted proxies, ext *extend.Set) {
+func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted trust, ext *extend.Set) {
 	old := d.current()
 	v := &view{batches: d.side.batches, tls: d.cert.Shown(), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door.Limits)}
 	d.memory.Limit.Store(int64(set.Door.Memory))

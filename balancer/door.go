@@ -212,8 +212,19 @@ func (d *Door) accept() {
 		}
 		g := d.newGuard(c)
 		d.conns.add(g)
-		go d.serve(g)
+		go d.greet(g)
 	}
+}
+
+// greet hears who has connected, and then serves the connection.
+func (d *Door) greet(g *guard) {
+	if d.current().trusted.headers.include(g.peer()) {
+		if err := g.introduce(); err != nil {
+			g.Close()
+			return
+		}
+	}
+	d.serve(g)
 }
 
 // room reports whether another connection fits.

@@ -3,6 +3,7 @@ package balancer
 import (
 	"errors"
 	"io"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -19,17 +20,18 @@ import (
 type guard struct {
 	conn.Sock
 	d    *common
-	mark conn.Mark   // of the watch for its end
 	gone atomic.Bool // the client has left
+
+	proxied netip.AddrPort // the client, as a PROXY header has named it
 
 	midway  atomic.Bool // a request has come in part, or had when bytes were last waited for
 	writing atomic.Bool
 
 	mu      sync.Mutex
 	x       *exchange // whom to tell when the client leaves
-	watched bool      // the kernel tells when the client leaves
-	resting bool      // the reader waits for a next request
-	nudged  bool      // and its wait was cut short
+	watch   watch
+	resting bool // the reader waits for a next request
+	nudged  bool // and its wait was cut short
 	held    *[conn.BufSize]byte
 	from    int // of held, what was not handed on yet
 	ok      int // of held, what has been checked
@@ -76,6 +78,12 @@ const (
 	isForeign              // fasthttp serves it from here on
 	isHeld                 // it is held, and to be served outside the poller
 )
+
+// watch is how the door learns of a connection's end.
+type watch struct {
+	mark conn.Mark
+	on   bool // the kernel tells when the client leaves
+}
 
 // foreign is one stay of a connection with fasthttp.
 type foreign struct {
@@ -132,7 +140,7 @@ func (g *guard) await(serve bool) error {
 		err := os.ErrDeadlineExceeded
 		switch {
 		case g.d.mover.Load() != nil:
-		case serve && g.watched:
+		case serve && g.watch.on:
 			err = g.Wait(g.ready)
 		default:
 			err = g.hold()
@@ -350,7 +358,7 @@ func (g *guard) Close() error {
 	if g.refused {
 		g.linger()
 	}
-	g.d.watcher.Remove(g.mark)
+	g.d.watcher.Remove(g.watch.mark)
 	g.releaseHeld()
 	g.unbook()
 	g.sent()

@@ -124,7 +124,7 @@ func (d *Door) settle(about control.Moved, fd int) bool {
 	}
 	if about.Worker == "" {
 		g := d.guardOf(c, nil)
-		g.served = about.Served
+		g.served, g.proxied = about.Served, about.Client
 		d.conns.add(g)
 		go d.serve(g)
 		return true

@@ -285,12 +285,12 @@ func (m *mover) moveClients(batch []*parked) (int, error) {
 	about := make([]control.Moved, len(batch))
 	socks := make([]*conn.Sock, len(batch))
 	for i, p := range batch {
-		about[i] = control.Moved{Served: p.g.served}
+		about[i] = control.Moved{Served: p.g.served, Client: p.g.proxied}
 		socks[i] = &p.g.Sock
 	}
 	n, err := m.send(about, socks)
 	for _, p := range batch[:n] {
-		m.d.watcher.Unwatch(p.g.mark)
+		m.d.watcher.Unwatch(p.g.watch.mark)
 		m.d.conns.remove(p.g)
 	}
 	return n, err

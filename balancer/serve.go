@@ -312,6 +312,6 @@ func (d *common) guardOf(c net.Conn, over *tls.Config) *guard {
 	}
 	g.Sock.Init(c)
 	g.ready = g.serveReady
-	g.mark, g.watched = d.watcher.Add(c, g)
+	g.watch.mark, g.watch.on = d.watcher.Add(c, g)
 	return g
 }

@@ -138,7 +138,7 @@ func (c aside) Write(p []byte) (int, error) {
 // bytes lie in it, is left to the collector.
 func (c aside) Close() error {
 	g := c.guard
-	g.d.watcher.Remove(g.mark)
+	g.d.watcher.Remove(g.watch.mark)
 	g.d.conns.remove(g)
 	return g.Conn.Close()
 }

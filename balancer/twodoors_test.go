@@ -36,7 +36,7 @@ func runDoor(id string) error {
 		return err
 	}
 	d, err := balancer.New(balancer.Options{ID: id, Listener: l, Socket: filepath.Join(dir, id+".sock"), StateDir: dir, DrainTimeout: time.Minute,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Access: os.Stderr})
 	if err != nil {
 		return err
 	}

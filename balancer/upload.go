@@ -37,8 +37,19 @@ func (g *guard) kept(n int64) {
 	}
 }
 
+// RemoteAddr implements net.Conn: the client that a proxy has named, if one has.
+func (g *guard) RemoteAddr() net.Addr {
+	if g.proxied.IsValid() {
+		return net.TCPAddrFromAddrPort(g.proxied)
+	}
+	return g.Conn.RemoteAddr()
+}
+
 // peer is the client's address, as its connection shows it.
 func (g *guard) peer() netip.Addr {
+	if g.proxied.IsValid() {
+		return g.proxied.Addr()
+	}
 	if a, ok := g.Conn.RemoteAddr().(*net.TCPAddr); ok {
 		return a.AddrPort().Addr().Unmap()
 	}

@@ -31,7 +31,7 @@ type view struct {
 	ext     *extend.Set    // nil: no plugins
 	traces  *otlp.Exporter // nil: none are sent
 	batches *batches
-	trusted proxies
+	trusted trust
 }
 
 // mapModels finds which pools serve which model: by their configuration, else
@@ -79,7 +79,7 @@ func (v *view) unsaid() *fleet.Pool {
 	return nil
 }
 
-// proxies are those whose X-Forwarded-For is believed.
+// proxies are the addresses that what a proxy says is believed from.
 type proxies []netip.Prefix
 
 // client is the address that a request comes from: its connection's, or, if that
@@ -117,17 +117,25 @@ func (trusted proxies) include(a netip.Addr) bool {
 	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) })
 }
 
-// trustedOf reads the addresses of trusted proxies.
-func trustedOf(cfg *configs.Door) (proxies, error) {
-	var trusted proxies
-	for _, s := range cfg.TrustedProxies {
-		p, err := configs.ParsePrefix(s)
-		if err != nil {
-			return nil, err
+// trust is the proxies whose X-Forwarded-For is believed, and those whose connections
+// may begin with a PROXY header.
+type trust struct {
+	proxies
+	headers proxies
+}
+
+// trustOf reads the addresses of trusted proxies.
+func trustOf(cfg *configs.Door) (t trust, err error) {
+	for list, to := range map[*[]string]*proxies{&cfg.TrustedProxies: &t.proxies, &cfg.ProxyProtocol: &t.headers} {
+		for _, s := range *list {
+			p, err := configs.ParsePrefix(s)
+			if err != nil {
+				return t, err
+			}
+			*to = append(*to, p)
 		}
-		trusted = append(trusted, p)
 	}
-	return trusted, nil
+	return t, nil
 }
 
 // limits is what of the configuration a guard needs.

@@ -79,9 +79,11 @@ func (d *decoder) checkDoor(c *Config) {
 			d.failf("door/peers", `%q is not the admin API of a door; write host:port`, peer)
 		}
 	}
-	for _, proxy := range c.Door.TrustedProxies {
-		if _, err := ParsePrefix(proxy); err != nil {
-			d.failf("door/trusted_proxies", "%v", err)
+	for name, list := range map[string][]string{"trusted_proxies": c.Door.TrustedProxies, "proxy_protocol": c.Door.ProxyProtocol} {
+		for _, proxy := range list {
+			if _, err := ParsePrefix(proxy); err != nil {
+				d.failf("door/"+name, "%v", err)
+			}
 		}
 	}
 	owner := map[string]string{}

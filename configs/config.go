@@ -56,6 +56,8 @@ type Door struct {
 	Peers []string `json:"peers,omitempty"`
 	// TrustedProxies are the addresses whose X-Forwarded-For is believed.
 	TrustedProxies []string `json:"trusted_proxies,omitempty"`
+	// ProxyProtocol are the addresses whose connections may begin with a PROXY header.
+	ProxyProtocol []string `json:"proxy_protocol,omitempty"`
 }
 
 // TLS names the door's certificate.

@@ -107,6 +107,7 @@ func (d *decoder) door(b *body, c *Door) {
 	b.duration("slow_start", &c.SlowStart, 0)
 	b.list("peers", &c.Peers)
 	b.list("trusted_proxies", &c.TrustedProxies)
+	b.list("proxy_protocol", &c.ProxyProtocol)
 	b.block("cors", func(b *body) {
 		b.list("origins", &c.CORS.Origins)
 		b.end()

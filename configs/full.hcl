@@ -22,6 +22,10 @@ door {
   # whose X-Forwarded-For is believed: the client's address in the log of requests
   trusted_proxies = ["10.0.0.0/8"]
 
+  # whose connections may begin with a PROXY header (send-proxy, send-proxy-v2): the
+  # client that it names is the connection's
+  proxy_protocol = ["10.0.0.0/8"]
+
   tls {
     cert = "/etc/roundhouse/cert.pem"
     key  = "/etc/roundhouse/key.pem"

@@ -1,5 +1,7 @@
 package control
 
+import "net/netip"
+
 // Totals is what a door tells the others every 100 ms: what it has at each
 // worker, and what its keys have used. The figures replace those it told
 // before.
@@ -66,6 +68,8 @@ type Moved struct {
 	Address    string `json:"address,omitempty"`     // that it was made to
 	IdleMillis int64  `json:"idle_millis,omitempty"` // since its last answer
 	Served     bool   `json:"served,omitempty"`      // a client's request was answered on it
+	// Client is who a proxy has said, in a PROXY header, that the client is.
+	Client netip.AddrPort `json:"client,omitzero"`
 }
 
 // MovedAck answers a list of Moved: how many of them, from the first on, the

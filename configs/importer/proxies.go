@@ -47,6 +47,9 @@ func (p *plan) readHAProxy(src string) (binds []string, backends []backend) {
 		case "bind":
 			if len(words) > 1 && (section == "frontend" || section == "listen") {
 				binds = append(binds, words[1])
+				if slices.Contains(words, "accept-proxy") {
+					p.note("bind … accept-proxy: name the proxy before it in the door's proxy_protocol.")
+				}
 				if slices.Contains(words, "ssl") {
 					p.note("bind … ssl: put the certificate into the door's tls block (cert and key, two files).")
 				}

@@ -4,6 +4,7 @@
 # What changed, and what was not carried over:
 # - maxconn 4096: the door takes 20000 connections and queues 2048 requests; limits and queue blocks
 #   change that.
+# - bind … accept-proxy: name the proxy before it in the door's proxy_protocol.
 # - bind … ssl: put the certificate into the door's tls block (cert and key, two files).
 # - acl rules were not carried over; models choose their pool by name.
 # - use_backend rules were not carried over; models choose their pool by name.
