@@ -1,6 +1,9 @@
 package kernels
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check says what is wrong with a program, if anything: operands that do not
 // exist or are read before they are written, and shapes that do not fit.
@@ -130,6 +133,8 @@ func (c *checker) op(op Op) {
 			c.fail("columns %d to %d of %d", op.First, op.First+out.Width, in.Width)
 		}
 		c.writes(op.Out, "Out", in.Rows, out.Width)
+	case *Place:
+		c.place(op)
 	case *Pick:
 		c.writes(op.Out, "Out", Sampled, c.tokens(op.In).Width)
 	case *Pool:
@@ -218,6 +223,24 @@ func (c *checker) rope(op *RoPE) {
 	}
 	if op.First < 0 || op.Start < 0 || op.Start+rotary > op.HeadDim || rotary%2 != 0 || len(op.InvFreq) != rotary/2 {
 		c.fail("columns %d to %d of heads of %d turn by %d frequencies", op.Start, op.Start+rotary, op.HeadDim, len(op.InvFreq))
+	}
+	if op.Axes != nil && (len(op.Axes) != len(op.InvFreq) || slices.Max(op.Axes) > 2) {
+		c.fail("%d frequencies turn by axes %v; want an axis for each, from 0 to 2", len(op.InvFreq), op.Axes)
+	}
+}
+
+func (c *checker) place(op *Place) {
+	x := c.reads(op.X, "X", 1)
+	if c.err == nil && x.Rows != Tokens {
+		c.fail("X must have a row for each token")
+	}
+	if c.err == nil && (op.First < 0 || op.First+x.Width > op.Width) {
+		c.fail("columns %d to %d of media rows of %d", op.First, op.First+x.Width, op.Width)
+	}
+	for _, other := range c.p.Ops {
+		if p, ok := other.(*Place); ok && p.Width != op.Width {
+			c.fail("media rows of %d and of %d columns in one program", op.Width, p.Width)
+		}
 	}
 }
 

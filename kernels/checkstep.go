@@ -29,6 +29,8 @@ func (l Limits) CheckStep(p *Program, s *Step) error {
 			if op.Layer == 0 {
 				err = s.checkState(op.KV.Spec(), op.Group)
 			}
+		case *Place:
+			err = l.checkMedia(s, op.Width)
 		case *Sample:
 			err = s.checkSampling(p.Width(op.Logits))
 		}
@@ -46,6 +48,8 @@ func (l Limits) checkShape(s *Step) error {
 		return fmt.Errorf("step of %d tokens; the limit is %d", len(s.Tokens), l.Tokens)
 	case len(s.Positions) != len(s.Tokens) || s.Types != nil && len(s.Types) != len(s.Tokens):
 		return fmt.Errorf("step of %d tokens with %d positions and %d types", len(s.Tokens), len(s.Positions), len(s.Types))
+	case s.Axes != nil && len(s.Axes) != 3*len(s.Tokens):
+		return fmt.Errorf("step of %d tokens with %d positions on axes; want 3 for each", len(s.Tokens), len(s.Axes))
 	case len(s.Seqs) == 0 || len(s.Seqs) > l.Seqs:
 		return fmt.Errorf("step of %d sequences; the limit is %d", len(s.Seqs), l.Seqs)
 	case len(s.Rows) > l.Rows:
@@ -69,6 +73,24 @@ func (l Limits) checkShape(s *Step) error {
 			return fmt.Errorf("sampled row %d after row %d, of %d", r, last, len(s.Tokens))
 		}
 		last = r
+	}
+	return nil
+}
+
+// checkMedia refuses rows of media that are not there, or more of them than
+// tokens could stand for.
+func (l Limits) checkMedia(s *Step, width int) error {
+	rows := len(s.Media) / width
+	if len(s.Media)%width != 0 || rows > l.Tokens {
+		return fmt.Errorf("step of %d numbers of media in rows of %d; the limit is %d rows", len(s.Media), width, l.Tokens)
+	}
+	if s.MediaRow != nil && len(s.MediaRow) != len(s.Tokens) {
+		return fmt.Errorf("step of %d tokens with %d rows of media named", len(s.Tokens), len(s.MediaRow))
+	}
+	for i, row := range s.MediaRow {
+		if row < -1 || int(row) >= rows {
+			return wrong(s.seqOf(int32(i)), "row %d of the step stands for row %d of media, of %d", i, row, rows)
+		}
 	}
 	return nil
 }

@@ -85,7 +85,8 @@ type Linear struct {
 }
 
 // RoPE turns pairs of columns of each head by position, in place. Column
-// First + h·HeadDim is where head h begins.
+// First + h·HeadDim is where head h begins. With Axes, a pair turns by the
+// position on its own axis: 0, 1 and 2 are those of Step.Axes.
 type RoPE struct {
 	X            Tensor
 	First, Heads int
@@ -94,6 +95,7 @@ type RoPE struct {
 	Start        int       // first of them within the head
 	Interleaved  bool      // pairs (2i, 2i+1) instead of (i, i + Rotary/2)
 	InvFreq      []float64 // Rotary/2 frequencies
+	Axes         []uint8   // the axis of each pair; nil: all turn by Step.Positions
 	Scale        float32   // of cosine and sine (YaRN's attention factor); 0 means 1
 }
 
@@ -141,6 +143,7 @@ const (
 	Tanh
 	Sigmoid
 	SwiGLUOAI // gpt-oss: gate·sigmoid(1.702·gate)·(up + 1)
+	QuickGELU // x·sigmoid(1.702·x), as CLIP has it
 )
 
 // MoE routes each row to Top of the experts and sums their weighted outputs.
@@ -205,6 +208,16 @@ type Columns struct {
 	First   int
 }
 
+// Place puts rows of media where tokens stand for them, in place: columns
+// [First, First + width of X) of row Step.MediaRow[i] of Step.Media replace row i
+// of X, or are added to it. A token whose MediaRow is -1 keeps its row.
+type Place struct {
+	X     Tensor // (tokens, width)
+	First int
+	Width int // columns of a row of Step.Media, the same in all of a program
+	Add   bool
+}
+
 // Pick gathers the rows that Step.Rows names: (Tokens) → (Sampled).
 type Pick struct{ In, Out Tensor }
 
@@ -244,6 +257,7 @@ func (*MoE) op()       {}
 func (*Scale) op()     {}
 func (*Delta) op()     {}
 func (*Columns) op()   {}
+func (*Place) op()     {}
 func (*Pick) op()      {}
 func (*Pool) op()      {}
 func (*Sample) op()    {}

@@ -6,9 +6,12 @@ import "math"
 type Step struct {
 	Tokens    []int32 // (tokens) ids, sequence after sequence
 	Positions []int32 // (tokens)
+	Axes      []int32 // (tokens, 3) positions on the axes that RoPE.Axes names; nil: Positions on each
 	Types     []int32 // (tokens) segments; nil: zeros
 	Seqs      []Seq
 	Features  []float32  // (frames, width) what Features reads, sequence after sequence; nil: none
+	Media     []float32  // (media rows, width) what Place puts in; nil: none
+	MediaRow  []int32    // (tokens) the row of Media that a token stands for, -1: none; nil: none does
 	Rows      []int32    // (rows) indexes into Tokens, ascending, whose logits are wanted
 	Sampling  []Sampling // (rows) how to choose; nil: no token is chosen
 

@@ -233,6 +233,8 @@ func (pl *plan) op(op kernels.Op) {
 				copy(x.row(op.Out, i), x.row(op.In, i)[op.First:])
 			}
 		})
+	case *kernels.Place:
+		pl.rowwise(kernels.Tokens, operand(op.X), operand(op.X), func(a, b int) { x.place(op, a, b) })
 	case *kernels.Pick:
 		pl.rowwise(kernels.Sampled, operand(op.In), operand(op.Out), func(a, b int) {
 			for i := a; i < b; i++ {

@@ -25,6 +25,24 @@ func (x *executable) embed(op *kernels.Embed, first, last int) {
 	}
 }
 
+func (x *executable) place(op *kernels.Place, first, last int) {
+	if x.step.MediaRow == nil {
+		return
+	}
+	for i, from := range x.step.MediaRow[first:last] {
+		if from < 0 {
+			continue
+		}
+		row := x.row(op.X, first+i)
+		media := x.step.Media[int(from)*op.Width+op.First:][:len(row)]
+		if op.Add {
+			x.level.add(row, media)
+		} else {
+			copy(row, media)
+		}
+	}
+}
+
 // norm adds the stage of a Norm, with its weight as the factor of each column.
 func (pl *plan) norm(op *kernels.Norm) {
 	x := pl.x
@@ -189,7 +207,7 @@ func (pl *plan) rope(op *kernels.RoPE) {
 	x := pl.x
 	half := len(op.InvFreq)
 	i := slices.IndexFunc(pl.tables, func(t ropeTable) bool {
-		return slices.Equal(t.op.InvFreq, op.InvFreq) && t.op.Scale == op.Scale
+		return slices.Equal(t.op.InvFreq, op.InvFreq) && slices.Equal(t.op.Axes, op.Axes) && t.op.Scale == op.Scale
 	})
 	if i < 0 {
 		i = len(pl.tables)
@@ -198,7 +216,7 @@ func (pl *plan) rope(op *kernels.RoPE) {
 		pl.rowwise(kernels.Tokens, nil, []int{buffer}, func(first, last int) {
 			table := floats(x.buffers[buffer].memory)
 			for i := first; i < last; i++ {
-				turn(table[i*2*half:][:2*half], op, float64(x.step.Positions[i]))
+				turn(table[i*2*half:][:2*half], op, x.step, i)
 			}
 		})
 	}
@@ -214,11 +232,15 @@ func (pl *plan) rope(op *kernels.RoPE) {
 	})
 }
 
-// turn computes cosines and then sines of one position.
-func turn(table []float32, op *kernels.RoPE, position float64) {
+// turn computes cosines and then sines of one row's position.
+func turn(table []float32, op *kernels.RoPE, step *kernels.Step, row int) {
 	half, scale := len(op.InvFreq), float64(one(op.Scale))
+	position := step.Positions[row]
 	for f, frequency := range op.InvFreq {
-		sin, cos := math.Sincos(position * frequency)
+		if op.Axes != nil && step.Axes != nil {
+			position = step.Axes[3*row+int(op.Axes[f])]
+		}
+		sin, cos := math.Sincos(float64(position) * frequency)
 		table[f], table[half+f] = float32(cos*scale), float32(sin*scale)
 	}
 }

@@ -123,6 +123,8 @@ func activation(kind kernels.Activation, x float32) float32 {
 		return max(x, 0)
 	case kernels.Tanh:
 		return tanh(x)
+	case kernels.QuickGELU:
+		return x * sigmoid(1.702*x)
 	}
 	return sigmoid(x)
 }

@@ -98,7 +98,7 @@ func equalNorms(t *testing.T, a, b kernels.Backend) {
 }
 
 func testActivate(t *testing.T, b kernels.Backend) {
-	kinds := []kernels.Activation{kernels.SiLU, kernels.GELU, kernels.GELUTanh, kernels.ReLU, kernels.Tanh, kernels.Sigmoid, kernels.SwiGLUOAI}
+	kinds := []kernels.Activation{kernels.SiLU, kernels.GELU, kernels.GELUTanh, kernels.ReLU, kernels.Tanh, kernels.Sigmoid, kernels.QuickGELU, kernels.SwiGLUOAI}
 	for _, kind := range kinds {
 		for _, width := range []int{1, 15, 16, 17, 100, 256} {
 			for _, up := range []bool{false, true} {

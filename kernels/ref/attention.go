@@ -20,6 +20,9 @@ func (e *executable) rope(op *kernels.RoPE) {
 				if op.Interleaved {
 					a, b = 2*f, 2*f+1
 				}
+				if op.Axes != nil && e.step.Axes != nil {
+					position = e.step.Axes[3*i+int(op.Axes[f])]
+				}
 				sin, cos := math.Sincos(float64(position) * frequency)
 				sin, cos = sin*float64(one(op.Scale)), cos*float64(one(op.Scale))
 				x, y := float64(head[a]), float64(head[b])

@@ -236,6 +236,8 @@ func activation(kind kernels.Activation, x float64) float64 {
 		return math.Tanh(x)
 	case kernels.Sigmoid:
 		return sigmoid(x)
+	case kernels.QuickGELU:
+		return x * sigmoid(1.702*x)
 	}
 	panic(fmt.Sprintf("BUG: activation %d of one operand", kind))
 }

@@ -87,6 +87,8 @@ func (e *executable) do(op kernels.Op, out *kernels.Result) {
 		for i := range e.count(op.Out) {
 			copy(e.row(op.Out, i), e.row(op.In, i)[op.First:])
 		}
+	case *kernels.Place:
+		e.placeMedia(op)
 	case *kernels.Pick:
 		for i, r := range e.step.Rows {
 			copy(e.row(op.Out, i), e.row(op.In, int(r)))
@@ -101,6 +103,23 @@ func (e *executable) do(op kernels.Op, out *kernels.Result) {
 		}
 	default:
 		panic(fmt.Sprintf("BUG: operation %T passed the check", op))
+	}
+}
+
+func (e *executable) placeMedia(op *kernels.Place) {
+	for i, from := range e.step.MediaRow {
+		if from < 0 {
+			continue
+		}
+		row := e.row(op.X, i)
+		media := e.step.Media[int(from)*op.Width+op.First:]
+		for k := range row {
+			if op.Add {
+				row[k] += media[k]
+			} else {
+				row[k] = media[k]
+			}
+		}
 	}
 }
 

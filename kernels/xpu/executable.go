@@ -33,6 +33,7 @@ type executable struct {
 	sampler      *sampler
 	rowsOut      [][]float32
 	grids        *kernels.Grids
+	placing      bool  // the step has media
 	made         []int // rows of a step by kind, from features on
 	err          error // the first that came up while compiling
 }
@@ -152,6 +153,8 @@ func (e *executable) do(op kernels.Op) {
 	case *kernels.Columns:
 		e.wrote(op.Out)
 		e.launch("columns", nil, e.eachRow(e.p.Width(op.Out), op.Out), e.value(op.In), e.p.Width(op.In), op.First, e.value(op.Out))
+	case *kernels.Place:
+		e.place(op)
 	case *kernels.Pick:
 		e.wrote(op.Out)
 		e.launch("pick", nil, e.eachRow(e.p.Width(op.Out), op.Out), e.value(op.In), e.step, e.layout.rows, e.value(op.Out))
@@ -231,6 +234,13 @@ func (e *executable) rope(op *kernels.RoPE) {
 		high, low := turns(f)
 		table = append(table, high, low)
 	}
+	axes := -1
+	if op.Axes != nil {
+		axes = e.layout.axes
+	}
+	for _, axis := range op.Axes {
+		table = append(table, float32(axis))
+	}
 	frequencies := e.room(len(table))
 	if e.err == nil {
 		e.err = frequencies.Write(0, floatBytes(table))
@@ -238,7 +248,21 @@ func (e *executable) rope(op *kernels.RoPE) {
 	rows, heads := e.rowsOf(op.X), op.Heads
 	e.launch("rope", nil, func(c counts) []uintptr { return dims(rotary/2, heads, rows(c)) },
 		e.value(op.X), e.p.Width(op.X), op.First, op.HeadDim, op.Start, rotary, op.Interleaved,
-		frequencies, e.step, e.layout.positions, one(op.Scale))
+		frequencies, e.step, e.layout.positions, axes, one(op.Scale))
+}
+
+// place is no launch in a step without media.
+func (e *executable) place(op *kernels.Place) {
+	e.wrote(op.X)
+	width, rows := e.p.Width(op.X), e.rowsOf(op.X)
+	l := &e.layout
+	global := func(c counts) []uintptr {
+		if !e.placing {
+			return dims(0)
+		}
+		return dims(width, rows(c))
+	}
+	e.launch("place", nil, global, e.value(op.X), e.step, l.mediaRow, l.media, op.Width, op.First, op.Add)
 }
 
 func (e *executable) scale(op *kernels.Scale) {

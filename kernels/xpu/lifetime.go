@@ -34,6 +34,8 @@ func tensors(op kernels.Op) []kernels.Tensor {
 		return []kernels.Tensor{op.Out}
 	case *kernels.Convolution:
 		return []kernels.Tensor{op.In, op.Out}
+	case *kernels.Place:
+		return []kernels.Tensor{op.X}
 	case *kernels.Columns:
 		return []kernels.Tensor{op.In, op.Out}
 	case *kernels.Pick:

@@ -11,6 +11,8 @@ import (
 // layout says where each part of a step lies in its one upload, in dwords.
 type layout struct {
 	tokens, positions, types int // (tokens)
+	axes                     int // (tokens, 3), where a program turns by them
+	mediaRow                 int // (tokens), where a program places media
 	seqs, selfs              int // (tokens) which sequence, and where in it
 	rows                     int // (rows)
 	firsts, counts, contexts int // (seqs)
@@ -19,7 +21,9 @@ type layout struct {
 	grids                    int // (convolutions, seqs, gridWords)
 	tables                   int // (groups, seqs): where each block table begins
 	blocks                   int // the block tables
+	media                    int // (tokens, width), as bits, behind all that every step has
 	groups                   int
+	turns, places            bool  // the program turns by axes; places media
 	rowTiles                 int   // (sizes, tokens): tiles of rows, as pairs of the first and how many
 	tileRows                 []int // the sizes
 	words                    int   // in all
@@ -30,7 +34,7 @@ type layout struct {
 func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout {
 	l := layout{tileRows: tileRows}
 	pages := map[int]int{}
-	features, convolutions := 0, 0
+	features, convolutions, axes, media := 0, 0, 0, 0
 	for _, op := range p.Ops {
 		group, c := 0, kernels.KV(nil)
 		switch op := op.(type) {
@@ -38,6 +42,12 @@ func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout 
 			features = limits.Frames * p.Width(op.Out)
 		case *kernels.Convolution:
 			convolutions++
+		case *kernels.RoPE:
+			if op.Axes != nil {
+				axes = 3 * limits.Tokens
+			}
+		case *kernels.Place:
+			media = limits.Tokens * op.Width
 		case *kernels.Attention:
 			group, c = op.Group, op.KV
 		case *kernels.Delta:
@@ -55,6 +65,9 @@ func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout 
 		return begin
 	}
 	l.tokens, l.positions, l.types = part(limits.Tokens), part(limits.Tokens), part(limits.Tokens)
+	l.axes = part(axes)
+	l.mediaRow = part(min(media, limits.Tokens))
+	l.turns, l.places = axes > 0, media > 0
 	l.seqs, l.selfs = part(limits.Tokens), part(limits.Tokens)
 	l.rows = part(limits.Rows)
 	l.firsts, l.counts, l.contexts = part(limits.Seqs), part(limits.Seqs), part(limits.Seqs)
@@ -66,6 +79,7 @@ func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout 
 	for _, n := range pages {
 		at += n * limits.Seqs
 	}
+	l.media = part(media)
 	l.words = max(at, 1)
 	return l
 }
@@ -99,6 +113,7 @@ func (e *executable) fill(s *kernels.Step) error {
 	clear(types)
 	copy(types, s.Types)
 	copy(e.words[l.rows:], s.Rows)
+	e.fillAxes(s)
 	e.fillTiles(s)
 	e.fillFeatures(s)
 	at := l.blocks
@@ -113,7 +128,7 @@ func (e *executable) fill(s *kernels.Step) error {
 			if g >= len(q.Blocks) {
 				return wrong(i, "has %d block tables; the program reads %d", len(q.Blocks), l.groups)
 			}
-			if at+len(q.Blocks[g]) > l.words {
+			if at+len(q.Blocks[g]) > l.media {
 				return wrong(i, "has a block table of %d, more than a sequence can have", len(q.Blocks[g]))
 			}
 			e.words[l.tables+g*e.limits.Seqs+i] = int32(at)
@@ -123,7 +138,31 @@ func (e *executable) fill(s *kernels.Step) error {
 	for i, w := range e.words[:at] {
 		binary.LittleEndian.PutUint32(e.raw[4*i:], uint32(w))
 	}
-	return e.step.WriteLater(0, e.raw[:4*at])
+	if err := e.step.WriteLater(0, e.raw[:4*at]); err != nil || !e.placing {
+		return err
+	}
+	for i, x := range s.Media {
+		binary.LittleEndian.PutUint32(e.raw[4*(l.media+i):], math.Float32bits(x))
+	}
+	return e.step.WriteLater(4*int64(l.media), e.raw[4*l.media:][:4*len(s.Media)])
+}
+
+// fillAxes writes the positions on all axes, and which tokens stand for media.
+func (e *executable) fillAxes(s *kernels.Step) {
+	l := &e.layout
+	if l.turns && s.Axes != nil {
+		copy(e.words[l.axes:], s.Axes)
+	} else if l.turns {
+		for i, p := range s.Positions {
+			for axis := range 3 {
+				e.words[l.axes+3*i+axis] = p
+			}
+		}
+	}
+	e.placing = l.places && len(s.Media) > 0 && s.MediaRow != nil
+	if e.placing {
+		copy(e.words[l.mediaRow:], s.MediaRow)
+	}
 }
 
 // fillTiles cuts each sequence's rows into tiles of each size, none of which holds rows

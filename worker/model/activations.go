@@ -65,6 +65,12 @@ func operands(op kernels.Op) []kernels.Tensor {
 		list = []kernels.Tensor{op.QKV, op.Gates, op.Out}
 	case *kernels.LoRA:
 		list = []kernels.Tensor{op.In, op.Out}
+	case *kernels.Features:
+		list = []kernels.Tensor{op.Out}
+	case *kernels.Convolution:
+		list = []kernels.Tensor{op.In, op.Out}
+	case *kernels.Place:
+		list = []kernels.Tensor{op.X}
 	case *kernels.Columns:
 		list = []kernels.Tensor{op.In, op.Out}
 	case *kernels.Pick:

@@ -151,7 +151,7 @@ inline float from_e8m0(uint b) {
 #define INT8_HEAD(dim, tokens) ((long)INT8_CODES((dim) * (tokens)) + 4 * (tokens))
 
 // The scalar functions, as in kernels.Activation.
-enum { SILU, GELU, GELU_TANH, RELU, TANH, SIGMOID, SWIGLU_OAI };
+enum { SILU, GELU, GELU_TANH, RELU, TANH, SIGMOID, SWIGLU_OAI, QUICK_GELU };
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
 
@@ -167,6 +167,8 @@ inline float activation(int kind, float x) {
 		return fmax(x, 0.0f);
 	case TANH:
 		return tanh(x);
+	case QUICK_GELU:
+		return x * sigmoid(1.702f * x);
 	default:
 		return sigmoid(x);
 	}

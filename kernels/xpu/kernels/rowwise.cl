@@ -104,13 +104,14 @@ void norm(__global const float *in, __global float *out, int stride, int first, 
 
 // rope turns one pair of one head. Its angle is position · frequency; turns is
 // frequency / 2π in two floats, so that only the fraction of a turn is left
-// before sine and cosine are taken: a float has no room for 100 000 radians.
+// before sine and cosine are taken: a float has no room for 100 000 radians. Behind the
+// turns stands the axis of each pair, where there are several.
 __kernel void rope(__global float *x, int stride, int first, int headDim, int start, int rotary, int interleaved,
-	__global const float *turns, __global const int *step, int positions, float scale COUNTER)
+	__global const float *turns, __global const int *step, int positions, int axes, float scale COUNTER)
 {
 	COUNT_BEGIN(0)
 	const int f = get_global_id(0), h = get_global_id(1), row = get_global_id(2);
-	const float p = (float)step[positions + row];
+	const float p = (float)(axes < 0 ? step[positions + row] : step[axes + 3 * row + (int)LOAD(turns, rotary + f)]);
 	const float high = LOAD(turns, 2 * f), low = LOAD(turns, 2 * f + 1);
 	const float t = p * high, rest = fma(p, high, -t);
 	const float angle = 2.0f * ((t - rint(t)) + fma(p, low, rest));
@@ -154,6 +155,19 @@ __kernel void columns(__global const float *in, int inWidth, int first, __global
 	const int c = get_global_id(0), width = get_global_size(0);
 	const long row = get_global_id(1);
 	STORE(out, row * width + c, LOAD(in, row * inWidth + first + c));
+	COUNT_END;
+}
+
+// place puts rows of media where tokens stand for them, or adds them.
+__kernel void place(__global float *x, __global const int *step, int mediaRow, int media, int mediaWidth, int first, int add COUNTER) {
+	COUNT_BEGIN(0)
+	const int c = get_global_id(0), width = get_global_size(0), row = get_global_id(1);
+	const int from = step[mediaRow + row];
+	if (from >= 0) {
+		const float v = as_float(LOAD(step, media + (long)from * mediaWidth + first + c));
+		const long at = (long)row * width + c;
+		STORE(x, at, add ? LOAD(x, at) + v : v);
+	}
 	COUNT_END;
 }
 
