@@ -57,6 +57,10 @@ type Limits struct {
 	Frames int // rows of features of a step
 
 	Context int // tokens of a sequence; 0: as many as the pages have room for
+
+	// Shared has a step's memory be that of all programs compiled so, of which one
+	// runs at a time: what one brought back holds until any of them runs.
+	Shared bool
 }
 
 // Weight is a matrix or vector as a backend keeps it.

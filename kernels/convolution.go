@@ -6,7 +6,8 @@ import (
 )
 
 // Features puts the step's own numbers into a value: what a tower hears or
-// sees, (Frames, width). It reads Step.Features.
+// sees, (Frames, width), or what it has made of it so far, (Tokens, width). It
+// reads Step.Features.
 type Features struct{ Out Tensor }
 
 // Convolution slides a window over the rows of each sequence, which form a
@@ -149,9 +150,15 @@ func (c *checker) features(op *Features) {
 	for _, other := range c.p.Ops {
 		if f, ok := other.(*Features); ok && c.err == nil && c.value(f.Out, "Out").Width != width {
 			c.fail("features of %d and of %d columns in one program", width, c.p.Width(f.Out))
+		} else if ok && c.err == nil && c.p.Values[f.Out].Rows != c.p.Values[op.Out].Rows {
+			c.fail("features that are frames and tokens in one program")
 		}
 	}
-	c.writes(op.Out, "Out", Frames, width)
+	rows := Frames
+	if c.value(op.Out, "Out").Rows == Tokens {
+		rows = Tokens
+	}
+	c.writes(op.Out, "Out", rows, width)
 }
 
 func (c *checker) convolution(op *Convolution) {

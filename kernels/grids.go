@@ -11,7 +11,8 @@ func (g Grid) Rows() int { return g.Lines * g.Line }
 // Grids are the rows of a step that windows move over, by kind and sequence. A
 // backend keeps one for each executable.
 type Grids struct {
-	width   int        // of features; 0: the program has none
+	width   int        // of features that are frames; 0: the program has none
+	tokens  int        // of features that are tokens; 0: none
 	windows bool       // the program has a convolution
 	whole   bool       // one over tokens, so that sequences must be whole
 	made    []Windowed // kinds beyond Frames: the program's, and those that are then tokens
@@ -25,7 +26,11 @@ func NewGrids(p *Program) *Grids {
 	for _, op := range p.Ops {
 		switch op := op.(type) {
 		case *Features:
-			g.width = p.Width(op.Out)
+			if p.Values[op.Out].Rows == Tokens {
+				g.tokens = p.Width(op.Out)
+			} else {
+				g.width = p.Width(op.Out)
+			}
 		case *Convolution:
 			in, out := p.Values[op.In].Rows, p.Values[op.Out].Rows
 			g.windows = true
@@ -63,8 +68,8 @@ func (g *Grids) Count(kind Rows) int {
 // Fill takes in a step that CheckStep has passed, or says what is wrong with its
 // features.
 func (g *Grids) Fill(s *Step, limits Limits) error {
-	if g.width == 0 && len(s.Features) > 0 {
-		return fmt.Errorf("a step with %d features for a program that reads none", len(s.Features))
+	if g.width == 0 && len(s.Features) != g.tokens*len(s.Tokens) {
+		return fmt.Errorf("a step of %d tokens with %d features; want %d for each", len(s.Tokens), len(s.Features), g.tokens)
 	}
 	for i := range g.of {
 		g.of[i] = g.of[i][:0]

@@ -38,6 +38,7 @@ var rules = []rule{
 	{"configs", "roundhouse", []string{"roundhouse/configs"}, "everyone reads the configuration; it reads nobody"},
 	{"worker/api", "roundhouse", nil, "a leaf, so that door and supervisor may import it"},
 	{"worker/device", "roundhouse", nil, "a leaf, so that the supervisor may import it"},
+	{"worker/media", "roundhouse", []string{"roundhouse/worker/media"}, "from a file to features; towers and engines are others' work"},
 	{"worker/kv", "roundhouse", nil, "the page pool is pure: ids and groups only"},
 	{"worker/tokenizer", "roundhouse", []string{"roundhouse/worker/tokenizer"}, "text to ids needs no engine"},
 	{"worker/template", "roundhouse", []string{"roundhouse/worker/template", "roundhouse/worker/tokenizer"}, "a chat template needs no engine; it knows which text is to be encoded plainly"},

@@ -42,7 +42,8 @@ type Backend struct {
 	level   *level
 	weights arena
 	pages   arena
-	plans   arena // buffers of executables
+	plans   arena  // buffers of executables
+	shared  []byte // of them, what executables with Limits.Shared have
 	cache   *cache
 	writing chan error    // of the cache file that is being made; nil: none is
 	stop    chan struct{} // closed to end that

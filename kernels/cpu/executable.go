@@ -64,7 +64,7 @@ func (x *executable) limit(kind kernels.Rows) int {
 
 // setAside takes the memory of a plan.
 func (x *executable) setAside(pl *plan) error {
-	memory, err := x.b.plans.bytes(x.size)
+	memory, err := x.b.stepMemory(x.size, x.limits.Shared)
 	if err != nil {
 		return fmt.Errorf("buffers of a step of %d tokens: %w", x.limits.Tokens, err)
 	}
@@ -94,6 +94,19 @@ func (x *executable) setAside(pl *plan) error {
 	x.tiles.setAside(x.threads)
 	x.job = x.work
 	return nil
+}
+
+// stepMemory is room for a step's buffers. Who shares it gets what others have
+// where that is enough, so that the greatest is to be compiled first.
+func (b *Backend) stepMemory(size int, shared bool) ([]byte, error) {
+	if shared && size <= len(b.shared) {
+		return b.shared, nil
+	}
+	memory, err := b.plans.bytes(size)
+	if shared && err == nil {
+		b.shared = memory
+	}
+	return memory, err
 }
 
 // floats sees memory as float32.

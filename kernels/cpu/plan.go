@@ -222,7 +222,7 @@ func (pl *plan) op(op kernels.Op) {
 		pl.lora(op)
 	case *kernels.Features:
 		width := x.p.Width(op.Out)
-		pl.rowwise(kernels.Frames, nil, operand(op.Out), func(a, b int) {
+		pl.rowwise(x.p.Values[op.Out].Rows, nil, operand(op.Out), func(a, b int) {
 			copy(x.values[op.Out][a*width:b*width], x.step.Features[a*width:])
 		})
 	case *kernels.Convolution:

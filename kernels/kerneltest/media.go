@@ -37,6 +37,60 @@ func testAxes(t *testing.T, b kernels.Backend) {
 	f(kernels.RoPE{Heads: 2, HeadDim: 12, Rotary: 8, Start: 2, Interleaved: true, Axes: []uint8{2, 1, 0, 2}}, places)
 }
 
+// testSlices computes a program at once, and in two whose rows the host carries
+// from the one to the other, as towers run: the bits are the same.
+func testSlices(t *testing.T, b kernels.Backend) {
+	const n, width = 9, 32
+	part := func(s *scene, x kernels.Tensor) {
+		y := s.p.New(kernels.Tokens, 3*width)
+		mixed := s.p.New(kernels.Tokens, width)
+		s.p.Do(&kernels.Linear{In: x, Out: y, Add: kernels.None, Weights: []kernels.Weight{s.matrix(kernels.FormatF32, 3*width, width)}})
+		s.p.Do(&kernels.Attention{Q: y, K: y, V: y, KFirst: width, VFirst: 2 * width, Out: mixed, Bidirectional: true,
+			Heads: 2, KVHeads: 2, KeyDim: width / 2, ValueDim: width / 2, Scale: 0.25})
+		s.p.Do(&kernels.Scale{In: mixed, Gate: kernels.None, Add: x, Out: x})
+	}
+	step := rows(n)
+	step.Seqs = []kernels.Seq{{First: 0, Count: 4, Context: 4}, {First: 4, Count: 5, Context: 5}}
+	limits := limitsOf(step)
+	limits.Shared = true
+	step.Features = newScene(t, b, 15).normal(n*width, 1)
+	begin := func(s *scene) kernels.Tensor {
+		x := s.p.New(kernels.Tokens, width)
+		s.p.Do(&kernels.Features{Out: x})
+		return x
+	}
+	compile := func(s *scene, x kernels.Tensor) kernels.Executable {
+		s.p.Do(&kernels.Output{In: x})
+		return s.compile(limits)
+	}
+	both := newScene(t, b, 16)
+	x := begin(both)
+	part(both, x)
+	part(both, x)
+	whole := compile(both, x)
+	one := newScene(t, b, 16)
+	x = begin(one)
+	part(one, x)
+	first := compile(one, x)
+	two := &scene{t: t, b: b, rng: one.rng, p: &kernels.Program{}}
+	x = begin(two)
+	part(two, x)
+	second := compile(two, x)
+	want, _ := run(t, whole, step)
+	got, _ := run(t, first, step)
+	next := *step
+	next.Features = nil
+	for _, row := range got {
+		next.Features = append(next.Features, row...)
+	}
+	got, _ = run(t, second, &next)
+	same(t, "two slices", got, want)
+	next.Features = next.Features[1:]
+	if err := second.Run(&next, new(kernels.Result)); err == nil {
+		t.Error("a step that lacks a feature was accepted")
+	}
+}
+
 // testPlace puts rows of media in place of tokens, and adds them, in steps with
 // and without media.
 func testPlace(t *testing.T, b kernels.Backend) {

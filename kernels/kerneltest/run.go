@@ -20,6 +20,7 @@ func Run(t *testing.T, b kernels.Backend) {
 	t.Run("Embed", func(t *testing.T) { testEmbed(t, b) })
 	t.Run("RoPE", func(t *testing.T) { testRoPE(t, b) })
 	t.Run("Axes", func(t *testing.T) { testAxes(t, b) })
+	t.Run("Slices", func(t *testing.T) { testSlices(t, b) })
 	t.Run("Place", func(t *testing.T) { testPlace(t, b) })
 	t.Run("Pool", func(t *testing.T) { testPool(t, b) })
 	t.Run("Attention", func(t *testing.T) { testAttention(t, b) })

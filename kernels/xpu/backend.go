@@ -34,6 +34,7 @@ type Backend struct {
 	counter *cl.Buffer // of bytes moved, in tests
 	// mostParts is the constant; tests have less.
 	mostParts int
+	shared    shared
 	dummy     *cl.Buffer // where a kernel wants a buffer that it does not use
 }
 

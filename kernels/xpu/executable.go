@@ -49,7 +49,10 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 	e := &executable{b: b, p: p, limits: limits, packed: map[packKey]*operands{}, sampled: kernels.None, grids: kernels.NewGrids(p)}
 	e.layout = layoutOf(p, limits, b.tuning.rowTiles(p))
 	e.values = make([]*cl.Buffer, len(p.Values))
-	e.step = e.room(e.layout.words)
+	if limits.Shared {
+		e.idle, b.shared.idle = b.shared.idle, nil
+	}
+	e.step = e.lend(e.layout.words)
 	e.attentionRoom()
 	last := lastUses(p)
 	for i, op := range p.Ops {
@@ -58,6 +61,9 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 			e.do(op)
 			e.end(i, op, last)
 		}
+	}
+	if limits.Shared {
+		e.share()
 	}
 	b.execs = append(b.execs, e)
 	return e, e.err

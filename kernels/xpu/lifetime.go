@@ -50,6 +50,22 @@ func tensors(op kernels.Op) []kernels.Tensor {
 	return nil
 }
 
+// shared is what executables with Limits.Shared have in common: one of them runs at
+// a time, and the queue is in order.
+type shared struct {
+	idle  []*cl.Buffer
+	words []int32
+	raw   []byte
+	host  []float32
+}
+
+// share gives the buffers of an executable that was compiled to those after it.
+func (e *executable) share() {
+	e.done(e.step, e.parts)
+	e.done(e.values...)
+	e.b.shared.idle, e.idle = e.idle, nil
+}
+
 // lastUses is the operation after which each value is not looked at again. What is
 // brought to the host lives on to the end.
 func lastUses(p *kernels.Program) []int {

@@ -49,7 +49,7 @@ func (e *executable) attentionRoom() {
 		need = max(need, perSplit(a)*splits*tile, min(perSplit(a)*splits*e.limits.Tokens, e.b.mostParts))
 	}
 	if need > 0 {
-		e.parts, e.partsRoom = e.room(need), need
+		e.parts, e.partsRoom = e.lend(need), need
 	}
 }
 

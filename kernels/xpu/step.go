@@ -39,7 +39,10 @@ func layoutOf(p *kernels.Program, limits kernels.Limits, tileRows []int) layout 
 		group, c := 0, kernels.KV(nil)
 		switch op := op.(type) {
 		case *kernels.Features:
-			features = limits.Frames * p.Width(op.Out)
+			features = max(features, limits.Frames*p.Width(op.Out))
+			if p.Values[op.Out].Rows == kernels.Tokens {
+				features = limits.Tokens * p.Width(op.Out)
+			}
 		case *kernels.Convolution:
 			convolutions++
 		case *kernels.RoPE:
@@ -103,10 +106,7 @@ func wrong(seq int, format string, args ...any) error {
 // fill writes a step where the kernels read it.
 func (e *executable) fill(s *kernels.Step) error {
 	l := &e.layout
-	if e.words == nil {
-		e.words = make([]int32, l.words)
-		e.raw = make([]byte, 4*l.words)
-	}
+	e.takeHost()
 	copy(e.words[l.tokens:], s.Tokens)
 	copy(e.words[l.positions:], s.Positions)
 	types := e.words[l.types:][:len(s.Tokens)]
@@ -145,6 +145,21 @@ func (e *executable) fill(s *kernels.Step) error {
 		binary.LittleEndian.PutUint32(e.raw[4*(l.media+i):], math.Float32bits(x))
 	}
 	return e.step.WriteLater(4*int64(l.media), e.raw[4*l.media:][:4*len(s.Media)])
+}
+
+// takeHost sets the host's side of a step aside, or takes what is shared.
+func (e *executable) takeHost() {
+	n, shared := e.layout.words, &e.b.shared
+	if e.limits.Shared {
+		if len(shared.words) < n {
+			shared.words, shared.raw = make([]int32, n), make([]byte, 4*n)
+		}
+		e.words, e.raw, e.host = shared.words, shared.raw, shared.host
+		return
+	}
+	if e.words == nil {
+		e.words, e.raw = make([]int32, n), make([]byte, 4*n)
+	}
 }
 
 // fillAxes writes the positions on all axes, and which tokens stand for media.
@@ -231,6 +246,9 @@ func (e *executable) results(s *kernels.Step, c counts, out *kernels.Result) err
 	}
 	if cap(e.host) < total {
 		e.host = make([]float32, total)
+		if e.limits.Shared {
+			e.b.shared.host = e.host
+		}
 	}
 	e.host, e.rowsOut = e.host[:0], e.rowsOut[:0]
 	choosing := e.sampled != kernels.None && len(s.Sampling) > 0
