@@ -62,6 +62,7 @@ func (d *decoder) checkDriver(path string, p *Pool) {
 		if p.Container.Image == "" {
 			d.failf(path, "pool %q: the %s driver takes an image", p.Name, p.Driver)
 		}
+		checkConfinement(d, path, &p.Container)
 		if p.Container.NetworkMode != "" && len(p.Container.Networks) > 0 {
 			d.failf(sub(path, "networks"), "networks and network_mode: give one of them")
 		}
@@ -135,6 +136,7 @@ func (d *decoder) checkWorker(poolPath string, p *Pool, w *Worker) {
 	if static && (len(w.GPUs) > 0 || w.Port != 0) {
 		d.failf(path, "worker %q: gpus and port are for workers that roundhouse starts", w.Name)
 	}
+	checkOwn(d, path, p, w)
 	if w.Takeover != "" && p.Driver != "docker" {
 		d.failf(sub(path, "takeover"), "takeover is for the docker driver")
 	}

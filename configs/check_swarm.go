@@ -10,6 +10,8 @@ import (
 var notOfSwarm = []struct{ name, instead string }{
 	{"network_mode", `name an overlay network in networks, or leave both out: its port is published on its node`},
 	{"ipc", `shm_size sets how large its own shared memory may grow`},
+	{"security_opt", `"no-new-privileges": true in /etc/docker/daemon.json holds for every container of a node`},
+	{"devices_extra", `have its nodes' engines give devices to containers by a default runtime, or use the docker driver on each machine`},
 	{"devices", `leave it out; GPUs are reserved by generic_resources = { "NVIDIA-GPU" = 1 }`},
 	{"gpus_per_worker", `write generic_resources = { "NVIDIA-GPU" = 1 }, in the kind that the nodes announce`},
 }
@@ -34,9 +36,14 @@ func (d *decoder) checkSwarm(path string, p *Pool) {
 			d.failf(sub(path, "generic_resources"), "generic_resources: %q = %d: a kind that nodes announce, and how many of it each worker takes, at least 1", kind, n)
 		}
 	}
-	for _, text := range p.Container.Volumes {
+	d.checkVolumes(sub(path, "volumes"), p.Container.Volumes)
+}
+
+// checkVolumes holds volumes to what a Swarm can be told.
+func (d *decoder) checkVolumes(path string, list []string) {
+	for _, text := range list {
 		if _, err := ParseVolume(text); err != nil {
-			d.failf(sub(path, "volumes"), "volumes: %v", err)
+			d.failf(path, "volumes: %v", err)
 		}
 	}
 }

@@ -183,6 +183,11 @@ type Worker struct {
 	URL      string   `json:"url"`       // static driver
 	APIKey   Secret   `json:"api_key"`   // sent to the worker
 	KVTokens int64    `json:"kv_tokens"` // capacity where the worker does not say; 0: unknown
+
+	// Of this worker alone, beside the pool's or instead of them (Pool.Of).
+	Environment map[string]string `json:"environment,omitempty"`
+	Args        []string          `json:"args,omitempty"`
+	Volumes     []string          `json:"volumes,omitempty"`
 }
 
 // Rotation says when and how the workers of a pool take their turns.
@@ -239,8 +244,17 @@ type Container struct {
 	User        string            `json:"user"`
 	Labels      map[string]string `json:"labels"`
 
-	// Where a Swarm may run a worker, and what it sets aside there. Left out of the
-	// JSON where they are empty: workers are known by a hash of it.
+	// What is let through to containers and what bounds them (confinement.go). Left out
+	// of the JSON where they are empty, as are those below: workers are known by a hash
+	// of it.
+	CapAdd       []string `json:"cap_add,omitempty"`
+	SecurityOpt  []string `json:"security_opt,omitempty"`
+	DevicesExtra []string `json:"devices_extra,omitempty"`
+	PidsLimit    int64    `json:"pids_limit,omitempty"` // 0: none
+	Memory       Size     `json:"memory,omitempty"`     // 0: no limit
+	ExtraHosts   []string `json:"extra_hosts,omitempty"`
+
+	// Where a Swarm may run a worker, and what it sets aside there.
 	Constraints      []string         `json:"constraints,omitempty"`       // "node.labels.gpu == b60"
 	GenericResources map[string]int64 `json:"generic_resources,omitempty"` // { "NVIDIA-GPU" = 1 }
 }

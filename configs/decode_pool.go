@@ -12,6 +12,7 @@ import (
 var containerNames = []string{
 	"image", "pull_policy", "entrypoint", "command", "environment", "volumes", "shm_size",
 	"ulimits", "network_mode", "networks", "ipc", "init", "user", "labels",
+	"cap_add", "security_opt", "devices_extra", "pids_limit", "memory", "extra_hosts",
 }
 
 // Tasks are what the workers of a pool may be for.
@@ -77,6 +78,15 @@ func (d *decoder) container(b *body, c *Container) {
 	b.truth("init", &c.Init)
 	b.text("user", &c.User)
 	b.texts("labels", &c.Labels)
+	b.list("cap_add", &c.CapAdd)
+	for i, name := range c.CapAdd { // one spelling here, as of PCI addresses
+		c.CapAdd[i] = strings.TrimPrefix(strings.ToUpper(name), "CAP_")
+	}
+	b.list("security_opt", &c.SecurityOpt)
+	b.list("devices_extra", &c.DevicesExtra)
+	integer(b, "pids_limit", &c.PidsLimit, 1, maxPids)
+	b.size("memory", &c.Memory, leastMemory)
+	b.list("extra_hosts", &c.ExtraHosts)
 	b.list("constraints", &c.Constraints)
 	b.numbers("generic_resources", &c.GenericResources)
 }
@@ -93,6 +103,9 @@ func (d *decoder) workers(b *body, c *Pool) {
 		b.text("url", &worker.URL)
 		b.secret("api_key", &worker.APIKey)
 		integer(b, "kv_tokens", &worker.KVTokens, 1, math.MaxInt64)
+		b.texts("environment", &worker.Environment)
+		b.list("args", &worker.Args)
+		b.list("volumes", &worker.Volumes)
 		b.end()
 		for i, gpu := range worker.GPUs {
 			if !strings.Contains(gpu, "-") { // a PCI address, which has one spelling here

@@ -156,6 +156,14 @@ pool "vllm" {
   user         = "1000:1000"
   labels       = { "example.team" = "a" }
 
+  # What opens a container further, and what bounds it.
+  cap_add       = ["IPC_LOCK"] # SYS_PTRACE, IPC_LOCK, SYS_NICE
+  security_opt  = ["no-new-privileges", "apparmor=docker-default"]
+  devices_extra = ["/dev/infiniband/uverbs0"] # accelerators' nodes, beside its own GPUs'
+  pids_limit    = 4096
+  memory        = "96GiB" # shm_size counts as memory; no swap beside it
+  extra_hosts   = ["cache.example:10.0.0.7"]
+
   worker "vllm_1" {
     gpus     = ["0000:18:00.0"] # a PCI address or an NVIDIA UUID
     port     = 8008
@@ -165,6 +173,12 @@ pool "vllm" {
   worker "vllm_2" {
     gpus = ["0000:4b:00.0"]
     port = 8009
+
+    # Of this worker alone: variables and volumes override the pool's by name and
+    # target, args follow the pool's.
+    environment = { VLLM_LOGGING_LEVEL = "DEBUG" }
+    args        = []
+    volumes     = ["/srv/cache-2:/root/.cache"]
   }
 
   scrape {

@@ -29,6 +29,11 @@ func (c *Config) Redacted() *Config {
 		p.Container.Labels = c.redactMap(p.Container.Labels)
 		p.Container.Command = c.redactList(p.Container.Command)
 		p.Container.Entrypoint = c.redactList(p.Container.Entrypoint)
+		p.Workers = slices.Clone(p.Workers)
+		for j := range p.Workers {
+			w := &p.Workers[j]
+			w.Environment, w.Args = c.redactMap(w.Environment), c.redactList(w.Args)
+		}
 	}
 	return &out
 }

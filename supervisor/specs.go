@@ -147,8 +147,9 @@ func (b *blueprint) pool(p *configs.Pool) error {
 // worker draws one worker of a pool.
 func (b *blueprint) worker(p *configs.Pool, w configs.Worker) (core.Spec, error) {
 	id := workerid.Of(p.Name, w.Name)
+	engine, box := p.Of(w)
 	spec := driver.Spec{
-		Pool: p.Name, Name: w.Name, Engine: p.Engine, Container: p.Container, Port: w.Port, Takeover: w.Takeover,
+		Pool: p.Name, Name: w.Name, Engine: engine, Container: box, Port: w.Port, Takeover: w.Takeover,
 		Place: b.plan.places[id], Grace: p.Rotation.StopGrace.Std(),
 	}
 	plain, err := fingerprint(spec)

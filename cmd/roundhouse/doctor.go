@@ -94,6 +94,7 @@ func (d *doctor) all(ctx context.Context) {
 	d.devices()
 	if d.cfg != nil {
 		d.plan()
+		d.own()
 		d.machine()
 		d.swarm(ctx)
 	}

@@ -40,8 +40,9 @@ func TestDoctorMachine(t *testing.T) {
 		t.Helper()
 		facts, cfg := well()
 		change(&facts, cfg)
-		d := &doctor{console: &console{env: func(string) (string, bool) { return "", false }}, cfg: cfg, facts: facts, sysfs: t.TempDir(), proc: t.TempDir()}
+		d := &doctor{console: &console{env: func(string) (string, bool) { return "", false }}, cfg: cfg, root: t.TempDir(), facts: facts, sysfs: t.TempDir(), proc: t.TempDir()}
 		d.plan()
+		d.own()
 		d.machine()
 		wrong := 0
 		all := ""
@@ -118,6 +119,15 @@ func TestDoctorMachine(t *testing.T) {
 		f.machine = machine(device.GPU{PCI: "0000:18:00.0", Vendor: "intel", Driver: "xe", Render: "/dev/dri/renderD128"})
 		c.Pools[0].Devices = "auto"
 	}, "fail worker chat/2: 1 GPUs wanted, 0 free of the 1")
+	f("a worker's own settings", func(_ *facts, c *configs.Config) {
+		w := &c.Pools[0].Workers[1]
+		w.Environment, w.Args, w.Volumes = map[string]string{"HF_TOKEN": "hf_secret", "LEVEL": "debug"}, []string{"--max-num-seqs", "8"}, []string{"/a:/b"}
+	}, "ok clock", "note plan: chat/2 has of its own: HF_TOKEN=***, LEVEL=debug, --max-num-seqs 8, volume /a:/b")
+	f("containers that have more than others", func(_ *facts, c *configs.Config) {
+		container(c)
+		c.Pools[0].Container = configs.Container{CapAdd: []string{"IPC_LOCK"}, SecurityOpt: []string{"no-new-privileges"}, PidsLimit: 100, Memory: 1 << 30, DevicesExtra: []string{"/dev/kfd"}}
+	}, "note pool chat: its containers have capability IPC_LOCK, no-new-privileges, device /dev/kfd, at most 100 processes, at most 1GiB of memory",
+		"fail pool chat: devices_extra", "load the driver that makes it")
 	f("a machine that cannot be read", func(f *facts, _ *configs.Config) {
 		f.machine = func(string, string) (device.Machine, error) { return device.Machine{}, errors.New("no CPUs") }
 	}, "fail plan: no CPUs")

@@ -123,7 +123,7 @@ func (w worker) environment(env []string) error {
 		if !strings.HasPrefix(name, "NVIDIA_") {
 			continue
 		}
-		inEngine, ofEngine := w.pool.Engine.Environment[name]
+		inEngine, ofEngine := w.engine.Environment[name]
 		given, ok := w.among.Environment[name]
 		if ofEngine {
 			given, ok = inEngine, true

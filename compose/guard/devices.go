@@ -8,6 +8,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
+	"roundhouse/configs"
 	"roundhouse/worker/device"
 )
 
@@ -36,6 +37,12 @@ func (w worker) devices(asked []container.DeviceMapping, cards cards) error {
 		}
 		if d.CgroupPermissions != "rw" {
 			return fmt.Errorf("Devices: %s with %q, and not \"rw\"", d.PathOnHost, d.CgroupPermissions)
+		}
+		if slices.Contains(w.among.DevicesExtra, d.PathOnHost) {
+			if err := configs.CheckDevice(d.PathOnHost); err != nil {
+				return fmt.Errorf("Devices: %w", err)
+			}
+			continue
 		}
 		card, known := cards.at(d.PathOnHost)
 		switch {

@@ -29,11 +29,17 @@ func (w worker) host(out, in *container.HostConfig, cards cards) error {
 	move(&out.RestartPolicy, &in.RestartPolicy)
 	move(&out.Devices, &in.Devices)
 	move(&out.DeviceRequests, &in.DeviceRequests)
+	move(&out.CapAdd, &in.CapAdd)
+	move(&out.SecurityOpt, &in.SecurityOpt)
+	move(&out.ExtraHosts, &in.ExtraHosts)
+	move(&out.PidsLimit, &in.PidsLimit)
+	move(&out.Memory, &in.Memory)
+	move(&out.MemorySwap, &in.MemorySwap)
 	if in.MemorySwappiness != nil && *in.MemorySwappiness == -1 { // as clients say that nobody has set it
 		in.MemorySwappiness = nil
 	}
 	for _, check := range []func(*container.HostConfig) error{
-		w.sizes, w.binds, w.modes, w.groups, w.ulimits, w.ports, logged,
+		w.sizes, w.binds, w.modes, w.groups, w.ulimits, w.ports, w.lets, w.confines, logged,
 		func(h *container.HostConfig) error { return noRestart(h.RestartPolicy) },
 		func(h *container.HostConfig) error { return w.devices(h.Devices, cards) },
 		func(h *container.HostConfig) error { return w.requests(h.DeviceRequests, cards) },

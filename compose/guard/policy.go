@@ -44,8 +44,9 @@ type worker struct {
 	id     string   // pool/name
 	names  []string // that the container may have
 	pool   configs.Pool
-	itself configs.Worker // of a counted one, and of a surge's, only the name
-	among  configs.Container
+	itself configs.Worker    // of a counted one, and of a surge's, only the name
+	engine configs.Engine    // with what is the worker's own
+	among  configs.Container // likewise
 }
 
 // worker finds whose container one with these labels would be.
@@ -55,12 +56,13 @@ func (p *Policy) worker(labels map[string]string) (worker, bool) {
 	if !known || of != pool.Name || name == "" {
 		return worker{}, false
 	}
-	w := worker{id: labels[moby.LabelWorker], pool: pool, itself: configs.Worker{Name: name}, among: pool.Container}
+	w := worker{id: labels[moby.LabelWorker], pool: pool, itself: configs.Worker{Name: name}}
 	w.names = []string{"roundhouse-" + pool.Name + "-" + name}
 	if i := slices.IndexFunc(pool.Workers, func(w configs.Worker) bool { return w.Name == name }); i >= 0 {
 		w.itself = pool.Workers[i]
 		w.names = append(w.names, name)
 	}
+	w.engine, w.among = pool.Of(w.itself)
 	return w, true
 }
 

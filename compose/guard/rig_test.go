@@ -49,6 +49,24 @@ pool "chat" {
   devices  = "cpu"
   workers  = 2
 }
+pool "wide" {
+  driver        = "docker"
+  image         = "vllm/vllm-openai:v0.21.0"
+  gpus_per_worker = 2
+  cap_add       = ["SYS_PTRACE", "cap_ipc_lock"]
+  security_opt  = ["no-new-privileges", "apparmor=docker-default"]
+  devices_extra = ["/dev/infiniband/uverbs0", "/dev/kfd"]
+  pids_limit    = 4096
+  memory        = "64GiB"
+  extra_hosts   = ["cache.example:10.0.0.7"]
+  volumes       = ["/models:/models:ro", "/cache:/cache"]
+  environment   = { NVIDIA_DRIVER_CAPABILITIES = "compute" }
+  worker "own" {
+    environment = { NVIDIA_DRIVER_CAPABILITIES = "all" }
+    volumes     = ["/cache/own:/cache"]
+  }
+  worker "other" {}
+}
 pool "any" {
   driver = "docker"
   image  = "registry.example:5000/worker@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -225,6 +225,9 @@ func (p *plan) poolOf(s *service, served serve, dir string, o Options) (*pool, e
 	if one.ulimits, err = ulimits(&s.Ulimits); err != nil {
 		return nil, err
 	}
+	if err := p.confine(s, one); err != nil {
+		return nil, err
+	}
 	p.noteService(s)
 	return one, nil
 }
@@ -234,9 +237,6 @@ var secretName = regexp.MustCompile(`(TOKEN|SECRET|PASSWORD|_KEY)$`)
 
 // noteService tells what of a service has no place in a pool.
 func (p *plan) noteService(s *service) {
-	if s.Privileged || len(s.Devices) > 0 || len(s.CapAdd) > 0 {
-		p.noteOn(s.name, "privileged, devices and cap_add are gone: each worker gets the render node of its own GPU and nothing else.")
-	}
 	if len(s.Networks) > 0 {
 		p.noteOn(s.name, "networks are Docker's names (docker network ls); compose puts its project's name before them.")
 	}
@@ -254,9 +254,6 @@ func (p *plan) noteService(s *service) {
 		if !slices.Contains(needless, key) && !strings.HasPrefix(key, "x-") {
 			lost = append(lost, key)
 		}
-	}
-	if len(s.SecurityOpt) > 0 {
-		lost = append(lost, "security_opt")
 	}
 	if !s.Deploy.Resources.Limits.IsZero() {
 		lost = append(lost, "deploy.resources.limits")

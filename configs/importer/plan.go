@@ -71,6 +71,7 @@ type pool struct {
 	init                           bool
 	ulimits                        map[string]string
 	labels                         map[string]string
+	confinement                    confinement
 
 	workers []worker
 	rotate  string // why it has a schedule; empty: it has none
@@ -141,6 +142,7 @@ func (p *pool) write(w *writer) {
 	w.text("user", p.user)
 	w.bare("ulimits", p.ulimits)
 	w.texts("labels", p.labels)
+	p.confinement.write(w)
 	p.writeEngine(w)
 	if p.rotate != "" {
 		w.line("")

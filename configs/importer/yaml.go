@@ -33,9 +33,7 @@ type service struct {
 	Labels        pairs       `yaml:"labels"`
 	Privileged    bool        `yaml:"privileged"`
 	Devices       []yaml.Node `yaml:"devices"`
-	CapAdd        []string    `yaml:"cap_add"`
 	GroupAdd      []string    `yaml:"group_add"`
-	SecurityOpt   []string    `yaml:"security_opt"`
 	WorkingDir    string      `yaml:"working_dir"`
 	Healthcheck   yaml.Node   `yaml:"healthcheck"`
 	Extends       yaml.Node   `yaml:"extends"`
@@ -53,8 +51,15 @@ type service struct {
 			Limits yaml.Node `yaml:"limits"`
 		} `yaml:"resources"`
 	} `yaml:"deploy"`
-	Profiles []string             `yaml:"profiles"`
-	Rest     map[string]yaml.Node `yaml:",inline"`
+	Profiles []string `yaml:"profiles"`
+	Confined struct {
+		CapAdd      []string `yaml:"cap_add"`
+		SecurityOpt []string `yaml:"security_opt"`
+		PidsLimit   int64    `yaml:"pids_limit"`
+		MemLimit    string   `yaml:"mem_limit"`
+		ExtraHosts  hosts    `yaml:"extra_hosts"`
+	} `yaml:",inline"`
+	Rest map[string]yaml.Node `yaml:",inline"`
 }
 
 // words is a command: a list, or a line that a shell would split.

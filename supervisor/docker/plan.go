@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/go-connections/nat"
 
+	"roundhouse/configs"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/moby"
 	"roundhouse/worker/device"
@@ -49,9 +50,13 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 		p.config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	}
 	p.host.Ulimits = moby.Ulimits(spec)
+	confine(p.host, c)
 	powers := d.can()
 	if powers.Rootless && p.host.NetworkMode.IsHost() {
 		return plan{}, errors.New("network_mode = \"host\": under a rootless engine that is a network of the engine's own, which the door is not on; leave network_mode out, and the port is published on the loopback")
+	}
+	if !powers.Measures && (c.Memory > 0 || c.PidsLimit > 0) { // it would start, unbounded
+		return plan{}, errors.New("memory and pids_limit: the Docker engine has no control groups to hold a container to them; `roundhouse doctor` says how it gets them")
 	}
 	far := d.host.Elsewhere()
 	if far != "" && slices.ContainsFunc(spec.Place.GPUs, func(g driver.GPU) bool { return g.Vendor != "nvidia" }) {
@@ -75,6 +80,20 @@ func (d *Driver) plan(ctx context.Context, spec driver.Spec) (plan, error) {
 		p.config.Cmd = moby.Arguments(spec, p.host.NetworkMode.IsHost(), port)
 	}
 	return p, nil
+}
+
+// confine gives a container what the pool lets through to it, and its limits.
+func confine(h *container.HostConfig, c configs.Container) {
+	h.CapAdd, h.SecurityOpt, h.ExtraHosts = moby.Capabilities(c), c.SecurityOpt, c.ExtraHosts
+	for _, node := range c.DevicesExtra {
+		h.Devices = append(h.Devices, container.DeviceMapping{PathOnHost: node, PathInContainer: node, CgroupPermissions: "rw"})
+	}
+	if c.PidsLimit > 0 {
+		h.PidsLimit = &c.PidsLimit
+	}
+	if c.Memory > 0 { // no swap beside it: an engine that swaps answers nobody
+		h.Memory, h.MemorySwap = int64(c.Memory), int64(c.Memory)
+	}
 }
 
 // connect decides how the door reaches the container, and returns the port

@@ -56,11 +56,19 @@ func TestPlan(t *testing.T) {
 		Container: configs.Container{Image: "vllm/vllm-openai:v0.21.0", Networks: []string{"roundhouse"}, IPC: "private", Command: []string{"--model", "x"}},
 		Place:     driver.Place{GPUs: []driver.GPU{{ID: "GPU-0a", Vendor: "nvidia"}, {ID: "GPU-0b", Vendor: "nvidia"}}, NUMA: []int{0, 1}, CPUs: "0-3,8-11"},
 	}
+	wide := driver.Spec{
+		Pool: "wide", Name: "1", Generation: 1, Hash: "abd",
+		Container: configs.Container{
+			Image: "vllm/vllm-openai:v0.21.0", Command: []string{"-tp=2"}, IPC: "host", Ulimits: map[string]int64{"memlock": -1, "nofile": 1 << 20},
+			CapAdd: []string{"SYS_PTRACE", "IPC_LOCK"}, SecurityOpt: []string{"no-new-privileges"}, DevicesExtra: []string{"/dev/infiniband/uverbs0"},
+			PidsLimit: 4096, Memory: 64 << 30, ExtraHosts: []string{"cache.example:10.0.0.7"},
+		},
+	}
 	published := driver.Spec{Pool: "chat", Name: "1", Generation: 1, Port: 8010, Container: configs.Container{Image: "roundhouse/worker-cpu:latest"}}
 	for name, c := range map[string]struct {
 		spec   driver.Spec
 		inside bool
-	}{"llm-scaler": {llmScaler, false}, "nvidia": {nvidia, true}, "published": {published, false}} {
+	}{"llm-scaler": {llmScaler, false}, "nvidia": {nvidia, true}, "published": {published, false}, "wide": {wide, false}} {
 		d := &Driver{instance: "here", inside: c.inside, nodes: nodes}
 		p, err := d.plan(context.Background(), c.spec)
 		if err != nil {
@@ -105,6 +113,11 @@ func TestPlanOfRootless(t *testing.T) {
 	if h := p.host; h.CpusetCpus != "" || h.CpusetMems != "" || len(h.GroupAdd) > 0 || len(h.Devices) != 1 {
 		t.Errorf("CPUs %q, nodes %q, groups %q, devices %v", h.CpusetCpus, h.CpusetMems, h.GroupAdd, h.Devices)
 	}
+	spec.Container.Memory = 1 << 30
+	if _, err := d.plan(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "no control groups") {
+		t.Errorf("a limit that would not hold: %v", err)
+	}
+	spec.Container.Memory = 0
 	spec.Container.NetworkMode = "host"
 	if _, err := d.plan(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "leave network_mode out") {
 		t.Errorf("the host's network: %v", err)

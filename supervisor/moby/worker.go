@@ -6,6 +6,7 @@ import (
 
 	"github.com/docker/go-units"
 
+	"roundhouse/configs"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 )
@@ -27,6 +28,15 @@ func Ulimits(spec driver.Spec) []*units.Ulimit {
 		out = append(out, &units.Ulimit{Name: name, Soft: limit, Hard: limit})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// Capabilities are the configuration's as the engine itself writes them.
+func Capabilities(c configs.Container) []string {
+	var out []string
+	for _, name := range c.CapAdd {
+		out = append(out, "CAP_"+name)
+	}
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -44,12 +45,12 @@ func (d *Driver) plan(spec driver.Spec, image string) (swarm.ServiceSpec, error)
 			ContainerSpec: &swarm.ContainerSpec{
 				// Without our instance's label: the driver of containers would take it for its own.
 				Image: image, Labels: c.Labels, Command: c.Entrypoint, Args: command, Env: moby.Environment(spec), User: c.User,
-				Mounts: mounts, StopGracePeriod: &grace, Ulimits: moby.Ulimits(spec),
+				Mounts: mounts, StopGracePeriod: &grace, Ulimits: moby.Ulimits(spec), CapabilityAdd: moby.Capabilities(c), Hosts: hosts(c),
 				Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}, // Swarm would end what its image's own check finds busy
 			},
 			RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone}, // who restarts is one, and that is us
 			Placement:     &swarm.Placement{Constraints: c.Constraints},
-			Resources:     &swarm.ResourceRequirements{Reservations: &swarm.Resources{GenericResources: generic(c)}},
+			Resources:     &swarm.ResourceRequirements{Limits: limits(c), Reservations: &swarm.Resources{GenericResources: generic(c)}},
 			LogDriver:     &swarm.Driver{Name: moby.LogDriver, Options: moby.LogOptions()},
 		},
 		EndpointSpec: &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR}, // one task needs no address before it
@@ -66,6 +67,24 @@ func (d *Driver) plan(spec driver.Spec, image string) (swarm.ServiceSpec, error)
 		}}
 	}
 	return out, nil
+}
+
+// limits bound a service's task; nil: nothing does.
+func limits(c configs.Container) *swarm.Limit {
+	if c.Memory == 0 && c.PidsLimit == 0 {
+		return nil
+	}
+	return &swarm.Limit{MemoryBytes: int64(c.Memory), Pids: c.PidsLimit}
+}
+
+// hosts are the further lines of /etc/hosts, as the file itself has them.
+func hosts(c configs.Container) []string {
+	var out []string
+	for _, line := range c.ExtraHosts {
+		name, address, _ := strings.Cut(line, ":")
+		out = append(out, address+" "+name)
+	}
+	return out
 }
 
 // network is the one on which the door reaches a service; empty: it does not stand on

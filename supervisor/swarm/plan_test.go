@@ -23,6 +23,7 @@ func TestPlan(t *testing.T) {
 		Container: configs.Container{
 			Image: "vllm/vllm-openai:v0.21.0", ShmSize: 8 << 30, Volumes: []string{"/srv/models:/models:ro", "cache:/root/.cache"}, Init: true, User: "1000",
 			Environment: map[string]string{"VLLM_LOGGING_LEVEL": "INFO"}, Ulimits: map[string]int64{"memlock": -1}, Labels: map[string]string{"example.team": "a"},
+			CapAdd: []string{"IPC_LOCK"}, PidsLimit: 4096, Memory: 64 << 30, ExtraHosts: []string{"cache.example:10.0.0.7"},
 			Constraints: []string{"node.labels.gpu == h100"}, GenericResources: map[string]int64{"NVIDIA-GPU": 2},
 		},
 	}

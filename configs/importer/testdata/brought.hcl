@@ -6,16 +6,17 @@
 #   and listen where the door alone reaches them.
 # - qwen, intel: HF_TOKEN looks like a secret, and stands in this file now. Better: HF_TOKEN =
 #   env("HF_TOKEN"), and the value in roundhouse's own environment.
-# - qwen, intel: privileged, devices and cap_add are gone: each worker gets the render node of its
-#   own GPU and nothing else.
+# - qwen: not carried over, because it would open the host to a worker: /dev/fuse, SYS_ADMIN,
+#   seccomp=unconfined.
 # - qwen: working_dir /llm is the image's affair; relative paths in args would need it.
 # - qwen: its healthcheck is not needed; the supervisor asks /health, watches the tokens that come
 #   out, and tries a completion before a worker is used.
-# - qwen: not carried over, because a pool has no such settings: extra_hosts, mem_limit, secrets,
-#   security_opt, tmpfs.
+# - qwen: not carried over, because a pool has no such settings: secrets, tmpfs.
 # - qwen: device_ids 0, 1: numbers change with a card more, so each worker gets 2 free devices
 #   instead. To choose, write gpus = ["0000:18:00.0"] or UUIDs into its block; `roundhouse doctor`
 #   lists them.
+# - intel: privileged and /dev/dri are gone: each worker gets the render node of its own GPU and
+#   nothing else.
 # - intel: it stands under the profiles intel; it was imported as if they were chosen.
 # - db (postgres:16): not a vLLM server; it was left as it is.
 # - nginx (nginx): the door takes its place.
@@ -37,6 +38,12 @@ pool "qwen" {
     "memlock" = -1
     "nofile"  = 65536
   }
+  cap_add       = ["SYS_PTRACE"]
+  security_opt  = ["no-new-privileges"]
+  devices_extra = ["/dev/infiniband/uverbs0"]
+  pids_limit    = 4096
+  memory        = "64GiB"
+  extra_hosts   = ["host.docker.internal:host-gateway"]
 
   engine {
     model             = "Qwen/Qwen3-8B"

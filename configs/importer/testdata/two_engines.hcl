@@ -9,8 +9,8 @@
 # - ZE_AFFINITY_MASK=2 names a device by its number, which is not stable; each worker gets one free
 #   device instead. To choose, write gpus = ["0000:18:00.0"] into its block; `roundhouse doctor`
 #   lists the addresses.
-# - vllm_1, vllm_2: privileged, devices and cap_add are gone: each worker gets the render node of
-#   its own GPU and nothing else.
+# - vllm_1, vllm_2: privileged and /dev/dri are gone: each worker gets the render node of its own
+#   GPU and nothing else.
 # - vllm_1, vllm_2: working_dir /llm is the image's affair; relative paths in args would need it.
 # - ZE_AFFINITY_MASK=3 names a device by its number, which is not stable; each worker gets one free
 #   device instead. To choose, write gpus = ["0000:18:00.0"] into its block; `roundhouse doctor`

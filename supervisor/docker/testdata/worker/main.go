@@ -2,7 +2,7 @@
 // /health and /v1/models on --port, after --delay, or ends with --exit. FAKE_MODEL
 // is what it serves whatever it was told to, /eat takes memory for ever, and
 // /inside?dir=DIR tells what it sees: what is under DIR, which of that it may open,
-// its groups, CPUs and memory nodes.
+// its groups, CPUs and memory nodes, and what confines it.
 package main
 
 import (
@@ -29,6 +29,16 @@ func inside(w http.ResponseWriter, r *http.Request) {
 		Groups []int
 		CPUs   string
 		Mems   string
+
+		Effective  string // capabilities, in hexadecimal digits
+		NoNewPrivs string
+		Memory     string // the limit of its control group
+		Pids       string
+		Shm        int64 // bytes of /dev/shm
+		Hosts      string
+		Memlock    uint64
+		Env        []string
+		Args       []string
 	}
 	_ = filepath.WalkDir(r.FormValue("dir"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -53,9 +63,34 @@ func inside(w http.ResponseWriter, r *http.Request) {
 			v.CPUs = strings.TrimSpace(value)
 		case "Mems_allowed_list":
 			v.Mems = strings.TrimSpace(value)
+		case "CapEff":
+			v.Effective = strings.TrimSpace(value)
+		case "NoNewPrivs":
+			v.NoNewPrivs = strings.TrimSpace(value)
 		}
 	}
+	v.Memory = first("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+	v.Pids = first("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max")
+	v.Hosts = first("/etc/hosts")
+	var shm syscall.Statfs_t
+	if syscall.Statfs("/dev/shm", &shm) == nil {
+		v.Shm = int64(shm.Blocks) * shm.Bsize
+	}
+	var memlock syscall.Rlimit
+	_ = syscall.Getrlimit(8, &memlock) // RLIMIT_MEMLOCK, the same on amd64 and arm64
+	v.Memlock = memlock.Cur
+	v.Env, v.Args = os.Environ(), os.Args[1:]
 	_ = json.NewEncoder(w).Encode(v)
+}
+
+// first is what the first file holds that is there.
+func first(paths ...string) string {
+	for _, path := range paths {
+		if text, err := os.ReadFile(path); err == nil {
+			return strings.TrimSpace(string(text))
+		}
+	}
+	return ""
 }
 
 func main() {
