@@ -196,7 +196,7 @@ func (d *Door) poolsShown() control.PoolsShown {
 	}
 	pools := []control.PoolShown{}
 	for _, p := range v.set.Pools {
-		pools = append(pools, control.PoolShown{Name: p.Name, Policy: p.Policy, Desired: len(p.Workers), Ready: ready[p.Name], Rotation: control.RotationShown{State: "none"}})
+		pools = append(pools, control.PoolShown{Name: p.Name, Policy: p.Policy, Task: control.Known(p.Task), Desired: len(p.Workers), Ready: ready[p.Name], Rotation: control.RotationShown{State: "none"}})
 	}
 	return control.PoolsShown{Schema: 1, At: time.Now().UTC(), Pools: pools,
 		Door: control.DoorShown{State: s.Phase, Version: control.Known(s.Build), Listen: control.Known(s.Listen), Streams: s.Streams, Queued: s.Queued, Faults: append([]control.Fault{}, s.Faults...)}}

@@ -95,7 +95,7 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, kd su
 	if refused != nil {
 		return x.turnAway(refused)
 	}
-	x.pin = g.pinned(h)
+	x.pin = g.pinned(string(h.Peek(pinField)))
 	if f := x.enter(&seen, k); f != nil {
 		return x.turnAway(f)
 	}

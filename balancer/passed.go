@@ -74,7 +74,7 @@ func (p *passing) enter(seen *wire.Seen) *surface.Failure {
 		return surface.NotTaken("", path.Methods)
 	}
 	k, f := x.v.admit(seen.Authorization, seen.Key)
-	if f != nil {
+	if f != nil && !x.g.inside() {
 		return f
 	}
 	if path.Socket != (seen.Upgrade != nil && strings.EqualFold(string(seen.Upgrade), "websocket")) {
@@ -89,6 +89,7 @@ func (p *passing) enter(seen *wire.Seen) *surface.Failure {
 		}
 		p.spool.Head = x.payload.Body
 	}
+	x.pin = x.g.pinned(r.Header.Get(pinField))
 	return x.enter(seen, k)
 }
 

@@ -195,6 +195,27 @@ func TestTry(t *testing.T) {
 	}
 }
 
+// TestTryPassesThrough: what passes through is tried too, at the worker that is named and
+// without a key.
+func TestTryPassesThrough(t *testing.T) {
+	a, b := newStudio(t, "a"), newStudio(t, "b")
+	r := studioRig(t, "image", func(s *control.WorkerSet) {
+		s.Door.Keys = []configs.Key{{Name: "team", SHA256: []string{hashOf("secret-key")}, Models: []string{"*"}}}
+	}, a, b)
+	const body = `{"model":"studio","prompt":"a locomotive"}`
+	for _, id := range []string{"p/a", "p/b", "p/b", "p/a"} {
+		if status, head, text := r.inside("POST", "/try/v1/images/generations", body, "X-Roundhouse-Worker", id); status != 200 || head.Get("X-Roundhouse-Worker") != id || text != `{"data":[]}` {
+			t.Errorf("to %s: %d by %q: %s", id, status, head.Get("X-Roundhouse-Worker"), text)
+		}
+	}
+	if status, _, text := r.inside("POST", "/try/v1/images/generations", body, "X-Roundhouse-Worker", "p/c"); status != 404 {
+		t.Errorf("to one that is not there: %d %s", status, text)
+	}
+	if resp, text := r.post("/v1/images/generations", body, "X-Roundhouse-Worker", "p/a"); resp.StatusCode != 401 {
+		t.Errorf("a client without a key: %d %s", resp.StatusCode, text)
+	}
+}
+
 // TestTryNamesOnlyInside: a client's own header does not choose a worker.
 func TestTryNamesOnlyInside(t *testing.T) {
 	r := newRig(t, []*sim.Worker{sim.New(sim.Options{Own: true})}, nil)

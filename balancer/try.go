@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
 	"roundhouse/balancer/control/phase"
@@ -32,11 +31,11 @@ func (g *guard) inside() bool {
 const pinField = "X-Roundhouse-Worker"
 
 // pinned is the worker that a request from inside must begin at; empty: any.
-func (g *guard) pinned(h *fasthttp.RequestHeader) string {
+func (g *guard) pinned(said string) string {
 	if !g.inside() {
 		return ""
 	}
-	return string(h.Peek(pinField))
+	return said
 }
 
 // serveTry hands what comes below /try/ to the door as a request like any other: the

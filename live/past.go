@@ -143,20 +143,22 @@ func (h *Hub) marksOf(w history.Window, pool, worker string) []Event {
 // Thresholds serves GET /api/thresholds.
 func Thresholds(w http.ResponseWriter, _ *http.Request) {
 	type shown struct {
-		Code  string        `json:"code"`
-		Level verdict.Level `json:"level"`
-		Value float64       `json:"value"`
-		Unit  string        `json:"unit"`
-		For   float64       `json:"for_seconds"`
-		Text  string        `json:"text"`
-		Alert *string       `json:"alert"`
+		Code  string         `json:"code"`
+		Text  string         `json:"text"`
+		Below bool           `json:"below"`
+		Value *float64       `json:"value"`
+		Unit  string         `json:"unit"`
+		For   float64        `json:"for_seconds"`
+		Level *verdict.Level `json:"level"`
+		Rule  *string        `json:"rule"`
+		Alert *string        `json:"alert"`
 	}
 	out := struct {
 		Schema int     `json:"schema"`
 		Table  []shown `json:"thresholds"`
 	}{Schema: 1}
 	for _, t := range verdict.Table {
-		out.Table = append(out.Table, shown{t.Code, t.Level, t.Value, t.Unit, t.For.Seconds(), t.Text, control.Known(t.Alert)})
+		out.Table = append(out.Table, shown{t.Code, t.Text, t.Below, control.Known(t.Value), t.Unit, t.For.Seconds(), control.Known(t.Level), control.Known(t.Rule), control.Known(t.Alert)})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(out) // the asker may be gone

@@ -157,7 +157,7 @@ func (s *Supervisor) pools() control.PoolsShown {
 		v.Supervisor.State = "cannot write its journal"
 	}
 	for i, p := range s.plan.pools {
-		pool := control.PoolShown{Name: p.Name, Policy: s.plan.config.Pools[i].Policy, Desired: len(p.Workers)}
+		pool := control.PoolShown{Name: p.Name, Policy: s.plan.config.Pools[i].Policy, Task: control.Known(s.plan.config.Pools[i].Task), Desired: len(p.Workers)}
 		for _, spec := range p.Workers {
 			if s.memory.intent.Workers[workerid.Of(p.Name, spec.Name)].Phase == core.Ready {
 				pool.Ready++

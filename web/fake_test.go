@@ -1,8 +1,10 @@
 package web_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -37,6 +39,8 @@ func newFake(t *testing.T, s scene) *fake {
 	m.HandleFunc("GET /api/decisions", f.answer(func(_ *http.Request, s scene) any { return s.decisions() }))
 	m.HandleFunc("GET /api/decisions/{id}", f.answer(func(r *http.Request, s scene) any { return s.decision(r.PathValue("id")) }))
 	m.HandleFunc("GET /api/requests", f.answer(func(_ *http.Request, s scene) any { return s.ended() }))
+	m.HandleFunc("GET /api/diagnosis", f.answer(func(_ *http.Request, s scene) any { return s.diagnosis() }))
+	m.HandleFunc("POST /api/try/v1/", f.try)
 	m.HandleFunc("GET /api/thresholds", f.answer(func(*http.Request, scene) any { return thresholds() }))
 	m.HandleFunc("GET /api/config", f.answer(func(_ *http.Request, s scene) any { return s.config() }))
 	m.HandleFunc("GET /api/plugins", f.answer(func(*http.Request, scene) any { return obj{"plugins": []any{}} }))
@@ -131,6 +135,48 @@ func (f *fake) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// A picture of one dot, and the head of a sound without samples.
+const (
+	dot     = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+	silence = "RIFF$\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00@\x1f\x00\x00\x80>\x00\x00\x02\x00\x10\x00data\x00\x00\x00\x00"
+)
+
+// try answers as the worker that is named would, and notes the body.
+func (f *fake) try(w http.ResponseWriter, r *http.Request) {
+	if f.refused(w, r) {
+		return
+	}
+	path := strings.TrimPrefix(r.URL.Path, "/api/try/v1/")
+	body, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	f.commands = append(f.commands, path+" "+string(body))
+	f.mu.Unlock()
+	h := w.Header()
+	h.Set("X-Roundhouse-Worker", cmp.Or(r.Header.Get("X-Roundhouse-Worker"), "generate/1"))
+	h.Set("X-Request-Id", "try-1")
+	h.Set("Content-Type", "application/json")
+	answer := map[string]any{
+		"images/generations":   obj{"created": 1, "data": []obj{{"b64_json": dot}, {"url": "https://elsewhere.example/" + evil}}},
+		"audio/transcriptions": obj{"text": "The train departs. " + evil},
+		"embeddings":           obj{"data": []obj{{"embedding": []float64{1, 0}}, {"embedding": []float64{0.8, 0.6}}, {"embedding": []float64{0, 1}}}, "usage": obj{"prompt_tokens": 12}},
+		"rerank":               obj{"results": []obj{{"index": 1, "relevance_score": 0.92}, {"index": 0, "relevance_score": 0.41}, {"index": 2, "relevance_score": 0.03}}},
+	}[path]
+	switch path {
+	case "chat/completions":
+		h.Set("Content-Type", "text/event-stream")
+		for _, word := range []string{"a ", "dot. ", evil} {
+			piece, _ := json.Marshal(obj{"choices": []obj{{"delta": obj{"content": word}}}})
+			fmt.Fprintf(w, "data: %s\n\n", piece)
+		}
+		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n")
+	case "audio/speech":
+		h.Set("Content-Type", "audio/wav")
+		_, _ = io.WriteString(w, silence)
+	default:
+		_ = json.NewEncoder(w).Encode(answer)
+	}
+}
+
 // command notes what is asked for, and answers as if it were so.
 func (f *fake) command(w http.ResponseWriter, r *http.Request) {
 	if f.refused(w, r) {
@@ -147,6 +193,13 @@ func (f *fake) command(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = json.NewEncoder(w).Encode(obj{})
+}
+
+// noted are the commands so far.
+func (f *fake) noted() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.commands)
 }
 
 func (f *fake) asked(what string) bool {

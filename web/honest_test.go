@@ -63,13 +63,14 @@ func TestFakeIsHonest(t *testing.T) {
 		}
 	}
 	of := map[string]string{"hello": "Hello", "state": "State", "change": "Change", "requests": "LiveRequests", "sample": "Sample", "event": "Event", "log": "LogLines", "gap": "Gap"}
-	for _, s := range scenes() {
+	for _, s := range append(scenes(), mediaScene()) {
 		for _, m := range s.messages(true, "chat/1") {
 			hold(s.name+": "+m.kind, of[m.kind], m.data)
 		}
 		hold(s.name+": history", "History", s.history(""))
 		hold(s.name+": decisions", "Decisions", s.decisions())
 		hold(s.name+": a decision", "Decision", s.decision("x"))
+		hold(s.name+": diagnosis", "Diagnosis", s.diagnosis())
 		hold(s.name+": ended", "EndedRequests", s.ended())
 	}
 	hold("change", "Change", obj{"at": at(0)})

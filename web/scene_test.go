@@ -33,7 +33,8 @@ type scene struct {
 	requests  []obj
 	past      []obj // requests that have ended
 	lines     []string
-	quiet     bool // nobody asked
+	ailments  []obj // what the diagnosis finds
+	quiet     bool  // nobody asked
 }
 
 func at(ago time.Duration) string { return time.Now().Add(-ago).UTC().Format(time.RFC3339Nano) }
@@ -85,7 +86,7 @@ func pool(name string, desired, ready int, rotation string) obj {
 	if rotation != "idle" {
 		r["last_result"] = nil
 	}
-	return obj{"name": name, "policy": "least_kv", "desired": desired, "ready": ready, "rotation": r}
+	return obj{"name": name, "policy": "least_kv", "task": nil, "desired": desired, "ready": ready, "rotation": r}
 }
 
 func event(id int, ago time.Duration, worker, kind, who, text string) obj {
@@ -134,6 +135,8 @@ func busyScene() scene {
 	s.pools = []obj{pool("chat", 4, 3, "running"), pool("embed", 2, 2, "idle")}
 	draining := worker("chat", "2", "draining", 0.31, 6)
 	draining["reason"], draining["drain"] = "rotation: operator", obj{"deadline": at(-8 * time.Minute)}
+	s.pools[0]["task"], s.pools[1]["task"] = "generate", "embed"
+	s.ailments = []obj{ailment("kv-thrashing", "critical", "chat/4"), ailment("slow-worker", "warn", "chat/3")}
 	s.workers = []obj{worker("chat", "1", "ready", 0.22, 9), draining, worker("chat", "3", "ready", 0.66, 22), worker("chat", "4", "ready", 0.87, 31), worker("embed", "1", "ready", 0.04, 1), unknown("embed", "2")}
 	s.findings = []obj{{"code": "turn", "level": "changing", "since": at(40 * time.Second), "pool": "chat", "worker": "chat/2", "sentence": "chat/2 is drained for its turn: 6 requests left", "actions": []string{"abort", "log"}}}
 	s.rotations = []obj{{"id": 7, "pool": "chat", "cause": "operator", "state": "running", "reason": nil, "done": []string{"1"}, "current": "2", "queue": []string{"3", "4"}, "waiting": nil, "canary": "1", "began": at(3 * time.Minute), "ended": nil}}
@@ -218,7 +221,25 @@ func evilScene() scene {
 	old := gone(99, "chat/"+evil, "failed")
 	old["id"], old["model"], old["reason"], old["path"] = evil, evil, evil, evil
 	s.past = append(s.past, old)
+	sick := ailment(evil, "warn", "chat/"+evil)
+	sick["says"], sick["cause"], sick["command"], sick["helped"], sick["caused_by"] = evil, evil, evil, evil, evil
+	sick["evidence"], sick["change"] = []obj{{"name": evil, "text": evil}}, obj{"now": evil, "proposed": evil, "vllm": evil}
+	s.ailments = append(s.ailments, sick)
 	s.lines = append(s.lines, evil, "\x1b[31mred\x1b[0m "+evil)
+	return s
+}
+
+// mediaScene has a pool for each task beside chats, and a chat that takes anything.
+func mediaScene() scene {
+	s := quietScene()
+	s.name, s.pools, s.workers = "media", nil, nil
+	for _, task := range []string{"generate", "image", "speech", "transcribe", "embed", "score"} {
+		p, w := pool(task, 2, 2, "idle"), worker(task, "1", "ready", 0.1, 0)
+		p["task"], w["models"] = task, []string{"a-" + task}
+		other := worker(task, "2", "ready", 0, 0)
+		other["models"] = w["models"]
+		s.pools, s.workers = append(s.pools, p), append(s.workers, w, other)
+	}
 	return s
 }
 
@@ -351,12 +372,33 @@ func (s scene) config() obj {
 	return obj{"state_dir": "/var/lib/roundhouse", "door": obj{"listen": ":8000", "limits": obj{"body": 67108864}}, "admin": obj{"listen": "127.0.0.1:8001", "token": "(redacted)"}, "pools": []obj{{"name": "chat", "driver": "process", "workers": 4}}}
 }
 
+func ailment(rule, severity, object string) obj {
+	values := []float64{}
+	for i := range 40 {
+		values = append(values, 0.9+0.1*math.Sin(float64(i)/5))
+	}
+	return obj{"rule": rule, "severity": severity, "confidence": "medium", "object": object, "since": at(12 * time.Minute),
+		"says":  "the KV cache was 97 % full, and 1.8 requests were thrown out of it for each answer",
+		"cause": "more requests are admitted than the cache has room for", "caused_by": "kv-leak of chat/2",
+		"evidence": []obj{{"name": "KV in use", "text": "97 %", "values": values}, {"name": "preemptions", "text": "1.8 for each answer"}},
+		"change":   obj{"now": "args = [\"--max-num-seqs\", \"256\"]", "proposed": "args = [\"--max-num-seqs\", \"96\"]", "vllm": "--max-num-seqs 96"},
+		"command":  "roundhouse reload", "helped": "preemptions stay under 0.25 for each answer"}
+}
+
+func (s scene) diagnosis() obj {
+	return obj{"schema": 1, "from": at(5 * time.Minute), "to": at(0), "samples": 60, "workers": []string{"chat/1"}, "findings": list(s.ailments),
+		"unjudged": []obj{{"rule": "memory-leak", "why": "it needs 2 h of samples, and there are 5 min"}}}
+}
+
 func thresholds() obj {
-	t := func(code, level string, value float64, unit string, seconds float64, text string, alert any) obj {
-		return obj{"code": code, "level": level, "value": value, "unit": unit, "for_seconds": seconds, "text": text, "alert": alert}
+	t := func(code string, value any, unit string, seconds float64, text string, level, rule, alert any) obj {
+		return obj{"code": code, "text": text, "below": code == "prefix_hits", "value": value, "unit": unit, "for_seconds": seconds, "level": level, "rule": rule, "alert": alert}
 	}
 	return obj{"schema": 1, "thresholds": []obj{
-		t("no_worker", "down", 0, "workers", 0, "a pool has no ready worker", "RoundhouseNoWorkerReady"), t("failing", "hurting", 0.01, "share", 300, "requests fail", "RoundhouseFailing"),
-		t("ttft", "hurting", 5, "s", 300, "one in twenty waits for its first token", "RoundhouseHighTTFT"), t("kv_full", "at_risk", 0.9, "share", 300, "the KV cache is promised", nil),
+		t("failed_share", 0.01, "share", 300, "requests that failed, of all that ended", "hurting", nil, "RoundhouseFailing"),
+		t("ttft", 5, "s", 300, "time to the first token of one request in twenty", "hurting", nil, "RoundhouseHighTTFT"),
+		t("report_age", 30, "s", 0, "since a worker has reported", "at_risk", "blind", "RoundhouseReportsOld"),
+		t("prefix_hits", 0.1, "share", 3600, "of prompt tokens found in a cache", nil, "prefix-misses", "RoundhousePrefixMisses"),
+		t("kv_idle", nil, "", 60, "KV held by a worker that nobody asks", nil, "kv-leak", nil),
 	}}
 }

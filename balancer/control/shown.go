@@ -87,6 +87,7 @@ type (
 	PoolShown struct {
 		Name     string        `json:"name"`
 		Policy   string        `json:"policy"`
+		Task     *string       `json:"task"` // null: the configuration does not say
 		Desired  int           `json:"desired"`
 		Ready    int           `json:"ready"`
 		Rotation RotationShown `json:"rotation"`

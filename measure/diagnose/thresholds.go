@@ -52,16 +52,23 @@ type MemoryThresholds struct {
 	Within time.Duration
 }
 
-// Defaults are the thresholds of the rules as docs/diagnose.md tells them. Those that
-// verdict and alerts have too stand in one table.
+// Defaults are the thresholds of the rules as docs/diagnose.md tells them: their figures
+// are rows of the one table that verdict and alerts have too.
 var Defaults = Thresholds{
-	Finished: 20,
-	KVFull:   0.95, Pressure: 0.25, Thrashing: 1, Foreign: 0.1,
-	PromptTime: 0.1, SeatsFull: 0.98, SlowGap: 5, SlowMean: 3, BudgetFull: 0.9,
-	Idle:   IdleThresholds{Device: 0.5, Running: 8, Seats: 0.25, For: 6 * time.Hour},
-	IdleKV: time.Minute, Memory: MemoryThresholds{Over: 2 * time.Hour, Out: 24 * time.Hour, Growth: 0.25, Within: 6 * time.Hour},
-	FewHits: 0.1, HitsOver: time.Hour, HitsRate: 1000,
-	LongPrompt: 10, LongTTFT: 3, LongFloor: 0.05,
-	Slow: 1 - verdict.Of(verdict.SlowWorker).Value, Peers: 3, Prediction: 2, QueueOver: time.Minute, QueueGrowth: 5,
-	ReportAge: verdict.Of(verdict.ReportAge).Value, ForeignBlind: 0.2, Starts: 2, HangUps: 0.05, ErrorsP: 0.001, Errors: 5,
+	Finished: bound("finished"),
+	KVFull:   bound("kv_full"), Pressure: bound("preemptions"), Thrashing: bound("preemptions_critical"), Foreign: bound("foreign"),
+	PromptTime: bound("prompt_time"), SeatsFull: bound("seats_full"),
+	SlowGap: bound("slow_gap"), SlowMean: bound("slow_mean"), BudgetFull: bound("budget_full"),
+	Idle:    IdleThresholds{Device: bound("device_idle"), Running: bound("few_running"), Seats: bound("seats_idle"), For: over("little_traffic")},
+	IdleKV:  over("kv_idle"),
+	Memory:  MemoryThresholds{Over: over("memory_seen"), Out: over("memory_out"), Growth: bound("memory_growth"), Within: over("memory_growth")},
+	FewHits: bound("prefix_hits"), HitsOver: over("prefix_hits"), HitsRate: bound("prompt_rate"),
+	LongPrompt: bound("long_prompt"), LongTTFT: bound("long_ttft"), LongFloor: bound("long_floor"),
+	Slow: 1 - bound(verdict.SlowWorker), Peers: int(bound("peers")), Prediction: bound("prediction"),
+	QueueOver: over("queue_growth"), QueueGrowth: bound("queue_growth"),
+	ReportAge: bound(verdict.ReportAge), ForeignBlind: bound("foreign_blind"), Starts: int(bound("starts")), HangUps: bound("hang_ups"),
+	ErrorsP: bound("errors_chance"), Errors: bound("errors"),
 }
+
+func bound(code string) float64      { return verdict.Of(code).Value }
+func over(code string) time.Duration { return verdict.Of(code).For }

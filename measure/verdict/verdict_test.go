@@ -1,7 +1,9 @@
 package verdict
 
 import (
+	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -126,7 +128,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestAlertsHaveTheThresholds: an alert that is shipped speaks from the same bound on.
+// TestAlertsHaveTheThresholds: each bound of an alert that is shipped stands in the table,
+// with its time, and each row that names an alert is a bound of it.
 func TestAlertsHaveTheThresholds(t *testing.T) {
 	text, err := os.ReadFile("../../compose/prometheus/rules.yml")
 	if err != nil {
@@ -134,36 +137,74 @@ func TestAlertsHaveTheThresholds(t *testing.T) {
 	}
 	var rules struct {
 		Groups []struct {
-			Rules []struct {
-				Alert, Expr string
-				For         string
-			}
+			Rules []struct{ Alert, Expr, For string }
 		}
 	}
 	if err := yaml.Unmarshal(text, &rules); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range Table {
-		if want.Alert == "" {
-			continue
+	left := map[string]Threshold{}
+	for _, row := range Table {
+		if row.Alert != "" {
+			left[row.Code] = row
 		}
-		found := false
-		for _, g := range rules.Groups {
-			for _, r := range g.Rules {
-				if r.Alert != want.Alert {
-					continue
+	}
+	figure := regexp.MustCompile(`([<>])=? *([0-9.]+)`)
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			for _, m := range figure.FindAllStringSubmatch(r.Expr, -1) {
+				value, err := strconv.ParseFloat(m[2], 64)
+				if err != nil {
+					t.Fatal(err)
 				}
-				found = true
-				if bound := "> " + strconv.FormatFloat(want.Value, 'g', -1, 64); !strings.Contains(r.Expr+" ", bound+" ") {
-					t.Errorf("%s: the alert %s is %s, which has not the bound %s", want.Code, want.Alert, r.Expr, bound)
+				if value == 0 {
+					continue // something, or nothing: no bound that one could set
 				}
-				if minutes := strconv.Itoa(int(want.For.Minutes())) + "m"; want.For > 0 && r.For != minutes && !strings.Contains(r.Expr, "["+minutes+"]") {
-					t.Errorf("%s: the alert %s is of another time than %s", want.Code, want.Alert, minutes)
+				found := false
+				for code, row := range left {
+					if row.Alert != r.Alert || row.Value != value || row.Below != (m[1] == "<") {
+						continue
+					}
+					delete(left, code)
+					found = true
+					if minutes := int(row.For.Minutes()); minutes > 0 && !hasTime(r.Expr+" for "+r.For+" ", row.For) {
+						t.Errorf("%s: the alert %s is of another time than %v", code, r.Alert, row.For)
+					}
+				}
+				if !found {
+					t.Errorf("the alert %s has the bound %s, which no row of the table has", r.Alert, m[0])
 				}
 			}
 		}
-		if !found {
-			t.Errorf("%s names the alert %s, which is not shipped", want.Code, want.Alert)
+	}
+	for code, row := range left {
+		t.Errorf("%s: the alert %s has no bound %v", code, row.Alert, row.Value)
+	}
+}
+
+// hasTime reports whether an alert speaks of a time: as a range, an offset, or its own.
+func hasTime(text string, d time.Duration) bool {
+	for _, unit := range []string{fmt.Sprintf("%gm", d.Minutes()), fmt.Sprintf("%gh", d.Hours())} {
+		if strings.Contains(text, "["+unit+"]") || strings.Contains(text, "offset "+unit) || strings.Contains(text, "for "+unit+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestTable: each row is somebody's, and each code stands once.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, row := range Table {
+		if seen[row.Code] {
+			t.Errorf("%s stands twice", row.Code)
+		}
+		seen[row.Code] = true
+		if row.Level == "" && row.Rule == "" && row.Alert == "" {
+			t.Errorf("nobody looks at %s", row.Code)
+		}
+		if row.Value == 0 && row.For == 0 || row.Text == "" {
+			t.Errorf("%s tells nothing: %+v", row.Code, row)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import { address, del, operator, post, setOperator } from './api.js';
 import * as dialog from './dialog.js';
 import { count, integer, seconds, when } from './format.js';
 import { h } from './dom.js';
+import { plain } from './parts.js';
 import { lastEvent, mayNot, now, store, workersOf } from './store.js';
 import { split } from './route.js';
 
@@ -236,29 +237,20 @@ export const rotatePool = (pool) => rotate([pool]);
 
 function turns(list) {
   if (list.length === 0) return h('p', null, 'No worker needs a turn.');
-  return h(
-    'table.plain',
-    null,
-    h(
-      'thead',
-      null,
-      h('tr', null, h('th', { scope: 'col' }, 'worker'), h('th', { scope: 'col' }, 'its turn'), h('th', { scope: 'col' }, 'in flight')),
-    ),
-    h(
-      'tbody',
-      null,
-      list
-        .slice(0, 50)
-        .map((t) =>
-          h(
-            'tr',
-            { key: t.worker },
-            h('th', { scope: 'row' }, t.worker),
-            h('td', null, t.skipped ? 'none: it does not run' : t.obstacle ? `not now: ${t.obstacle}` : 'can begin now'),
-            h('td', null, integer(store.workers.get(t.worker)?.requests.in_flight)),
-          ),
+  return plain(
+    'The turns',
+    ['worker', 'its turn', 'in flight'],
+    list
+      .slice(0, 50)
+      .map((t) =>
+        h(
+          'tr',
+          { key: t.worker },
+          h('th', { scope: 'row' }, t.worker),
+          h('td', null, t.skipped ? 'none: it does not run' : t.obstacle ? `not now: ${t.obstacle}` : 'can begin now'),
+          h('td', null, integer(store.workers.get(t.worker)?.requests.in_flight)),
         ),
-    ),
+      ),
   );
 }
 

@@ -6,9 +6,10 @@ const NAME = 'roundhouse-operator';
 
 // Refused is an answer that is no success.
 export class Refused extends Error {
-  constructor(status, words) {
+  constructor(status, words, id = '') {
     super(words);
     this.status = status;
+    this.id = id;
   }
 }
 
@@ -28,14 +29,16 @@ export const headers = (more) => ({ ...(token() ? { Authorization: `Bearer ${tok
 const plain = (name) => name.replace(/[^\x20-\x7e]+/gu, encodeURIComponent).slice(0, 64);
 
 // commands carry a header that no form of another site can send.
-export const commandHeaders = () => headers({ 'X-Roundhouse-Operator': plain(operator() || 'console'), 'Content-Type': 'application/json' });
+export const commandHeaders = (kind = 'application/json') =>
+  headers({ 'X-Roundhouse-Operator': plain(operator() || 'console'), ...(kind ? { 'Content-Type': kind } : {}) });
 
 export async function refusal(answer) {
   const words = await answer.text().catch(() => '');
+  const id = answer.headers.get('X-Request-Id') ?? '';
   try {
-    return new Refused(answer.status, JSON.parse(words).error.message);
+    return new Refused(answer.status, JSON.parse(words).error.message, id);
   } catch {
-    return new Refused(answer.status, words.slice(0, 300) || `status ${answer.status}`);
+    return new Refused(answer.status, words.slice(0, 300) || `status ${answer.status}`, id);
   }
 }
 

@@ -122,23 +122,30 @@ export async function many(runs, body, signal, told) {
   }
 }
 
-export async function embeddings(body, worker) {
-  const answer = await fetch('/api/try/v1/embeddings', {
+// once sends what has one answer, and reads it as `of` says: json, text or blob.
+export async function once(path, body, worker, signal, of = 'json') {
+  const began = performance.now();
+  const form = body instanceof FormData; // the browser names its kind, with the boundary
+  const answer = await fetch(`/api/try/v1/${path}`, {
     method: 'POST',
-    headers: { ...commandHeaders(), ...(worker ? { 'X-Roundhouse-Worker': worker } : {}) },
-    body: JSON.stringify(body),
+    headers: { ...commandHeaders(form ? '' : undefined), ...(worker ? { 'X-Roundhouse-Worker': worker } : {}) },
+    body: form ? body : JSON.stringify(body),
+    signal,
     cache: 'no-store',
   });
   if (!answer.ok) throw await refusal(answer);
   return {
     worker: answer.headers.get('X-Roundhouse-Worker') ?? '',
     id: answer.headers.get('X-Request-Id') ?? '',
-    ...(await answer.json()),
+    answer: await answer[of](),
+    took: (performance.now() - began) / 1000,
   };
 }
 
-// asCurl is the same request for a terminal, to the door, without a key.
+// asCurl is the same request for a terminal, to the door, without a key and without
+// what was attached.
 export function asCurl(base, body) {
-  const quoted = JSON.stringify({ ...body, stream: true }).replaceAll("'", "'\\''");
+  const short = (_, value) => (typeof value === 'string' && value.length > 20_000 ? `${value.slice(0, 40)}…` : value);
+  const quoted = JSON.stringify({ ...body, stream: true }, short).replaceAll("'", "'\\''");
   return `curl -sN ${base}/v1/chat/completions -H 'Content-Type: application/json' -d '${quoted}'`;
 }

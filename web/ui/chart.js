@@ -2,6 +2,7 @@
 // every chart has its numbers as a table for those who cannot see lines.
 import { h } from './dom.js';
 import { DASH, clockTime, hourTime } from './format.js';
+import { plain } from './parts.js';
 
 // A narrow screen gets a narrow drawing, so that its words stay readable.
 const W = globalThis.innerWidth < 700 ? 340 : 600;
@@ -139,27 +140,7 @@ function twin(c) {
     'details',
     { ontoggle: (e) => c.open(c.title, e.currentTarget.open) },
     h('summary', null, 'as a table'),
-    !c.opened
-      ? null
-      : h(
-          'div.scroll',
-          { tabindex: 0, role: 'region', 'aria-label': `${c.title} as a table` },
-          h(
-            'table.plain',
-            null,
-            h(
-              'thead',
-              null,
-              h(
-                'tr',
-                null,
-                h('th', { scope: 'col' }, 'time'),
-                c.series.map((s) => h('th', { scope: 'col' }, s.name)),
-              ),
-            ),
-            h('tbody', null, rows(c)),
-          ),
-        ),
+    !c.opened ? null : plain(`${c.title} as a table`, ['time', ...c.series.map((s) => s.name)], rows(c)),
   );
 }
 

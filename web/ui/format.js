@@ -102,6 +102,13 @@ export function since(value, now) {
   return t === null ? DASH : whole((now - t) / 1000);
 }
 
+// median of what is known; null of nothing.
+export function median(list) {
+  const sorted = list.filter(known).sort((a, b) => a - b);
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
+  return sorted.length ? (low + high) / 2 : null;
+}
+
 export const count = (n, one, many = `${one}s`) => (known(n) ? `${integer(n)} ${n === 1 ? one : many}` : `${DASH} ${many}`);
 
 // clean makes control characters and escape sequences harmless before they are

@@ -29,6 +29,8 @@ const tones = {
   rolled_back: 'risk',
   refused: 'risk',
   parked: 'risk',
+  warn: 'risk',
+  critical: 'hurt',
   silent: 'hurt',
   failed: 'hurt',
   quarantined: 'hurt',
@@ -53,6 +55,8 @@ const signs = {
   rolled_back: 'risk',
   refused: 'risk',
   client_error: 'risk',
+  warn: 'risk',
+  critical: 'hurt',
   failed: 'failed',
   quarantined: 'failed',
   hurting: 'hurt',
@@ -120,6 +124,28 @@ export function kvBar(w, wide = false) {
 export const workerName = (id) => (id ? h('a', { href: workerLink(id) }, id) : h('span.muted', null, DASH));
 export const explainLink = (id, label = 'explain') =>
   h('a', { href: link('requests', 'explain', id) }, label, h('span.hidden-words', null, ` request ${id}`));
+
+// plain is a small table of rows, in a region that scrolls where it is too wide; a
+// column without a name has ''.
+export const plain = (label, heads, rows) =>
+  h(
+    'div.scroll',
+    { tabindex: 0, role: 'region', 'aria-label': label },
+    h(
+      'table.plain',
+      null,
+      h(
+        'thead',
+        null,
+        h(
+          'tr',
+          null,
+          heads.map((x, i) => (x === '' ? h('td', { key: i }) : h('th', { scope: 'col', key: i }, x))),
+        ),
+      ),
+      h('tbody', null, rows),
+    ),
+  );
 
 export const empty = (title, ...more) => h('div.nothing', null, h('p', null, h('b', null, title)), more);
 export const figure = (name, value, unit, more) =>

@@ -90,8 +90,11 @@ const applied = {
     if (log.lines.length > KEPT_LINES) log.lines.splice(0, log.lines.length - KEPT_LINES);
   },
   gap(m) {
-    if (m.what === 'events') store.events.push({ gap: m.missed, from: m.from, to: m.to });
-    else store.log.lines.push({ n: (store.log.count = (store.log.count ?? 0) + 1), gap: m.missed });
+    if (m.what === 'events') {
+      const before = store.events.at(-1);
+      if (m.to <= lastEvent() || (before && 'gap' in before)) return; // told before the stream broke
+      store.events.push({ gap: m.missed, from: m.from, to: m.to });
+    } else store.log.lines.push({ n: (store.log.count = (store.log.count ?? 0) + 1), gap: m.missed });
   },
   bye(m) {
     store.bye = m.reason;

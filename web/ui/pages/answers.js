@@ -1,11 +1,12 @@
-// What came of a try: the answers with their speed and their worker, side by side,
-// many as squares, and vectors as a table of how alike they are.
+// What came of a chat: the answers with their speed and their worker, side by side,
+// and many as squares.
 import { asCurl } from '../ask.js';
 import { h } from '../dom.js';
-import { DASH, clean, integer, number, seconds } from '../format.js';
+import { DASH, clean, integer, median, number, seconds } from '../format.js';
 import { icon } from '../icons.js';
-import { explainLink, workerName } from '../parts.js';
+import { explainLink, plain, workerName } from '../parts.js';
 import { store } from '../store.js';
+import { one } from './attached.js';
 
 const phases = {
   waiting: 'waiting at the door',
@@ -57,9 +58,20 @@ export function thread(turns) {
   return h(
     'ol.thread',
     { key: 'thread' },
-    turns.map((t, i) => h('li', { key: i }, h('p.asked', null, t.prompt), h('div.said', null, answer(t.run), foot(t.run, t.body)))),
+    turns.map((t, i) => h('li', { key: i }, asked(t), h('div.said', null, answer(t.run), foot(t.run, t.body)))),
   );
 }
+
+const asked = (t) => [
+  t.files.length
+    ? h(
+        'ul.attached.sent',
+        { 'aria-label': 'Sent with it' },
+        t.files.map((a) => one(a)),
+      )
+    : null,
+  h('p.asked', null, t.prompt),
+];
 
 export function beside(runs) {
   if (runs.length === 0) return h('p.muted', { key: 'beside' }, 'One prompt goes to each worker that is ticked, and each answer stands in a column.');
@@ -102,100 +114,22 @@ export function crowd(runs) {
         ),
       ),
     ),
-    h(
-      'table.plain',
-      null,
-      h(
-        'thead',
-        null,
-        h(
+    plain(
+      'What each worker did',
+      ['worker', 'requests', 'ended', 'first token, median', 'tokens/s together'],
+      ids.map((id) => {
+        const list = by.get(id);
+        return h(
           'tr',
-          null,
-          ['worker', 'requests', 'ended', 'first token, middle', 'tokens/s together'].map((x) => h('th', { scope: 'col', key: x }, x)),
-        ),
-      ),
-      h(
-        'tbody',
-        null,
-        ids.map((id) => {
-          const list = by.get(id);
-          return h(
-            'tr',
-            { key: id },
-            h('th', { scope: 'row' }, workerName(id)),
-            h('td', null, list.length),
-            h('td', null, list.filter((r) => r.phase === 'ended').length),
-            h('td', null, seconds(middle(list.map((r) => r.ttft)))),
-            h('td', null, number(list.reduce((n, r) => n + (r.speed ?? 0), 0))),
-          );
-        }),
-      ),
+          { key: id },
+          h('th', { scope: 'row' }, workerName(id)),
+          h('td', null, list.length),
+          h('td', null, list.filter((r) => r.phase === 'ended').length),
+          h('td', null, seconds(median(list.map((r) => r.ttft)))),
+          h('td', null, number(list.reduce((n, r) => n + (r.speed ?? 0), 0))),
+        );
+      }),
     ),
     runs.some((r) => r.error) ? h('p.refused', { role: 'alert' }, clean(runs.find((r) => r.error).error)) : null,
-  );
-}
-
-const middle = (list) => {
-  const known = list.filter((x) => x !== null).sort((a, b) => a - b);
-  return known[Math.floor(known.length / 2)];
-};
-
-export function vectors(v) {
-  if (!v) return h('p.muted', { key: 'vectors' }, 'How alike the sentences are, by the cosine of their vectors; needs a model that embeds.');
-  const cosine = (a, b) => {
-    let ab = 0,
-      aa = 0,
-      bb = 0;
-    a.forEach((x, i) => {
-      ab += x * b[i];
-      aa += x * x;
-      bb += b[i] * b[i];
-    });
-    return ab / Math.sqrt(aa * bb || 1);
-  };
-  return h(
-    'section.panel',
-    { key: 'vectors' },
-    h(
-      'p.foot.small',
-      null,
-      h('span', null, `${integer(v.list[0]?.length)} dimensions`),
-      h('span', null, `took ${seconds(v.took)}`),
-      v.worker ? h('span', null, workerName(v.worker)) : null,
-      v.id ? explainLink(v.id) : null,
-    ),
-    h(
-      'div.scroll',
-      { tabindex: 0, role: 'region', 'aria-label': 'Cosines' },
-      h(
-        'table.plain',
-        null,
-        h(
-          'thead',
-          null,
-          h(
-            'tr',
-            null,
-            h('td'),
-            v.input.map((_, i) => h('th', { scope: 'col', key: i }, i + 1)),
-          ),
-        ),
-        h(
-          'tbody',
-          null,
-          v.input.map((words, i) =>
-            h(
-              'tr',
-              { key: i },
-              h('th', { scope: 'row' }, `${i + 1}. ${clean(words)}`),
-              v.list.map((b, j) => {
-                const c = cosine(v.list[i], b);
-                return h('td.alike', { key: j, css: { '--alike': `${Math.round(Math.max(0, c) * 60)}%` } }, c.toFixed(2));
-              }),
-            ),
-          ),
-        ),
-      ),
-    ),
   );
 }

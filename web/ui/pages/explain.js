@@ -115,15 +115,9 @@ function decision(d) {
           h(
             'tr',
             null,
-            [
-              'worker',
-              known.length ? 'first token, foretold' : 'score',
-              'score',
-              'KV then',
-              'prompt in its cache',
-              'prompts before it',
-              'report',
-            ].map((x, i) => h('th', { scope: 'col', key: i, class: i > 1 ? 'n' : undefined }, x)),
+            ['worker', known.length ? FORETOLD : 'weight', ...columns].map((x, i) =>
+              h('th', { scope: 'col', key: i, class: i > 1 ? 'n' : undefined }, x),
+            ),
           ),
         ),
         h(
@@ -136,7 +130,19 @@ function decision(d) {
   );
 }
 
+const FORETOLD = 'first token, foretold';
+const columns = ['score', 'KV then', 'prompt in its cache', 'prompts before it', 'report'];
+
 function candidate(c, d, [value, most]) {
+  const figures = [
+    Number(c.score.toPrecision(4)).toString(),
+    c.capacity_tokens
+      ? `${percent((c.charged_tokens + c.foreign_tokens) / c.capacity_tokens)} of ${integer(c.capacity_tokens)}`
+      : integer(c.charged_tokens),
+    integer(c.prefix_tokens),
+    integer(c.prefill_tokens),
+    c.report_age_seconds === null ? DASH : `${seconds(c.report_age_seconds)} old`,
+  ];
   const chosen = c.worker === d.chosen;
   return h(
     'tr',
@@ -144,7 +150,7 @@ function candidate(c, d, [value, most]) {
     h('th', { scope: 'row' }, workerName(c.worker), chosen ? h('span.badge.tone-well', null, 'chosen') : null),
     h(
       'td.wide-cell',
-      null,
+      { 'data-name': c.excluded ? '' : FORETOLD },
       c.excluded
         ? h('span.muted', null, `out: ${clean(c.excluded)}`)
         : h(
@@ -154,16 +160,6 @@ function candidate(c, d, [value, most]) {
             h('span.small', null, c.predicted_ttft_seconds === null ? '' : seconds(c.predicted_ttft_seconds)),
           ),
     ),
-    h('td.n', null, Number(c.score.toPrecision(4)).toString()),
-    h(
-      'td.n',
-      null,
-      c.capacity_tokens
-        ? `${percent((c.charged_tokens + c.foreign_tokens) / c.capacity_tokens)} of ${integer(c.capacity_tokens)}`
-        : integer(c.charged_tokens),
-    ),
-    h('td.n', null, integer(c.prefix_tokens)),
-    h('td.n', null, integer(c.prefill_tokens)),
-    h('td.n', null, c.report_age_seconds === null ? DASH : `${seconds(c.report_age_seconds)} old`),
+    figures.map((value, i) => h('td.n', { key: i, 'data-name': columns[i] }, value)),
   );
 }

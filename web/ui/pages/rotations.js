@@ -2,8 +2,8 @@
 // is tried, and when the next one is due.
 import * as actions from '../actions.js';
 import { h } from '../dom.js';
-import { DASH, clean, count, number, percent, seconds, when } from '../format.js';
-import { badge, empty, eventLine, facts, lasting, moment, workerName } from '../parts.js';
+import { DASH, clean, count, median, number, percent, seconds, when } from '../format.js';
+import { badge, empty, eventLine, facts, lasting, moment, plain, workerName } from '../parts.js';
 import { store, workersOf } from '../store.js';
 
 export const title = 'Rotations';
@@ -133,51 +133,33 @@ function canary(p, r) {
     'div.canary',
     { key: 'canary' },
     h('h3', null, 'The new version at ', workerName(id), ' beside the others'),
-    h(
-      'table.plain',
-      null,
-      h(
-        'thead',
-        null,
-        h(
+    plain(
+      'The new version beside the others',
+      ['', 'new', 'the others (median)', 'difference'],
+      rows.map(([name, value, form, better]) => {
+        const [a, b] = [value(it), median(others.map(value))];
+        const d = a === null || b === null || !b ? null : (a - b) / b;
+        return h(
           'tr',
-          null,
-          ['', 'new', 'the others (median)', 'difference'].map((x) => h(x ? 'th' : 'td', { scope: x ? 'col' : undefined, key: x }, x)),
-        ),
-      ),
-      h(
-        'tbody',
-        null,
-        rows.map(([name, value, form, better]) => {
-          const [a, b] = [value(it), median(others.map(value))];
-          const d = a === null || b === null || !b ? null : (a - b) / b;
-          return h(
-            'tr',
-            { key: name },
-            h('th', { scope: 'row' }, name),
-            h('td', null, form(a)),
-            h('td', null, form(b)),
-            h(
-              'td',
-              null,
-              d === null || !better
-                ? DASH
-                : h(
-                    'span',
-                    { class: Math.abs(d) < 0.05 ? 'muted' : `strong ${d * better > 0 ? 'tone-well' : 'tone-hurt'}` },
-                    Math.abs(d) < 0.05 ? 'alike' : `${d > 0 ? '+' : '−'}${percent(Math.abs(d))} ${d * better > 0 ? 'better' : 'worse'}`,
-                  ),
-            ),
-          );
-        }),
-      ),
+          { key: name },
+          h('th', { scope: 'row' }, name),
+          h('td', null, form(a)),
+          h('td', null, form(b)),
+          h(
+            'td',
+            null,
+            d === null || !better
+              ? DASH
+              : h(
+                  'span',
+                  { class: Math.abs(d) < 0.05 ? 'muted' : `strong ${d * better > 0 ? 'tone-well' : 'tone-hurt'}` },
+                  Math.abs(d) < 0.05 ? 'alike' : `${d > 0 ? '+' : '−'}${percent(Math.abs(d))} ${d * better > 0 ? 'better' : 'worse'}`,
+                ),
+          ),
+        );
+      }),
     ),
   );
-}
-
-function median(list) {
-  const known = list.filter((x) => x !== null).sort((a, b) => a - b);
-  return known.length ? known[Math.floor(known.length / 2)] : null;
 }
 
 function next(s) {

@@ -1,16 +1,21 @@
 // Try: ask any model, or one worker; several side by side; sixteen at once to
-// watch where they go; vectors of sentences. Nothing of it is stored anywhere.
+// watch where they go; pictures, sound, vectors and ranks where a pool takes them.
+// Nothing of it is stored anywhere.
 import * as ask from '../ask.js';
+import { content } from '../attach.js';
 import { h } from '../dom.js';
 import { clean } from '../format.js';
 import { empty } from '../parts.js';
-import { mayNot, store, workersOf } from '../store.js';
+import { mayNot, store } from '../store.js';
 import * as answers from './answers.js';
+import { picker, take } from './attached.js';
+import { kinds, models, of, serving } from './offer.js';
+import * as results from './results.js';
 
 export const title = 'Try';
-const kinds = { chat: 'Chat', compare: 'Side by side', many: 'Many at once', embeddings: 'Embeddings' };
 const MOST_BESIDE = 4; // of a browser's six connections, one is the page's own
 const MOST_TIMES = 64;
+const chats = new Set(['chat', 'compare', 'many']);
 
 const form = {
   kind: 'chat',
@@ -23,16 +28,18 @@ const form = {
   tokens: '256',
   temperature: '',
   schema: '',
+  files: [],
   lines: 'A locomotive\nA steam engine\nA teapot',
+  query: 'Which of these is a machine on rails?',
+  picture: '',
+  size: '',
+  pictures: '1',
+  speech: '',
+  voice: '',
+  language: '',
+  sound: [],
 };
-const state = { thread: [], runs: [], many: [], vectors: null, error: '', busy: null };
-
-const results = {
-  chat: () => answers.thread(state.thread),
-  compare: () => answers.beside(state.runs),
-  many: () => answers.crowd(state.many),
-  embeddings: () => answers.vectors(state.vectors),
-};
+const state = { thread: [], runs: [], many: [], got: {}, error: '', busy: null };
 
 let repaint = () => {};
 export function wire(paint) {
@@ -42,27 +49,22 @@ export function wire(paint) {
 export function enter(route) {
   const worker = route.query.get('worker');
   if (!worker) return;
-  Object.assign(form, { worker, kind: 'chat', model: store.workers.get(worker)?.models[0] ?? form.model });
+  Object.assign(form, { worker, model: store.workers.get(worker)?.models[0] ?? form.model });
 }
-
-const models = () => [...new Set(workersOf().flatMap((w) => w.models))].sort();
-const serving = () => workersOf().filter((w) => w.models.includes(form.model));
 
 export function view() {
   const all = models();
   if (all.length === 0)
     return [h('h1', null, 'Try'), empty('No model is served', h('p', null, 'A model appears here when a worker has told what it serves.'))];
   if (!all.includes(form.model)) form.model = all[0];
-  if (form.worker && !serving().some((w) => w.id === form.worker)) form.worker = '';
-  for (const id of form.beside) if (!serving().some((w) => w.id === id)) form.beside.delete(id);
+  const offer = of(form.model);
+  if (!offer.includes(form.kind)) form.kind = offer[0];
+  const workers = serving(form.model, form.kind);
+  if (form.worker && !workers.some((w) => w.id === form.worker)) form.worker = '';
+  for (const id of form.beside) if (!workers.some((w) => w.id === id)) form.beside.delete(id);
   const reason = mayNot();
   return [
-    h(
-      'div.page-head',
-      null,
-      h('h1', null, 'Try'),
-      h('div.choices', { role: 'group', 'aria-label': 'What to try' }, Object.entries(kinds).map(choice)),
-    ),
+    h('div.page-head', null, h('h1', null, 'Try'), h('div.choices', { role: 'group', 'aria-label': 'What to try' }, offer.map(choice))),
     reason ? h('p.waits', null, reason) : null,
     h(
       'form.try',
@@ -71,27 +73,82 @@ export function view() {
           e.preventDefault();
           if (!state.busy && !reason) send();
         },
+        ...take(form, held(), failed, repaint),
       },
-      target(all),
-      form.kind === 'embeddings' ? lines() : prompt(),
+      target(all, workers),
+      asks[form.kind](),
       presses(reason),
     ),
     state.error ? h('p.refused', { role: 'alert' }, clean(state.error)) : null,
-    results[form.kind](),
+    shows[form.kind](),
   ];
 }
 
+// held names where the form keeps what is attached, and which kinds of files that are.
+const held = () => (form.kind === 'transcribe' ? ['sound', ['audio']] : chats.has(form.kind) ? ['files', ['image', 'audio']] : null);
+
+function failed(error) {
+  state.error = error.message;
+  repaint();
+}
+
+const shows = {
+  chat: () => answers.thread(state.thread),
+  compare: () => answers.beside(state.runs),
+  many: () => answers.crowd(state.many),
+  image: () => results.pictures(state.got.image),
+  speech: () => results.speech(state.got.speech),
+  transcribe: () => results.transcript(state.got.transcribe),
+  embeddings: () => results.vectors(state.got.embeddings),
+  rerank: () => results.ranks(state.got.rerank),
+};
+
+const asks = {
+  chat: prompt,
+  compare: prompt,
+  many: prompt,
+  image: () => [
+    field('What it shows', h('textarea', bind('picture', { placeholder: 'A steam locomotive in a roundhouse.' }))),
+    h(
+      'div.fields',
+      null,
+      field('Size', h('input', bind('size', { placeholder: 'the model’s own, or 1024x1024' }))),
+      field('How many', h('input', bind('pictures', { type: 'number', min: 1, max: 8 }))),
+    ),
+  ],
+  speech: () => [
+    field('What it says', h('textarea', bind('speech', { placeholder: 'The train on track nine departs.' }))),
+    h('div.fields', null, field('Voice', h('input', bind('voice', { placeholder: 'the model’s own' })))),
+  ],
+  transcribe: () => [
+    picker(form, held(), failed, repaint),
+    h('div.fields', null, field('Language', h('input', bind('language', { placeholder: 'told by the model, or en, de …' })))),
+  ],
+  embeddings: () => field('Sentences, one a line', h('textarea', bind('lines'))),
+  rerank: () => [field('Question', h('input', bind('query'))), field('Texts to rank, one a line', h('textarea', bind('lines')))],
+};
+
 // set is a handler that keeps what is chosen, and shows the page so.
-const set = (key, of) => (e) => {
-  form[key] = of ? of(e) : e.target.value;
+const set = (key, from) => (e) => {
+  form[key] = from ? from(e) : e.target.value;
   state.error = '';
   repaint();
 };
 
-const choice = ([kind, name]) => h('button', { key: kind, 'aria-pressed': String(form.kind === kind), onclick: set('kind', () => kind) }, name);
+const choice = (kind) => h('button', { key: kind, 'aria-pressed': String(form.kind === kind), onclick: set('kind', () => kind) }, kinds[kind]);
+
+const words = {
+  chat: () => 'Send',
+  compare: () => 'Send to each',
+  many: () => `Send ${times()} at once`,
+  image: () => 'Draw',
+  speech: () => 'Speak',
+  transcribe: () => 'Transcribe',
+  embeddings: () => 'Embed',
+  rerank: () => 'Rank',
+};
 
 function presses(reason) {
-  const words = { chat: 'Send', compare: 'Send to each', many: `Send ${times()} at once`, embeddings: 'Embed' }[form.kind];
   const anew = () => {
     state.thread = [];
     repaint();
@@ -99,13 +156,14 @@ function presses(reason) {
   return h(
     'div.does',
     null,
-    h('button.main', { type: 'submit', disabled: Boolean(state.busy || reason) }, words),
+    h('button.main', { type: 'submit', disabled: Boolean(state.busy || reason), 'aria-busy': String(Boolean(state.busy)) }, words[form.kind]()),
     h('button', { type: 'button', disabled: !state.busy, onclick: () => state.busy?.abort() }, 'Stop'),
     form.kind === 'chat' && state.thread.length ? h('button', { type: 'button', disabled: Boolean(state.busy), onclick: anew }, 'Begin anew') : null,
   );
 }
 
-const times = () => Math.min(MOST_TIMES, Math.max(2, Math.trunc(Number(form.times)) || 16));
+const whole = (text, least, most, otherwise) => Math.min(most, Math.max(least, Math.trunc(Number(text)) || otherwise));
+const times = () => whole(form.times, 2, MOST_TIMES, 16);
 
 const field = (name, input) => h('label.stacked', { key: name }, h('span', null, name), input);
 const bind = (key, more) => ({
@@ -116,23 +174,27 @@ const bind = (key, more) => ({
   ...more,
 });
 
-function target(all) {
-  const one = form.kind === 'chat' || form.kind === 'embeddings';
-  const models = all.map((m) => h('option', { value: m, key: m }, m));
-  const workers = serving().map((w) => h('option', { value: w.id, key: w.id }, `${w.id} (${w.state})`));
+function target(all, workers) {
+  const one = !['compare', 'many'].includes(form.kind);
+  const options = workers.map((w) => h('option', { value: w.id, key: w.id }, `${w.id} (${w.state})`));
   return h(
     'div.fields',
     null,
-    field('Model', h('select', { value: form.model, onchange: set('model') }, models)),
+    field(
+      'Model',
+      h(
+        'select',
+        { value: form.model, onchange: set('model') },
+        all.map((m) => h('option', { value: m, key: m }, m)),
+      ),
+    ),
     one
-      ? field('Worker', h('select', { value: form.worker, onchange: set('worker') }, h('option', { value: '' }, 'the door chooses'), workers))
+      ? field('Worker', h('select', { value: form.worker, onchange: set('worker') }, h('option', { value: '' }, 'the door chooses'), options))
       : null,
     form.kind === 'many'
       ? field('How many', h('input', { type: 'number', min: 2, max: MOST_TIMES, value: form.times, oninput: set('times') }))
       : null,
-    form.kind === 'compare'
-      ? h('fieldset.picks', null, h('legend', null, `Workers, at most ${MOST_BESIDE}`), serving().slice(0, 64).map(pick))
-      : null,
+    form.kind === 'compare' ? h('fieldset.picks', null, h('legend', null, `Workers, at most ${MOST_BESIDE}`), workers.slice(0, 64).map(pick)) : null,
   );
 }
 
@@ -151,23 +213,14 @@ function pick(w) {
 }
 
 function prompt() {
+  const onkeydown = (e) => {
+    if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return;
+    e.preventDefault();
+    e.target.form.requestSubmit();
+  };
   return [
-    field(
-      'Message',
-      h(
-        'textarea',
-        bind('prompt', {
-          placeholder: 'Count from 1 to 20 by 1.',
-          'data-prompt': true,
-          onkeydown: (e) => {
-            if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) {
-              e.preventDefault();
-              e.target.form.requestSubmit();
-            }
-          },
-        }),
-      ),
-    ),
+    field('Message', h('textarea', bind('prompt', { placeholder: 'Count from 1 to 20 by 1.', 'data-prompt': true, onkeydown }))),
+    picker(form, held(), failed, repaint),
     h(
       'details.settings',
       null,
@@ -184,8 +237,6 @@ function prompt() {
   ];
 }
 
-const lines = () => field('Sentences, one a line', h('textarea', bind('lines')));
-
 function body(messages) {
   const b = { model: form.model, messages: [...(form.system.trim() ? [{ role: 'system', content: form.system }] : []), ...messages] };
   if (form.tokens) b.max_tokens = Number(form.tokens);
@@ -194,72 +245,93 @@ function body(messages) {
   return b;
 }
 
+// one is a request of one message, with what is attached to it.
+const one = (said) => body([{ role: 'user', content: content(said, form.files) }]);
+
 async function send() {
   state.error = '';
-  state.busy = new AbortController();
+  const busy = (state.busy = new AbortController());
   try {
-    await sends[form.kind](form.prompt.trim() || 'Count from 1 to 20 by 1.', state.busy.signal);
+    await sends[form.kind](form.prompt.trim() || (form.files.length ? 'What is this?' : 'Count from 1 to 20 by 1.'), busy.signal);
   } catch (error) {
-    if (error.name !== 'AbortError') state.error = error instanceof SyntaxError ? `The JSON schema: ${error.message}` : error.message;
+    if (error instanceof SyntaxError) state.error = `The JSON schema: ${error.message}`;
+    else if (error.name !== 'AbortError')
+      state.error = [error.message, error.status && `status ${error.status}`, error.id && `request ${error.id}`].filter(Boolean).join(' · ');
   }
   state.busy = null;
   repaint();
 }
 
+const listed = () =>
+  form.lines
+    .split('\n')
+    .map((l) => l.trim())
+    .filter(Boolean)
+    .slice(0, 16);
+
 const sends = {
-  async chat(words, signal) {
-    const before = state.thread.flatMap((t) => [
-      { role: 'user', content: t.prompt },
-      { role: 'assistant', content: t.run.text },
-    ]);
-    const b = body([...before, { role: 'user', content: words }]);
-    const turn = { prompt: words, run: {}, body: b };
+  async chat(said, signal) {
+    const before = state.thread.flatMap((t) => [t.asked, { role: 'assistant', content: t.run.text }]);
+    const asked = { role: 'user', content: content(said, form.files) };
+    const turn = { prompt: said, files: form.files, asked, run: {} };
+    turn.body = body([...before, asked]);
     state.thread.push(turn);
-    form.prompt = '';
+    Object.assign(form, { prompt: '', files: [] });
     repaint();
-    await ask.chat(turn.run, b, form.worker, signal, repaint);
+    await ask.chat(turn.run, turn.body, form.worker, signal, repaint);
   },
-  async compare(words, signal) {
-    const ids = form.beside.size
-      ? [...form.beside]
-      : serving()
-          .filter((w) => w.state === 'ready')
-          .slice(0, MOST_BESIDE)
-          .map((w) => w.id);
+  async compare(said, signal) {
+    const ready = serving(form.model, 'compare').filter((w) => w.state === 'ready');
+    const ids = form.beside.size ? [...form.beside] : ready.slice(0, MOST_BESIDE).map((w) => w.id);
     form.beside = new Set(ids);
-    const b = body([{ role: 'user', content: words }]);
+    const b = one(said);
     state.runs = ids.map((id) => ({ asked: id }));
     await Promise.all(state.runs.map((run) => ask.chat(run, b, run.asked, signal, repaint)));
   },
-  async many(words, signal) {
-    const b = body([{ role: 'user', content: words }]);
-    state.many = Array.from({ length: times() }, (_, n) => ({
-      n,
-      phase: 'waiting',
-      text: '',
-      thought: '',
-      pieces: 0,
-      ttft: null,
-      speed: null,
-      worker: '',
-    }));
+  async many(said, signal) {
+    const b = one(said);
+    const blank = { phase: 'waiting', text: '', thought: '', pieces: 0, ttft: null, speed: null, worker: '' };
+    state.many = Array.from({ length: times() }, (_, n) => ({ n, ...blank }));
     repaint();
     await ask.many(state.many, b, signal, repaint);
   },
-  async embeddings() {
-    const input = form.lines
-      .split('\n')
-      .map((l) => l.trim())
-      .filter(Boolean)
-      .slice(0, 16);
-    const began = performance.now();
-    const answer = await ask.embeddings({ model: form.model, input }, form.worker);
-    state.vectors = {
-      input,
-      list: answer.data.map((d) => d.embedding),
-      took: (performance.now() - began) / 1000,
-      worker: answer.worker,
-      id: answer.id,
+  async image(_, signal) {
+    const said = form.picture.trim() || 'A steam locomotive in a roundhouse.';
+    const b = {
+      model: form.model,
+      prompt: said,
+      n: whole(form.pictures, 1, 8, 1),
+      response_format: 'b64_json',
+      ...(form.size ? { size: form.size } : {}),
     };
+    const got = await ask.once('images/generations', b, form.worker, signal);
+    state.got.image = { ...got, said };
+  },
+  async speech(_, signal) {
+    const said = form.speech.trim() || 'The train on track nine departs.';
+    const b = { model: form.model, input: said, response_format: 'wav', ...(form.voice ? { voice: form.voice } : {}) };
+    const got = await ask.once('audio/speech', b, form.worker, signal, 'blob');
+    if (state.got.speech) URL.revokeObjectURL(state.got.speech.url);
+    state.got.speech = { ...got, said, url: URL.createObjectURL(got.answer) };
+  },
+  async transcribe(_, signal) {
+    const sound = form.sound.at(-1);
+    if (!sound) throw new Error('Choose a recording first, drop one here, or record one.');
+    const b = new FormData();
+    b.set('model', form.model); // before the file: the door reads it in what comes first
+    if (form.language) b.set('language', form.language);
+    b.set('response_format', 'json');
+    b.set('file', sound.file, sound.name);
+    state.got.transcribe = { ...(await ask.once('audio/transcriptions', b, form.worker, signal)), name: sound.name };
+  },
+  async embeddings(_, signal) {
+    const input = listed();
+    const got = await ask.once('embeddings', { model: form.model, input }, form.worker, signal);
+    state.got.embeddings = { ...got, input, list: got.answer.data.map((d) => d.embedding) };
+  },
+  async rerank(_, signal) {
+    const documents = listed();
+    const got = await ask.once('rerank', { model: form.model, query: form.query, documents }, form.worker, signal);
+    state.got.rerank = { ...got, documents };
   },
 };
