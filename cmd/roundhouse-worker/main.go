@@ -23,6 +23,7 @@ const help = `roundhouse-worker serves one model over vLLM's HTTP API.
   roundhouse-worker models                  the architectures that it serves
   roundhouse-worker bench-kernels [--device xpu:ADDRESS] [--short] [--json]   what each kernel reads and computes a second
   roundhouse-worker tune [--device xpu:ADDRESS] [--short]   find what a GPU's kernels are fastest with, for the next start
+  roundhouse-worker evaluate [--device cpu|xpu] [--short] [--json]   measure the machine: memory, links, products; what is suspicious
   roundhouse-worker health [URL]            whether a worker answers; for health checks of containers
   roundhouse-worker version                 what this build is
 
@@ -52,6 +53,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return benchKernels(args[1:], stdout, stderr)
 	case "tune":
 		return tune(args[1:], stdout, stderr)
+	case "evaluate":
+		return evaluation(args[1:], stdout, stderr)
 	case "health":
 		return health(args[1:], stderr)
 	case "version", "--version":

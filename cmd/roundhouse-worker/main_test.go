@@ -26,6 +26,9 @@ func TestRun(t *testing.T) {
 	f("bench-kernels --device xpu:ffff:ff:1f.7", 1, "", "--device xpu:ffff:ff:1f.7: ")
 	f("bench-kernels --device tpu", 2, "", "want cpu or xpu")
 	f("bench-kernels cpu", 2, "", "the device is --device")
+	f("evaluate --device tpu", 2, "", "want all, cpu or xpu")
+	f("evaluate cpu", 2, "", "the device is --device")
+	f("evaluate --device xpu:ffff:ff:1f.7", 1, "", "--device xpu:ffff:ff:1f.7: ")
 	f("tune --device cpu", 2, "", "has nothing to tune")
 	f("tune --device xpu:ffff:ff:1f.7", 1, "", "--device xpu:ffff:ff:1f.7: ")
 }

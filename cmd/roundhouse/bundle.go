@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"roundhouse/worker/api"
+	"roundhouse/worker/device"
 )
 
 // maxBundled bounds each part of a bundle.
@@ -43,6 +44,7 @@ func (d *doctor) bundle(ctx context.Context, path string) error {
 	}
 	add("doctor.json", indented(d.findings))
 	add("machine.json", indented(map[string]any{"version": api.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU()}))
+	add("evaluation.json", evaluated())
 	if d.cfg != nil {
 		add("config.json", indented(d.cfg.Redacted()))
 	}
@@ -75,6 +77,16 @@ func (d *doctor) bundle(ctx context.Context, path string) error {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return nil
+}
+
+// evaluated is the last evaluation of the machine by this user, or how to have one: it
+// takes minutes and every card, so a doctor does not do it by himself.
+func evaluated() []byte {
+	text, err := os.ReadFile(device.Evaluation())
+	if err != nil {
+		return []byte("cannot be had: roundhouse-worker evaluate makes it, while no worker uses the cards\n")
+	}
+	return text[:min(len(text), maxBundled)]
 }
 
 // fetch returns an answer of the admin API, or why there is none.

@@ -37,6 +37,21 @@ func Find(lib *cl.Library, s Selection) (cl.Device, error) {
 	return choose(all, s)
 }
 
+// All lists the devices that a selection leaves, in the order of their numbers: the GPUs,
+// or, where its name is "cpu", what OpenCL drivers offer of the processor.
+func All(lib *cl.Library, s Selection) ([]cl.Device, error) {
+	all, err := lib.Devices()
+	if err != nil {
+		return nil, err
+	}
+	if s.Name == "cpu" {
+		return slices.DeleteFunc(all, func(d cl.Device) bool { return d.Kind != cl.CPU }), nil
+	}
+	gpus := visible(gpusOf(all), s)
+	slices.SortStableFunc(gpus, byAddress)
+	return gpus, nil
+}
+
 func choose(all []cl.Device, s Selection) (cl.Device, error) {
 	if s.Name == "cpu" {
 		for _, d := range all {

@@ -87,6 +87,9 @@ func named(o *Options, name string, gpus []device.GPU) (device.GPU, bool) {
 	return g, ok
 }
 
+// Affinity is the CPUs that this process may run on.
+func Affinity() []int { return affinity() }
+
 // affinity is the CPUs that this thread may run on.
 func affinity() []int {
 	var set unix.CPUSet

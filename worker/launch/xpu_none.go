@@ -21,6 +21,14 @@ func Tune(name string, _ func(string) string, _ measure.Options, _ io.Writer) er
 	return noXPU(name)
 }
 
+// Cards are of builds with OpenCL.
+func Cards(name string, _ func(string) string, _ measure.TransferOptions) ([]string, func(func(measure.Transfer)) error, error) {
+	if name == "xpu" {
+		return nil, nil, nil
+	}
+	return nil, nil, noXPU(name)
+}
+
 func addressOf(*Options, string) string { return "" }
 
 func noXPU(device string) error {

@@ -12,6 +12,7 @@ type Context struct {
 	Device Device
 	handle uintptr
 	queue  uintptr
+	guest  bool // of a pair, whose first gives the handle back
 
 	// Waits counts how often the host has waited for the queue, Sent the bytes that it has
 	// written to the device, and Brought those that it has read from there.
@@ -42,7 +43,9 @@ func (l *Library) Open(d Device) (*Context, error) {
 func (c *Context) Close() error {
 	err := c.Finish()
 	c.lib.releaseQueue(c.queue)
-	c.lib.releaseContext(c.handle)
+	if !c.guest {
+		c.lib.releaseContext(c.handle)
+	}
 	return err
 }
 

@@ -36,6 +36,7 @@ type Library struct {
 	releaseMemObject     func(buffer uintptr) int32
 	enqueueWriteBuffer   func(queue, buffer uintptr, blocking uint32, offset, size uintptr, from unsafe.Pointer, n uint32, waits, event unsafe.Pointer) int32
 	enqueueReadBuffer    func(queue, buffer uintptr, blocking uint32, offset, size uintptr, to unsafe.Pointer, n uint32, waits, event unsafe.Pointer) int32
+	enqueueCopyBuffer    func(queue, from, to uintptr, fromOffset, toOffset, size uintptr, n uint32, waits, event unsafe.Pointer) int32
 	enqueueFillBuffer    func(queue, buffer uintptr, pattern unsafe.Pointer, length, offset, size uintptr, n uint32, waits, event unsafe.Pointer) int32
 	enqueueNDRangeKernel func(queue, kernel uintptr, dims uint32, offset, global, local *uintptr, n uint32, waits, event unsafe.Pointer) int32
 	flush                func(queue uintptr) int32
@@ -103,6 +104,7 @@ func (l *Library) functions() []function {
 		{"clReleaseMemObject", &l.releaseMemObject, false},
 		{"clEnqueueWriteBuffer", &l.enqueueWriteBuffer, false},
 		{"clEnqueueReadBuffer", &l.enqueueReadBuffer, false},
+		{"clEnqueueCopyBuffer", &l.enqueueCopyBuffer, false},
 		{"clEnqueueFillBuffer", &l.enqueueFillBuffer, false},
 		{"clEnqueueNDRangeKernel", &l.enqueueNDRangeKernel, false},
 		{"clFlush", &l.flush, false},
