@@ -145,7 +145,7 @@ func TestAttacks(t *testing.T) {
 	f("a long head", "GET /v1/models HTTP/1.1\r\nHost: a\r\n"+strings.Repeat("X: "+strings.Repeat("y", 8000)+"\r\n", 20)+"\r\n", 431)
 	f("good, an underscore is ignored", post("Content_Length: 5\r\nTransfer_Encoding: chunked\r\n"+length, okBody), 200)
 	f("two authorizations", post(length+"Authorization: Bearer a\r\nAuthorization: Bearer b\r\n", okBody), 400)
-	for _, p := range []string{"/v1/%2e%2e/pause", "/v1/../pause", "//v1/models", "/v1/models/", "/pause", "/collective_rpc", "/v1/load_lora_adapter", "/invocations", "/update_weights", "/v1/models;x", "/v1/chat/completions/", "/V1/models", "/sleep"} {
+	for _, p := range []string{"/v1/%2e%2e/pause", "/v1/../pause", "//v1/models", "/v1/models/", "/pause", "/collective_rpc", "/v1/load_lora_adapter", "/invocations", "/update_weights", "/v1/models;x", "/v1/chat/completions/", "/V1/models", "/sleep", "/start_profile", "/stop_profile", "/v1/start_profile"} {
 		f("path "+p, "POST "+p+" HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}", 404)
 	}
 }

@@ -109,7 +109,7 @@ func TestFields(t *testing.T) {
 		"Verdict": verdict.Verdict{}, "Finding": verdict.Finding{}, "Code": control.CodeShown{}, "Session": control.SessionShown{},
 		"Workers": control.WorkersShown{}, "Worker": control.WorkerShown{}, "Traffic": control.Traffic{}, "Device": control.Device{},
 		"Door": control.DoorShown{}, "Supervisor": control.SupervisorShown{}, "Pools": control.PoolsShown{}, "Pool": control.PoolShown{},
-		"Rotation": live.Rotation{}, "Schedule": live.Schedule{}, "RotateCommand": supervisor.RotateCommand{}, "ScheduleCommand": supervisor.ScheduleCommand{},
+		"Rotation": live.Rotation{}, "Schedule": live.Schedule{}, "RotateCommand": supervisor.RotateCommand{}, "ScheduleCommand": supervisor.ScheduleCommand{}, "ProfileCommand": supervisor.ProfileCommand{}, "ProfiledElsewhere": supervisor.ProfiledElsewhere{},
 	}
 	for name, v := range types {
 		s, ok := api.Components.Schemas[name]

@@ -37,6 +37,7 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("GET /api/plugins", s.servePlugins)
 	mux.HandleFunc("GET /metrics", s.serveMetrics)
 	mux.HandleFunc("POST /api/reload", s.reload)
+	mux.HandleFunc("POST /api/workers/{pool}/{name}/profile", s.serveProfile)
 	mux.HandleFunc("POST /api/workers/{pool}/{name}/{verb}", s.answer(s.commandWorker))
 	mux.HandleFunc("POST /api/pools/{pool}/{verb}", s.answer(s.commandPool))
 	mux.HandleFunc("POST /api/upgrade", s.upgrade)

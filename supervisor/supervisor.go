@@ -85,14 +85,15 @@ type Supervisor struct {
 
 	reloading sync.Mutex // held through a reload, whose parts lie beside the loop
 
-	inbox  chan func() // what the loop is asked to do or told
-	ctx    context.Context
-	cancel context.CancelFunc
-	group  sync.WaitGroup
-	set    atomic.Pointer[control.WorkerSet]
-	health *health.Watch
-	first  chan struct{} // closed once something can be served
-	end    chan error    // ends Run
+	inbox    chan func() // what the loop is asked to do or told
+	ctx      context.Context
+	cancel   context.CancelFunc
+	group    sync.WaitGroup
+	set      atomic.Pointer[control.WorkerSet]
+	health   *health.Watch
+	profiler profiler
+	first    chan struct{} // closed once something can be served
+	end      chan error    // ends Run
 
 	// All below belongs to the loop.
 	clock     clock
@@ -129,10 +130,11 @@ func New(o Options) (*Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second}}
 	s := &Supervisor{
 		options: o, log: o.Log, memory: remembered,
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second}},
-		inbox:  make(chan func(), 64), first: make(chan struct{}), end: make(chan error, 1),
+		client: client, profiler: profiler{client: client},
+		inbox: make(chan func(), 64), first: make(chan struct{}), end: make(chan error, 1),
 		gate: gate{doors: map[string]*door{}}, fleet: newFleet(), runners: map[string]*runner{}, preparing: newPreparing(), meters: map[string]*meter{},
 		events: events{log: o.Log, notify: o.Notify, watchers: map[chan journal.Event]bool{}}, counters: newCounters(),
 	}

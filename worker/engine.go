@@ -52,6 +52,7 @@ type Engine struct {
 	asleep   int // the level of sleep; 0: awake
 	timings  stepTimes
 	past     past
+	watch    func(*Watched) // told each step; nil: nobody watches
 
 	mu       sync.Mutex
 	posted   []func()

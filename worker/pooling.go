@@ -102,18 +102,23 @@ func (e *Engine) poolStep() (bool, error) {
 		}
 		return false, nil
 	}
+	began := time.Now()
 	if err := e.cfg.Exec.Run(s, &e.result); err != nil {
 		return true, e.failTexts(batch, err)
 	}
 	if len(e.result.Output) != len(batch) {
 		panic(fmt.Sprintf("BUG: %d rows came back for %d texts", len(e.result.Output), len(batch)))
 	}
+	e.timings = stepTimes{began: began, ended: time.Now()}
 	e.pooling = e.pooling[len(batch):]
 	e.stats.pooled(len(s.Tokens), batch)
 	for i, j := range batch {
 		e.pool.Release(&j.table)
 		j.row = slices.Clone(e.result.Output[i])
 		close(j.done)
+	}
+	if e.watch != nil {
+		e.watched(began, Plan{}, len(s.Tokens), len(batch))
 	}
 	return true, nil
 }

@@ -84,6 +84,7 @@ func (e *Engine) WakeUp(ctx context.Context) (err error) {
 				return
 			}
 			e.asleep, e.cfg.Exec = 0, exec
+			e.time()
 		}
 		e.resume()
 	})

@@ -27,6 +27,7 @@ func (e *Engine) runStep(ctx context.Context) (bool, error) {
 	if len(e.pooling) > 0 {
 		return e.poolStep()
 	}
+	planned := time.Now()
 	e.draft()
 	plan := e.sched.Schedule()
 	if len(plan.Entries) == 0 {
@@ -49,6 +50,9 @@ func (e *Engine) runStep(ctx context.Context) (bool, error) {
 	e.stats.step(plan)
 	e.commit(plan)
 	e.doors.evict(e.pool.TakeEvicted())
+	if e.watch != nil {
+		e.watched(planned, plan, 0, 0)
+	}
 	return true, nil
 }
 

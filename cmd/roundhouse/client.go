@@ -98,6 +98,15 @@ func (e *apiError) Error() string { return e.message }
 
 // open sends a request and returns the body of a successful answer.
 func (a *client) open(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
+	res, err := a.send(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}
+
+// send sends a request and returns a successful answer.
+func (a *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var payload io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -124,7 +133,7 @@ func (a *client) open(ctx context.Context, method, path string, body any) (io.Re
 		return nil, a.unreachable(err)
 	}
 	if res.StatusCode/100 == 2 {
-		return res.Body, nil
+		return res, nil
 	}
 	defer res.Body.Close()
 	return nil, a.refused(res)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"roundhouse/kernels"
@@ -40,9 +41,22 @@ type executable struct {
 	tiles   stock
 	spreads []*attention // whose splits may be shared out
 	queues  []*queue     // of stages whose work is shared out as it is done
+	brought
+	timing
+}
+
+// brought is what a step brings back, its memory used again.
+type brought struct {
 	choices []kernels.Choice
 	logits  [][]float32
 	outputs [][]float32
+}
+
+// timing is where the latest step's time went, if that is recorded.
+type timing struct {
+	timed bool
+	spans [][]kernels.Span // by thread
+	told  []kernels.Span   // the same, one after the other
 }
 
 // errClosed is returned by Run after the backend was closed.
@@ -141,6 +155,9 @@ func (x *executable) Run(step *kernels.Step, out *kernels.Result) (err error) {
 		q.next.Store(0)
 	}
 	x.choices, x.logits, x.outputs = x.choices[:0], x.logits[:0], x.outputs[:0]
+	for i := range x.spans {
+		x.spans[i] = x.spans[i][:0]
+	}
 	x.active = x.threads
 	if x.small() {
 		x.active = 1
@@ -209,7 +226,29 @@ func (x *executable) stage(s *stage, thread int) {
 		return
 	}
 	defer x.caught()
+	if !x.timed {
+		s.run(thread)
+		return
+	}
+	began := time.Now()
 	s.run(thread)
+	x.spans[thread] = append(x.spans[thread], kernels.Span{Op: s.op, Thread: thread, Began: began, Ended: time.Now()})
+}
+
+// Time implements kernels.Timed.
+func (x *executable) Time(on bool) {
+	if x.timed = on; on && x.spans == nil {
+		x.spans = make([][]kernels.Span, x.threads)
+	}
+}
+
+// Spans implements kernels.Timed.
+func (x *executable) Spans() []kernels.Span {
+	x.told = x.told[:0]
+	for _, list := range x.spans {
+		x.told = append(x.told, list...)
+	}
+	return x.told
 }
 
 // caught notes a panic, the first one of a step. It is to be deferred.

@@ -18,6 +18,7 @@ type stage struct {
 	rows    kernels.Rows
 	barrier bool        // before it
 	without func() bool // in this step it has nothing to do; nil: it always has
+	op      string      // of the program, for people
 }
 
 // buffer is memory of a step: a value, or what operations keep beside.
@@ -38,7 +39,8 @@ type plan struct {
 	tables  []ropeTable
 	pages   map[*kv]int
 	err     error
-	keep    []int // values that live until the end of the step
+	keep    []int  // values that live until the end of the step
+	doing   string // the operation that is turned into stages
 }
 
 // Compile implements kernels.Backend.
@@ -80,6 +82,7 @@ func (pl *plan) buffer(bytes int) int {
 // stage adds a stage, and notes which values it writes.
 func (pl *plan) stage(s stage) {
 	n := len(pl.stages)
+	s.op = pl.doing
 	for _, list := range [][]int{s.reads, s.writes} {
 		for _, i := range list {
 			b := &pl.buffers[i]
@@ -199,6 +202,7 @@ func (pl *plan) shifted(s, o *stage, overlap func(a, b int) bool) bool {
 
 func (pl *plan) op(op kernels.Op) {
 	x := pl.x
+	pl.doing = x.p.NameOf(op)
 	switch op := op.(type) {
 	case *kernels.Embed:
 		pl.rowwise(kernels.Tokens, nil, operand(op.Out), func(a, b int) { x.embed(op, a, b) })

@@ -36,6 +36,10 @@ type executable struct {
 	placing      bool  // the step has media
 	made         []int // rows of a step by kind, from features on
 	err          error // the first that came up while compiling
+
+	doing string // the operation whose launches are recorded
+	timed bool   // each launch is waited for, and its time taken
+	spans []kernels.Span
 }
 
 // Compile implements kernels.Backend.
@@ -130,6 +134,7 @@ func vector(w kernels.Weight) (*cl.Buffer, int64) {
 
 // do records the launches of one operation.
 func (e *executable) do(op kernels.Op) {
+	e.doing = e.p.NameOf(op)
 	switch op := op.(type) {
 	case *kernels.Embed:
 		e.embed(op)

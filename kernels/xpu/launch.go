@@ -19,6 +19,7 @@ type launch struct {
 	local  []uintptr
 	rowArg int // argument that is the number of rows; -1: none
 	rows   func(c counts) int
+	op     string  // of the program, for people
 	parted *parted // an attention's two kernels, of which this is the first; nil: one kernel alone
 }
 
@@ -63,7 +64,7 @@ func (e *executable) launch(name string, local []uintptr, global func(c counts) 
 	if e.b.tuning.count && hasCounter(name) {
 		args = append(args, e.b.counter)
 	}
-	l := &launch{kernel: k, global: global, local: local, rowArg: -1}
+	l := &launch{kernel: k, global: global, local: local, rowArg: -1, op: e.doing}
 	e.launches = append(e.launches, l)
 	for i, a := range args {
 		if err := l.set(i, a, e.b.dummy); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 
 	"roundhouse/kernels"
 )
@@ -213,12 +214,45 @@ func (e *executable) Run(s *kernels.Step, out *kernels.Result) (err error) {
 		e.made = append(e.made, e.grids.Count(kind))
 	}
 	c := counts{len(s.Tokens), len(s.Rows), len(s.Seqs), e.made}
+	if e.timed {
+		return e.runTimed(s, c, out)
+	}
 	for _, l := range e.launches {
 		if err := l.run(c); err != nil {
 			return err
 		}
 	}
 	return e.results(s, c, out)
+}
+
+// Time implements kernels.Timed. A queue tells no times unless it was made for it, so
+// each launch is waited for; that costs a step some of its time.
+func (e *executable) Time(on bool) { e.timed = on }
+
+// Spans implements kernels.Timed.
+func (e *executable) Spans() []kernels.Span { return e.spans }
+
+// runTimed runs the launches one after the other.
+func (e *executable) runTimed(s *kernels.Step, c counts, out *kernels.Result) error {
+	e.spans = e.spans[:0]
+	take := func(op string, run func() error) error {
+		began := time.Now()
+		err := run()
+		if err == nil {
+			err = e.b.ctx.Finish()
+		}
+		e.spans = append(e.spans, kernels.Span{Op: op, Began: began, Ended: time.Now()})
+		return err
+	}
+	if err := take("upload", func() error { return nil }); err != nil {
+		return err
+	}
+	for _, l := range e.launches {
+		if err := take(l.op, func() error { return l.run(c) }); err != nil {
+			return err
+		}
+	}
+	return take("results", func() error { return e.results(s, c, out) })
 }
 
 // caught makes a panic an error of its step. What was enqueued is waited for, since it

@@ -30,6 +30,11 @@ func (o *Options) environment(getenv func(string) string) error {
 		}
 		o.LogLevel = level
 	}
+	if dir := getenv("VLLM_TORCH_PROFILER_DIR"); dir != "" && o.Profiler == nil {
+		if err := profileInto(o, "VLLM_TORCH_PROFILER_DIR", dir, 0, 0); err != nil {
+			return err
+		}
+	}
 	if err := o.foreign(getenv); err != nil {
 		return err
 	}

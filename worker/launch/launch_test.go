@@ -91,6 +91,9 @@ func TestFlagErrors(t *testing.T) {
 			t.Errorf("%s: got %v; want %q", args, err, want)
 		}
 	}
+	f("--profiler-config.profiler cuda", "\"torch\" takes this worker's own profiles")
+	f("--profiler-config.profiler torch", "want the absolute path of a folder")
+	f("--profiler-config.delay_iterations x", "want JSON")
 	f("--modle x", "there is no flag --modle")
 	f("--tool-cal-parser x", "did you mean --tool-call-parser?")
 	f("--max-num 3", "--max-num may mean --max-num-batched-tokens, --max-num-scheduled-tokens, --max-num-seqs")

@@ -14,6 +14,7 @@ import (
 	"roundhouse/worker/demo"
 	"roundhouse/worker/model"
 	"roundhouse/worker/parser"
+	"roundhouse/worker/profile"
 )
 
 // Options are what a worker is started with. ParseServe fills them in.
@@ -92,6 +93,7 @@ type Options struct {
 	levelled          bool // by a flag
 	Warnings          []string
 	Adapters          Adapters
+	Profiler          *profile.Settings // nil: no profiles are taken
 
 	// Config is fields of config.json that hold instead of its own.
 	Config model.Overrides

@@ -62,6 +62,7 @@ func serverSetters() map[string]setter {
 		"legacy-metrics":              flag(func(o *Options) *bool { return &o.LegacyMetrics }),
 		"log-level":                   logLevel,
 		"logging-config":              loggingConfig,
+		"profiler-config":             profilerConfig,
 		"shutdown-timeout": func(o *Options, v string) error {
 			n := 0
 			if err := number(func(*Options) *int { return &n }, 0)(o, v); err != nil {

@@ -3,9 +3,12 @@ package launch
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"roundhouse/worker/profile"
 )
 
 // units are the suffixes of numbers: small ones decimal, large ones binary.
@@ -136,6 +139,38 @@ func templateDefaults(o *Options, v string) error {
 			return fmt.Errorf("%s is set by the server", name)
 		}
 	}
+	return nil
+}
+
+// profilerConfig reads --profiler-config. Of torch's settings the folder and the bounds
+// of steps have a meaning here; the others shape torch's own files.
+func profilerConfig(o *Options, v string) error {
+	var c struct {
+		Profiler string `json:"profiler"`
+		Dir      string `json:"torch_profiler_dir"`
+		Delay    int    `json:"delay_iterations"`
+		Most     int    `json:"max_iterations"`
+	}
+	switch err := json.Unmarshal([]byte(v), &c); {
+	case err != nil:
+		return fmt.Errorf(`%w; want JSON, as {"profiler": "torch", "torch_profiler_dir": "/tmp/profiles"}`, err)
+	case c.Profiler == "":
+		o.Profiler = nil
+		return nil
+	case c.Profiler != "torch":
+		return fmt.Errorf("the profiler %q is not there; \"torch\" takes this worker's own profiles", c.Profiler)
+	case c.Delay < 0 || c.Most < 0:
+		return fmt.Errorf("delay_iterations and max_iterations are 0 or more")
+	}
+	return profileInto(o, "torch_profiler_dir", c.Dir, c.Delay, c.Most)
+}
+
+// profileInto has profiles written into a folder.
+func profileInto(o *Options, name, dir string, delay, most int) error {
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("%s is %q; want the absolute path of a folder for the profiles", name, dir)
+	}
+	o.Profiler = &profile.Settings{Dir: dir, Delay: delay, Most: most}
 	return nil
 }
 

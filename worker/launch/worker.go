@@ -23,6 +23,7 @@ import (
 	"roundhouse/worker/kv"
 	"roundhouse/worker/metrics"
 	"roundhouse/worker/model"
+	"roundhouse/worker/profile"
 	"roundhouse/worker/server"
 )
 
@@ -190,8 +191,12 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 		Vocab: cfg.Vocab, EOS: ends(o, cfg, w.tokenizer), Models: names, Generation: generation(), Pace: o.Pace,
 		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
 	})
+	var profiler *profile.Profiler
+	if o.Profiler != nil {
+		profiler = profile.New(*o.Profiler, e)
+	}
 	s := server.New(server.Config{
-		Engine: e, Tokenizer: w.tokenizer, Template: w.template, Models: names, Root: name, Version: api.Version,
+		Engine: e, Profiler: profiler, Tokenizer: w.tokenizer, Template: w.template, Models: names, Root: name, Version: api.Version,
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
 		MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"roundhouse/worker"
+	"roundhouse/worker/profile"
 )
 
 // abortPath is the route that ends others' requests: it needs the key where there
@@ -22,6 +23,10 @@ const abortPath = "/abort_requests"
 func (s *Server) operating() {
 	if s.cfg.DevMode || len(s.keys) > 0 {
 		s.handle("POST "+abortPath, s.abortRequests)
+	}
+	if p := s.cfg.Profiler; p != nil {
+		s.handle("POST "+profile.StartPath, p.ServeStart)
+		s.handle("POST "+profile.StopPath, p.ServeStop)
 	}
 	if !s.cfg.DevMode {
 		return

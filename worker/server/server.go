@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"roundhouse/worker"
 	"roundhouse/worker/api"
 	"roundhouse/worker/metrics"
+	"roundhouse/worker/profile"
 	"roundhouse/worker/tokenizer"
 )
 
@@ -72,8 +74,9 @@ type Config struct {
 	ForceUsage          bool
 	RequestIDHeaders    bool
 	LoadTracking        bool
-	LoadAdapters        bool // the routes that load and unload adapters
-	DevMode             bool // the routes that operate the engine
+	LoadAdapters        bool              // the routes that load and unload adapters
+	DevMode             bool              // the routes that operate the engine
+	Profiler            *profile.Profiler // nil: no profiles are taken
 	Log                 *slog.Logger
 }
 
@@ -172,13 +175,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(rec, r)
 }
 
-// allowed checks the key on the paths that vLLM guards, and on abortPath. Keys are compared by
+// allowed checks the key on the paths that vLLM guards, and on those that act on others' requests. Keys are compared by
 // digest, which takes the same time whatever they are.
 func (s *Server) allowed(r *http.Request) bool {
 	if len(s.keys) == 0 || r.Method == http.MethodOptions {
 		return true
 	}
-	guarded := r.URL.Path == abortPath
+	guarded := slices.Contains([]string{abortPath, profile.StartPath, profile.StopPath}, r.URL.Path)
 	for _, prefix := range []string{"/v1", "/v2", "/inference", "/cohere"} {
 		guarded = guarded || strings.HasPrefix(r.URL.Path, prefix)
 	}
