@@ -119,6 +119,9 @@ bench-killing: build ## streams cut by the door, nginx and HAProxy while their e
 bench-routing: ## the routing policies on simulated fleets; TRACES="FILE…" adds recorded traffic
 	$(GO) run ./balancer/sim/routing $(short) $(TRACES)
 
+bench-simulate: build ## how far the simulator is from a worker of ours: times, and the order of five settings (MODEL=FOLDER another than the demonstration model)
+	$(GO) run ./balancer/sim/fit $(short) -model $(or $(MODEL),demo)
+
 bench-routers: build ## the door beside nginx, HAProxy, vllm-router and sglang-router on simulated engines in real time (half an hour; two cores of its own); TRACES="FILE…" adds recorded traffic, ROUTERS="-all" and the like its flags
 	test -x build/peers/bin/vllm-router || { python3 -m venv build/peers && build/peers/bin/pip install -q vllm-router==0.1.17 sglang-router==0.3.2; }
 	$(GO) build -o bin/bench-routers ./balancer/bench/routers

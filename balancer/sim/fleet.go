@@ -42,6 +42,7 @@ type Scenario struct {
 	Jobs    []Job
 	Watch   Watch // of its metrics; Every 0: none
 	Goal    Goal
+	Told    func(Times) // each answer's; nil: nobody is
 }
 
 // Goal is what a good answer meets, in seconds; 0 asks nothing.
@@ -87,6 +88,9 @@ type Outcome struct {
 	Good                    float64 // share of all requests that meet the scenario's goal
 	Peak                    int     // requests that waited at the door at once
 }
+
+// Times are one request's, in seconds; TPOT is 0 of a single token.
+type Times struct{ TTFT, TPOT, E2EL float64 }
 
 // Spread is how a time is spread over requests, in seconds.
 type Spread struct {
@@ -187,25 +191,30 @@ func run(s *Scenario, p Policy, seed uint64, look func(*Fleet)) Outcome {
 	}
 	jobs = slices.DeleteFunc(jobs, func(j *Job) bool { return j.At < s.From })
 	o := f.outcome(p.Name(), jobs)
-	f.measure(&o, jobs, s.Goal)
+	f.measure(&o, jobs, s.Goal, s.Told)
 	return o
 }
 
 // measure takes the times of all answers, as bench defines them: a job's own first and
 // last token count.
-func (f *Fleet) measure(o *Outcome, jobs []*Job, goal Goal) {
+func (f *Fleet) measure(o *Outcome, jobs []*Job, goal Goal, told func(Times)) {
 	var ttft, tpot, e2el, queue []float64
 	for _, j := range jobs {
 		if j.end == 0 {
 			continue
 		}
-		ttft, e2el, queue = append(ttft, j.first-j.At), append(e2el, j.end-j.At), append(queue, j.began-j.At)
+		over := f.speeds[j.worker].Overhead
+		first, end := j.first-j.At+over, j.end-j.At+over
+		ttft, e2el, queue = append(ttft, first), append(e2el, end), append(queue, j.began-j.At)
 		each := 0.0
 		if j.out > 1 {
 			each = (j.end - j.first) / float64(j.out-1)
 			tpot = append(tpot, each)
 		}
-		if goal.met(j.first-j.At, each, j.end-j.At) {
+		if told != nil {
+			told(Times{first, each, end})
+		}
+		if goal.met(first, each, end) {
 			o.Good += 1 / float64(len(jobs))
 		}
 		o.Tokens += j.out

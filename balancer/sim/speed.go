@@ -14,6 +14,10 @@ type Speed struct {
 	Longest    int     `json:"max_prompt_tokens"`
 	Seats      int     `json:"max_num_seqs"`     // 0: 256
 	InOrder    bool    `json:"prompts_in_order"` // prompts are computed as they come, not the shortest first
+
+	// Overhead is what a request takes besides, between a client and the engine: HTTP, and
+	// the processor that client and server wait for.
+	Overhead float64 `json:"request_overhead_seconds"`
 }
 
 // Fitted is our own worker on a model of Qwen3-0.6B's shape in int4 and two

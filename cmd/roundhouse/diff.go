@@ -6,11 +6,11 @@ import (
 )
 
 // lineDiff shows how b differs from a, line by line: the lines that go with
-// "-", those that come with "+". It is empty where nothing differs.
+// "-", those that come with "+"; what says what b is. It is empty where nothing differs.
 //
 // Formatting changes lines in place and rarely adds one, so the diff walks
 // the two side by side, from the longest common subsequence of their lines.
-func lineDiff(name string, a, b []byte) string {
+func lineDiff(name, what string, a, b []byte) string {
 	if string(a) == string(b) {
 		return ""
 	}
@@ -20,7 +20,7 @@ func lineDiff(name string, a, b []byte) string {
 	}
 	common := commonLines(x, y)
 	var out strings.Builder
-	fmt.Fprintf(&out, "--- %s\n+++ %s, formatted\n", name, name)
+	fmt.Fprintf(&out, "--- %s\n+++ %s, %s\n", name, name, what)
 	line := func(mark string, n int, text string) {
 		if text != "" {
 			fmt.Fprintf(&out, "%s%4d  %s\n", mark, n+1, strings.TrimRight(text, "\r\n"))

@@ -86,7 +86,7 @@ func (f formatter) file(path string) (bool, error) {
 	differs := !bytes.Equal(src, out)
 	switch {
 	case f.diff:
-		fmt.Fprint(f.out, lineDiff(name, src, out))
+		fmt.Fprint(f.out, lineDiff(name, "formatted", src, out))
 	case f.check:
 		if differs {
 			fmt.Fprintln(f.out, name)

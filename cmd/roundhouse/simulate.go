@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"roundhouse/balancer/sim"
 	"roundhouse/balancer/sim/fitted"
@@ -37,11 +38,34 @@ type simulateFlags struct {
 	target, price    float64
 	seed             uint64
 	json, short      bool
+	command          string // whose flags they are
+}
+
+// usage reports what the command line has wrong.
+func (f *simulateFlags) usage(format string, args ...any) error {
+	return usageError(f.command+": "+format, args...)
+}
+
+// traffic are the flags that say what is asked of the engines, and what these are.
+func (f *simulateFlags) traffic(s *pflag.FlagSet) {
+	s.StringVar(&f.speed, "speed", "ours", "the workers' constants: a file of simulate --fit, ours (two cores, 0.6B) or accelerator")
+	s.IntVar(&f.capacity, "kv-tokens", 0, "tokens of KV, instead of the constants'")
+	s.StringVar(&f.trace, "trace", "", "recorded traffic: Azure's CSV or Mooncake's JSON lines")
+	s.Float64Var(&f.times, "times", 1, "play a trace so many times faster")
+	s.IntVar(&f.prompts, "num-prompts", 1000, "how many requests, of a trace at most")
+	s.Float64Var(&f.rate, "request-rate", 1, "requests a second")
+	s.Float64Var(&f.burstiness, "burstiness", 1, "1: Poisson; less: bursts")
+	s.IntVar(&f.input, "random-input-len", 1024, "tokens of a prompt")
+	s.IntVar(&f.output, "random-output-len", 128, "tokens of an answer")
+	s.Float64Var(&f.spread, "random-range-ratio", 0.5, "lengths vary by this share")
+	s.StringVar(&f.slo, "slo", "chat", "what a good answer is: chat, completion, rag, agent or batch")
+	s.Uint64Var(&f.seed, "seed", 1, "of traffic and choices")
+	s.BoolVar(&f.json, "json", false, "print JSON")
 }
 
 // simulateCommand plays traffic on a fleet that is not there.
 func simulateCommand(c *console) *cobra.Command {
-	var f simulateFlags
+	f := simulateFlags{command: "simulate"}
 	cmd := &cobra.Command{
 		Use:   "simulate",
 		Short: "Play traffic on simulated workers: how many, with which settings",
@@ -62,27 +86,15 @@ measure a worker of yours, which must have nothing else to do:
 		},
 	}
 	s := cmd.Flags()
+	f.traffic(s)
 	s.StringVar(&f.fit, "fit", "", "measure the worker at this URL, which must have nothing else to do, and write --speed")
-	s.StringVar(&f.speed, "speed", "ours", "the workers' constants: a file of --fit, ours (two cores, 0.6B) or accelerator")
 	s.BoolVar(&f.short, "short", false, "of --fit: fewer points, each measured once")
 	s.IntSliceVar(&f.workers, "workers", []int{1}, "how many workers; several numbers are compared")
 	s.StringSliceVar(&f.policies, "policy", []string{"least_kv"}, "least_kv, fastest, round_robin; several are compared")
 	s.IntVar(&f.seats, "max-num-seqs", 0, "requests at once of a worker, instead of the constants'")
 	s.IntVar(&f.budget, "max-num-batched-tokens", 0, "tokens of a step, instead of the constants'; of --fit: the worker's own (default 2048)")
-	s.IntVar(&f.capacity, "kv-tokens", 0, "tokens of KV, instead of the constants'")
-	s.StringVar(&f.trace, "trace", "", "recorded traffic: Azure's CSV or Mooncake's JSON lines")
-	s.Float64Var(&f.times, "times", 1, "play a trace so many times faster")
-	s.IntVar(&f.prompts, "num-prompts", 1000, "how many requests, of a trace at most")
-	s.Float64Var(&f.rate, "request-rate", 1, "requests a second")
-	s.Float64Var(&f.burstiness, "burstiness", 1, "1: Poisson; less: bursts")
-	s.IntVar(&f.input, "random-input-len", 1024, "tokens of a prompt")
-	s.IntVar(&f.output, "random-output-len", 128, "tokens of an answer")
-	s.Float64Var(&f.spread, "random-range-ratio", 0.5, "lengths vary by this share")
-	s.StringVar(&f.slo, "slo", "chat", "what a good answer is: chat, completion, rag, agent or batch")
 	s.Float64Var(&f.target, "target", 0.99, "the share of good answers that is enough")
 	s.Float64Var(&f.price, "price", 0, "of a worker's hour, for the price of a million tokens")
-	s.Uint64Var(&f.seed, "seed", 1, "of traffic and choices")
-	s.BoolVar(&f.json, "json", false, "print JSON")
 	return cmd
 }
 
@@ -106,9 +118,9 @@ func (c *console) simulate(f *simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	goal, ok := bench.Goals[f.slo]
-	if !ok {
-		return usageError("simulate: --slo %q: want chat, completion, rag, agent or batch", f.slo)
+	goal, err := f.goal()
+	if err != nil {
+		return err
 	}
 	var all []simulated
 	for _, n := range f.workers {
@@ -119,7 +131,7 @@ func (c *console) simulate(f *simulateFlags) error {
 		if err != nil {
 			return err
 		}
-		s.Goal = sim.Goal{TTFT: goal.TTFT / 1000, TPOT: goal.TPOT / 1000, E2EL: goal.E2EL / 1000}
+		s.Goal = inSeconds(goal)
 		for _, name := range f.policies {
 			p, err := policyOf(name)
 			if err != nil {
@@ -139,6 +151,20 @@ func (c *console) simulate(f *simulateFlags) error {
 		return c.printJSON(map[string]any{"schema": 1, "simulated": true, "speed": speed, "outcomes": all})
 	}
 	return f.print(c, all)
+}
+
+// goal is what --slo names.
+func (f *simulateFlags) goal() (bench.Goal, error) {
+	goal, ok := bench.Goals[f.slo]
+	if !ok {
+		return goal, f.usage("--slo %q: want chat, completion, rag, agent or batch", f.slo)
+	}
+	return goal, nil
+}
+
+// inSeconds is a goal as the simulator has it.
+func inSeconds(g bench.Goal) sim.Goal {
+	return sim.Goal{TTFT: g.TTFT / 1000, TPOT: g.TPOT / 1000, E2EL: g.E2EL / 1000}
 }
 
 // policyOf makes a policy of the door by its name.
@@ -164,10 +190,10 @@ func (f *simulateFlags) constants() (sim.Speed, error) {
 	if !known {
 		text, err := os.ReadFile(f.speed)
 		if err != nil {
-			return speed, usageError("simulate: --speed: %w; roundhouse simulate --fit URL --speed FILE makes it", err)
+			return speed, f.usage("--speed: %w; roundhouse simulate --fit URL --speed FILE makes it", err)
 		}
 		if err := json.Unmarshal(text, &speed); err != nil {
-			return speed, usageError("simulate: --speed %s: %w", f.speed, err)
+			return speed, f.usage("--speed %s: %w", f.speed, err)
 		}
 	}
 	for from, into := range map[*int]*int{&f.seats: &speed.Seats, &f.budget: &speed.Budget, &f.capacity: &speed.Capacity} {
@@ -177,7 +203,7 @@ func (f *simulateFlags) constants() (sim.Speed, error) {
 	}
 	positive := speed.Base > 0 && speed.PerPrefill >= 0 && speed.PerDecode >= 0 && speed.PerPair >= 0 && speed.PerContext >= 0
 	if !positive || speed.Budget < 1 || speed.Capacity < 1 || speed.Longest < 1 {
-		return speed, usageError("simulate: --speed %s: want times of 0 or more, a base_seconds above 0, and max_num_batched_tokens, kv_capacity_tokens and max_prompt_tokens of 1 or more", f.speed)
+		return speed, f.usage("--speed %s: want times of 0 or more, a base_seconds above 0, and max_num_batched_tokens, kv_capacity_tokens and max_prompt_tokens of 1 or more", f.speed)
 	}
 	return speed, nil
 }
@@ -185,12 +211,12 @@ func (f *simulateFlags) constants() (sim.Speed, error) {
 // scenario is the traffic on some workers.
 func (f *simulateFlags) scenario(workers []sim.Speed) (sim.Scenario, error) {
 	if f.prompts < 1 || f.rate <= 0 || f.times <= 0 || f.burstiness <= 0 || f.spread < 0 || f.spread >= 1 || f.input < 1 || f.output < 1 {
-		return sim.Scenario{}, usageError("simulate: numbers of requests, rates, lengths and times are above 0, --random-range-ratio is 0 to less than 1")
+		return sim.Scenario{}, f.usage("numbers of requests, rates, lengths and times are above 0, --random-range-ratio is 0 to less than 1")
 	}
 	if f.trace != "" {
 		s, err := sim.Trace(f.trace, workers, f.times, f.prompts)
 		if err != nil {
-			return s, fmt.Errorf("simulate: --trace: %w", err)
+			return s, fmt.Errorf("%s: --trace: %w", f.command, err)
 		}
 		return s, f.fits(&s)
 	}
@@ -212,7 +238,7 @@ func (f *simulateFlags) fits(s *sim.Scenario) error {
 	capacity := s.Workers[0].Capacity
 	for i := range s.Jobs {
 		if j := &s.Jobs[i]; j.Prompt+j.Output > capacity {
-			return usageError("simulate: a request of %d and %d tokens does not fit into the %d of a worker's KV cache", j.Prompt, j.Output, capacity)
+			return f.usage("a request of %d and %d tokens does not fit into the %d of a worker's KV cache", j.Prompt, j.Output, capacity)
 		}
 	}
 	return nil
@@ -264,7 +290,7 @@ func (c *console) fitSpeed(ctx context.Context, f *simulateFlags) error {
 		return &codedError{exitUnreachable, fmt.Errorf("simulate: --fit: %w", err)}
 	}
 	began := time.Now()
-	speed, points, err := m.Fit(ctx, o)
+	speed, points, mixed, err := m.Fit(ctx, o)
 	if err != nil {
 		return fmt.Errorf("simulate: --fit: %w", err)
 	}
@@ -275,16 +301,9 @@ func (c *console) fitSpeed(ctx context.Context, f *simulateFlags) error {
 	if err := os.WriteFile(f.speed, indented(speed), 0o644); err != nil {
 		return unwritten(f.speed, err)
 	}
-	n := 36
-	if f.short {
-		n = 12
-	}
-	real, simulated, err := m.Check(ctx, speed, n, f.seed)
-	if err != nil {
-		return fmt.Errorf("simulate: --fit: %w", err)
-	}
+	real, simulated := mixed.Real, mixed.Simulated
 	off := func(a, b float64) float64 { return 100 * (b/a - 1) }
-	fmt.Fprintf(c.out, "mixed traffic that was not fitted to, simulated against measured: TTFT p50 %+.0f %%, p95 %+.0f %%; E2EL p50 %+.0f %%, p95 %+.0f %%\n",
+	fmt.Fprintf(c.out, "mixed traffic between the rounds, not fitted to, simulated against measured: TTFT p50 %+.0f %%, p95 %+.0f %%; E2EL p50 %+.0f %%, p95 %+.0f %%\n",
 		off(real.TTFT.P50, simulated.TTFT.P50), off(real.TTFT.P95, simulated.TTFT.P95), off(real.E2EL.P50, simulated.E2EL.P50), off(real.E2EL.P95, simulated.E2EL.P95))
 	return nil
 }

@@ -75,3 +75,24 @@ func choose(n, k int) float64 {
 	c, _ := math.Lgamma(float64(n - k + 1))
 	return a - b - c
 }
+
+// Kendall returns how alike two orders are: the share of pairs in the same order less that
+// of pairs in opposite ones. Pairs that are equal in either count as neither.
+func Kendall(x, y []float64) float64 {
+	sum, pairs := 0.0, 0.0
+	for i := range x {
+		for k := range i {
+			pairs++
+			switch d := (x[i] - x[k]) * (y[i] - y[k]); {
+			case d > 0:
+				sum++
+			case d < 0:
+				sum--
+			}
+		}
+	}
+	if pairs == 0 {
+		return 0
+	}
+	return sum / pairs
+}

@@ -37,3 +37,20 @@ func TestFisher(t *testing.T) {
 		t.Errorf("without failures p is %g", p)
 	}
 }
+
+// Orders that are alike, opposite, and neither.
+func TestKendall(t *testing.T) {
+	f := func(want float64, y ...float64) {
+		t.Helper()
+		if got := Kendall([]float64{1, 2, 3, 4}, y); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v: %g; want %g", y, got, want)
+		}
+	}
+	f(1, 10, 20, 30, 40)
+	f(-1, 4, 3, 2, 1)
+	f(2.0/3, 1, 2, 4, 3)
+	f(0, 5, 5, 5, 5)
+	if Kendall(nil, nil) != 0 {
+		t.Error("of nothing there is no order")
+	}
+}

@@ -1,12 +1,12 @@
 // Command fit measures a real worker and prints the constants of the simulator's
 // engine that come nearest to it, with their error: at the points that they were
-// fitted to, and on mixed traffic that they were not. It takes three minutes and
-// wants the machine for itself.
+// fitted to, on mixed traffic between the rounds of measuring, and in the order of
+// five settings. It takes some minutes and wants the machine for itself.
 //
-//	go run ./balancer/sim/fit [-short] [-worker bin/roundhouse-worker] [-model FOLDER]
+//	go run ./balancer/sim/fit [-short] [-worker bin/roundhouse-worker] [-model FOLDER|demo]
 //
 // The model is one whose steps dominate what HTTP and this client cost beside
-// them; the demonstration model is too small for that. bench-engine makes it:
+// them; the demonstration model (demo) is small for that. bench-engine makes it:
 //
 //	go run ./worker/bench/engine -shapes qwen3-0.6b -only start
 package main
@@ -25,7 +25,7 @@ import (
 
 func main() {
 	program := flag.String("worker", "bin/roundhouse-worker", "the worker's program")
-	model := flag.String("model", "build/bench/qwen3-0.6b", "the folder of the model; its weights are taken in int4")
+	model := flag.String("model", "build/bench/qwen3-0.6b", "the folder of the model, whose weights are taken in int4; demo is the built-in one")
 	short := flag.Bool("short", false, "fewer points, each measured once")
 	seed := flag.Uint64("seed", 1, "of the prompts and of the mixed traffic")
 	flag.Parse()
@@ -43,12 +43,16 @@ const (
 )
 
 func run(program, model string, short bool, seed uint64) error {
-	if _, err := os.Stat(filepath.Join(model, "config.json")); err != nil {
-		return fmt.Errorf("%w: make the model with go run ./worker/bench/engine -shapes %s -only start", err, filepath.Base(model))
+	args := []string{"--max-model-len", strconv.Itoa(longest + 96)}
+	if model != "demo" {
+		if _, err := os.Stat(filepath.Join(model, "config.json")); err != nil {
+			return fmt.Errorf("%w: make the model with go run ./worker/bench/engine -shapes %s -only start", err, filepath.Base(model))
+		}
+		args = append(args, "--model", model, "--quantization", "sym_int4", "--weights-cache", filepath.Join(model, "cache"))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	w, err := start(ctx, program, "--model", model, "--quantization", "sym_int4", "--weights-cache", filepath.Join(model, "cache"), "--max-model-len", strconv.Itoa(longest+96))
+	w, err := start(ctx, program, args...)
 	if err != nil {
 		return err
 	}
@@ -58,7 +62,7 @@ func run(program, model string, short bool, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	speed, points, err := m.Fit(ctx, o)
+	speed, points, mixed, err := m.Fit(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -70,15 +74,8 @@ func run(program, model string, short bool, seed uint64) error {
 		fmt.Printf("  %-32s measured %8.1f ms  fitted %8.1f ms  %+5.1f %%\n", p.Name, 1e3*p.Measured, 1e3*p.Fitted, 100*(p.Fitted/p.Measured-1))
 	}
 	fmt.Printf("mean error %.1f %%\n\n", 100*fitted.Error(points))
-	n := 36
-	if short {
-		n = 12
-	}
-	real, simulated, err := m.Check(ctx, speed, n, seed)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("mixed traffic at 60 %% load, %d requests: worker / simulated\n", n)
+	real, simulated := mixed.Real, mixed.Simulated
+	fmt.Printf("mixed traffic at 60 %% load, between the rounds: worker / simulated\n")
 	for _, row := range []struct {
 		name            string
 		real, simulated sim.Spread
@@ -87,5 +84,10 @@ func run(program, model string, short bool, seed uint64) error {
 	}
 	fmt.Printf("\nvar Fitted = Speed{Base: %.3g, PerPrefill: %.3g, PerPair: %.3g, PerDecode: %.3g, PerContext: %.3g, Budget: %d, Capacity: %d, Longest: %d}\n",
 		speed.Base, speed.PerPrefill, speed.PerPair, speed.PerDecode, speed.PerContext, speed.Budget, speed.Capacity, speed.Longest)
-	return nil
+	w.stop()
+	n := 36
+	if short {
+		n = 12
+	}
+	return order(ctx, program, args, speed, n, seed)
 }

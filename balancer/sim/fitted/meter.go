@@ -2,14 +2,11 @@ package fitted
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"roundhouse/balancer/sim"
 )
 
 // The worker's own clocks.
@@ -31,6 +28,8 @@ type Point struct {
 	Name             string
 	Measured, Fitted float64 // seconds
 	basis            []float64
+	prompt           bool
+	overhead         float64 // of a prompt: what its client waited besides
 }
 
 // prompt draws token ids that no prompt before began with, so that nothing of
@@ -50,7 +49,7 @@ type (
 
 // points measures prompts alone, and equal streams decoding together.
 func (m *Meter) points(ctx context.Context, short bool) (points []Point, err error) {
-	prompts := []promptPoint{{64, 4}, {128, 3}, {256, 3}, {512, 3}, {1024, 2}, {2000, 1}}
+	prompts := []promptPoint{{64, 4}, {128, 3}, {256, 2}, {512, 2}, {1024, 1}, {2000, 1}}
 	streams := []streamPoint{{1, 64}, {2, 64}, {4, 64}, {8, 64}, {16, 64}, {32, 64}, {1, 1500}, {4, 1000}, {8, 500}}
 	if room := m.w.longest; room > 0 { // the streams that are measured go on for up to a thousand tokens
 		prompts = slices.DeleteFunc(prompts, func(p promptPoint) bool { return p.tokens+8 > room })
@@ -62,56 +61,61 @@ func (m *Meter) points(ctx context.Context, short bool) (points []Point, err err
 			prompts[i].rounds = 1
 		}
 	}
-	if _, err := m.first(ctx, 64, 2); err != nil { // the weights are touched for the first time
-		return nil, err
-	}
 	for _, p := range prompts {
-		took, err := m.first(ctx, p.tokens, p.rounds)
+		took, overhead, err := m.first(ctx, p.tokens, p.rounds)
 		if err != nil {
 			return nil, err
 		}
 		n := float64(p.tokens)
-		points = append(points, Point{fmt.Sprintf("a prompt of %d tokens", p.tokens), took, 0, []float64{math.Ceil(n / float64(m.budget)), n, n * n / 2, 1, 0}})
+		points = append(points, Point{fmt.Sprintf("a prompt of %d tokens", p.tokens), took, 0, []float64{math.Ceil(n / float64(m.budget)), n, n * n / 2, 1, 0}, true, overhead})
 	}
 	for _, s := range streams {
 		took, reads, err := m.gap(ctx, s.n, s.tokens)
 		if err != nil {
 			return nil, err
 		}
-		points = append(points, Point{fmt.Sprintf("%d streams of %d tokens", s.n, s.tokens), took, 0, []float64{1, 0, 0, float64(s.n), float64(s.n) * reads}})
+		points = append(points, Point{fmt.Sprintf("%d streams of %d tokens", s.n, s.tokens), took, 0, []float64{1, 0, 0, float64(s.n), float64(s.n) * reads}, false, 0})
 	}
 	return points, nil
 }
 
-// first is the time to the first token of one prompt alone, by the worker's
-// clock: the least of some, for whatever else the machine does only adds to it.
-func (m *Meter) first(ctx context.Context, tokens, rounds int) (float64, error) {
-	least := math.Inf(1)
+// warm has the weights touched for the first time.
+func (m *Meter) warm(ctx context.Context) error {
+	_, _, err := m.first(ctx, 64, 2)
+	return err
+}
+
+// first is the time to the first token of one prompt alone, by the worker's clock, and how
+// much longer its client waited: the means of some.
+func (m *Meter) first(ctx context.Context, tokens, rounds int) (took, overhead float64, err error) {
 	for range rounds {
 		before, err := m.w.clocks(ctx, firstToken)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		s := m.w.ask(ctx, m.prompt(tokens), 1)
+		came := <-s.first
 		if <-s.ended; s.err != nil {
-			return 0, s.err
+			return 0, 0, s.err
 		}
 		after, err := m.w.clocks(ctx, firstToken)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if after[0].count != before[0].count+1 {
-			return 0, fmt.Errorf("the worker counts %v first tokens for one request", after[0].count-before[0].count)
+			return 0, 0, fmt.Errorf("the worker counts %v first tokens for one request", after[0].count-before[0].count)
 		}
-		least = min(least, after[0].sum-before[0].sum)
+		own := after[0].sum - before[0].sum
+		took += own / float64(rounds)
+		overhead += (came.Sub(s.sent).Seconds() - own) / float64(rounds)
 	}
-	return least, nil
+	return took, overhead, nil
 }
 
-// gap is the time between two tokens while n streams decode, by the worker's
-// clock: the least of some windows; reads is the context of each in the mean.
+// gap is the mean time between two tokens while n streams decode, by the worker's clock;
+// reads is the context of each in the mean.
 func (m *Meter) gap(ctx context.Context, n, tokens int) (took, reads float64, err error) {
-	const windows, window = 4, 600 * time.Millisecond
+	const window = 1200 * time.Millisecond
 	ctx, cancel := context.WithCancel(ctx)
 	var all []*stream
 	defer func() {
@@ -129,68 +133,22 @@ func (m *Meter) gap(ctx context.Context, n, tokens int) (took, reads float64, er
 			return 0, 0, s.err
 		}
 	}
-	took = math.Inf(1)
 	before, err := m.w.clocks(ctx, gaps)
 	if err != nil {
 		return 0, 0, err
 	}
-	began := before[0].count
-	for range windows {
-		time.Sleep(window)
-		after, err := m.w.clocks(ctx, gaps)
-		if err != nil {
-			return 0, 0, err
-		}
-		if c := after[0].count - before[0].count; c > 0 {
-			took = min(took, (after[0].sum-before[0].sum)/c)
-		}
-		before = after
+	time.Sleep(window)
+	after, err := m.w.clocks(ctx, gaps)
+	if err != nil {
+		return 0, 0, err
+	}
+	count := after[0].count - before[0].count
+	if count == 0 {
+		return 0, 0, fmt.Errorf("%d streams of %d tokens got no token within %v: the worker is too slow, or busy with others", n, tokens, window)
 	}
 	// The first to begin have some tokens more than the last; half of what all made
 	// meanwhile is the mean.
-	return took, float64(tokens) + (before[0].count-began)/float64(n)/2 + float64(n)/2, nil
-}
-
-// Check plays mixed traffic of n requests at a load of 60 % on the worker, and on the
-// simulated engine.
-func (m *Meter) Check(ctx context.Context, speed sim.Speed, n int, seed uint64) (real, simulated sim.Outcome, err error) {
-	rng := rand.New(rand.NewPCG(seed, 9))
-	jobs := make([]sim.Job, n)
-	work := 0.0
-	for i := range jobs {
-		j := &jobs[i]
-		j.Prompt, j.Output = 50+rng.IntN(400), 10+rng.IntN(30)
-		if rng.IntN(6) == 0 {
-			j.Prompt = 600 + rng.IntN(1000)
-		}
-		j.Prompt = min(j.Prompt, speed.Longest-j.Output)
-		work += speed.Work(j)
-	}
-	at := 0.0
-	for i := range jobs {
-		at += rng.ExpFloat64() * work / float64(n) / 0.6
-		jobs[i].At = at
-	}
-	streams := make([]*stream, n)
-	began := time.Now()
-	for i, j := range jobs {
-		time.Sleep(time.Until(began.Add(time.Duration(j.At * float64(time.Second)))))
-		streams[i] = m.w.ask(ctx, m.prompt(j.Prompt), j.Output)
-	}
-	var ttft, tpot, e2el []float64
-	var errs []error
-	for i, s := range streams {
-		first := <-s.first
-		<-s.ended
-		errs = append(errs, s.err)
-		ttft, e2el = append(ttft, first.Sub(s.sent).Seconds()), append(e2el, s.last.Sub(s.sent).Seconds())
-		tpot = append(tpot, s.last.Sub(first).Seconds()/float64(jobs[i].Output-1))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return real, simulated, err
-	}
-	real.TTFT, real.TPOT, real.E2EL = sim.SpreadOf(ttft), sim.SpreadOf(tpot), sim.SpreadOf(e2el)
-	return real, sim.Run(&sim.Scenario{Workers: []sim.Speed{speed}, Stale: 0.25, Jobs: jobs}, sim.Policies()[0](), 1), nil
+	return (after[0].sum - before[0].sum) / count, float64(tokens) + count/float64(n)/2 + float64(n)/2, nil
 }
 
 // most is how many tokens a stream may generate behind its prompt.
