@@ -169,6 +169,22 @@ func (s *Supervisor) doorFailed(d *door) {
 	}
 }
 
+// passable reports whether the door's user gets through a folder and all above it. It
+// does not through root's own home, say; what lies there it is handed open.
+func passable(folder string) bool {
+	folder, err := filepath.EvalSymlinks(folder)
+	for ; err == nil; folder = filepath.Dir(folder) {
+		info, err := os.Stat(folder)
+		if err != nil || info.Mode().Perm()&1 == 0 {
+			return false
+		}
+		if folder == filepath.Dir(folder) {
+			return true
+		}
+	}
+	return false
+}
+
 // startDoor starts a door on the listener.
 func (s *Supervisor) startDoor() (*door, error) {
 	if s.gate.listen == nil {
@@ -191,6 +207,16 @@ func (s *Supervisor) startDoor() (*door, error) {
 	if err := os.MkdirAll(batches, 0o700); err != nil {
 		return nil, err
 	}
+	files := []*os.File{s.gate.listen}
+	kept := batches
+	if os.Geteuid() == 0 && !passable(filepath.Dir(batches)) {
+		folder, err := os.Open(batches)
+		if err != nil {
+			return nil, err
+		}
+		defer folder.Close() // the door has its own by then
+		files, kept = append(files, folder), "/proc/self/fd/"+strconv.Itoa(listenerFD+1)
+	}
 	socket := filepath.Join(dir, id+".sock")
 	if len(socket) > 100 {
 		return nil, fmt.Errorf("state_dir: the private socket's path %s has %d letters, a socket's may have 100; use a shorter folder", socket, len(socket))
@@ -200,8 +226,8 @@ func (s *Supervisor) startDoor() (*door, error) {
 		return nil, err
 	}
 	child := process.Child{
-		ID: doorPrefix + id, Log: "door", Env: s.options.DoorEnv, Files: []*os.File{s.gate.listen}, Confined: true, Note: note,
-		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir, "--batches", batches, "--log-format", s.plan.config.Log.Format},
+		ID: doorPrefix + id, Log: "door", Env: s.options.DoorEnv, Files: files, Confined: true, Note: note,
+		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir, "--batches", kept, "--log-format", s.plan.config.Log.Format},
 	}
 	if os.Geteuid() == 0 {
 		for _, own := range []string{dir, batches} {

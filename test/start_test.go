@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,15 @@ func TestQuickStart(t *testing.T) {
 	}
 	if err := count(t.Context(), s.Door, 1, 40); err != nil {
 		t.Fatal(err)
+	}
+	// The state folder lies below one that only its owner passes, and the door, which
+	// is another user if root has started it, keeps files and batches there.
+	res, err := http.Get(s.Door + "/v1/files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != http.StatusOK {
+		t.Errorf("/v1/files: %s", res.Status)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -95,6 +96,11 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	}
 	if f.batches == "" && f.stateDir != "" {
 		f.batches = filepath.Join(f.stateDir, "batches")
+	}
+	if fd, ok := strings.CutPrefix(f.batches, "/proc/self/fd/"); ok { // a folder that it was handed open, and plugins are not
+		if n, err := strconv.Atoi(fd); err == nil {
+			syscall.CloseOnExec(n)
+		}
 	}
 	o := balancer.Options{ID: f.id, Socket: f.socket, StateDir: f.stateDir, Batches: f.batches, Build: api.Version}
 	cfg := &configs.Config{}

@@ -250,7 +250,7 @@ func (d *Driver) image(ctx context.Context, spec driver.Spec) error {
 	defer cancel()
 	options := image.PullOptions{}
 	if d.host.Auth != nil {
-		if options.RegistryAuth, err = d.host.Auth(name); err != nil {
+		if options.RegistryAuth, err = d.host.Auth(pull, name); err != nil {
 			return fmt.Errorf("cannot pull the image %s: %w", name, err)
 		}
 	}

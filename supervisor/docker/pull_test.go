@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,6 +22,7 @@ import (
 
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/supervisor/moby"
 )
 
 // registry is where one image is pulled from: the smallest that an engine takes for one.
@@ -28,8 +31,9 @@ type registry struct {
 	mu        sync.Mutex
 	blobs     map[string][]byte
 	manifest  []byte
-	manifests int  // times that the manifest was asked for by its tag
-	broken    bool // blobs come with a flipped bit
+	manifests int    // times that the manifest was asked for by its tag
+	broken    bool   // blobs come with a flipped bit
+	password  string // asked for, of ann; empty: nobody is asked
 }
 
 const manifestType = "application/vnd.docker.distribution.manifest.v2+json"
@@ -77,6 +81,11 @@ func (r *registry) publish(t *testing.T, layer []byte, label string, args ...str
 func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if user, password, _ := req.BasicAuth(); r.password != "" && (user != "ann" || password != r.password) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="tests"`)
+		http.Error(w, "log in first", http.StatusUnauthorized)
+		return
+	}
 	at := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
 	switch {
 	case req.URL.Path == "/v2/":
@@ -188,4 +197,57 @@ func TestPull(t *testing.T) {
 	if err := run("missing"); err != nil {
 		t.Errorf("there, and without its registry: %v", err)
 	}
+}
+
+// An image of a registry that asks who comes is pulled with what a credential helper
+// says, by a program that runs at each pull; without it the pull names the image, and
+// with one that fails also the helper and the registry.
+func TestPullWithHelper(t *testing.T) {
+	if *rootless {
+		t.Skip("the test's registry is on this machine's loopback, which a rootless engine does not reach")
+	}
+	l, d := driverFor(t)
+	r := newRegistry(t, layer(t))
+	r.password = "s3cret-" + strings.ToLower(t.Name())
+	server := strings.TrimPrefix(r.URL, "http://")
+	spec := specFor("1", 1)
+	spec.Container.Image, spec.Container.PullPolicy = server+"/worker:1", "missing"
+	dir := t.TempDir()
+	program := filepath.Join(dir, "docker-credential-tests")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	write(filepath.Join(dir, "config.json"), `{"auths":{"`+server+`":{}},"credsStore":"tests"}`)
+	d.host.Auth = moby.Auths(dir)
+
+	refused := func(script string, want ...string) {
+		t.Helper()
+		write(program, script)
+		err := d.Prepare(t.Context(), spec)
+		for _, w := range append(want, spec.Container.Image) {
+			if err == nil || !strings.Contains(err.Error(), w) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%v; want it to say %q", err, w)
+			}
+		}
+	}
+	refused("#!/bin/sh\necho 'credentials not found in native keychain'\nexit 1\n")
+	refused("#!/bin/sh\necho s3cret-in-an-error\nexit 4\n", "docker-credential-tests", server, "exit status 4")
+	write(program, `#!/bin/sh
+read -r server
+[ "$1 $server" = "get `+server+`" ] && echo '{"ServerURL":"`+server+`","Username":"ann","Secret":"`+r.password+`"}'
+`)
+	if err := errors.Join(d.Prepare(t.Context(), spec), d.Start(t.Context(), spec)); err != nil {
+		t.Fatal(err)
+	}
+	i := drivertest.Only(t, d)
+	drivertest.Until(t, "it answers", func() bool { return healthy(i.URL) })
+	t.Cleanup(func() {
+		if _, err := l.client.ImageRemove(context.Background(), spec.Container.Image, image.RemoveOptions{Force: true}); err != nil {
+			t.Error(err)
+		}
+	})
 }

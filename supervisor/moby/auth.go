@@ -1,6 +1,8 @@
 package moby
 
 import (
+	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -17,11 +19,11 @@ import (
 // hub is how Docker's client files what it knows of docker.io.
 const hub = "https://index.docker.io/v1/"
 
-// Auths returns what Host.Auth is: it reads for each image what `docker login` has
-// left in the folder of Docker's client (DOCKER_CONFIG, else ~/.docker). Credentials
-// that lie in a helper program and not in that file are an error that says so.
-func Auths(folder string) func(image string) (string, error) {
-	return func(image string) (string, error) {
+// Auths returns what Host.Auth is: it finds for each image what `docker login` has left
+// in the folder of Docker's client (DOCKER_CONFIG, else ~/.docker), in its file or with
+// the credential helpers that the file names.
+func Auths(folder string) func(ctx context.Context, image string) (string, error) {
+	return func(ctx context.Context, image string) (string, error) {
 		file := filepath.Join(folder, "config.json")
 		text, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +32,7 @@ func Auths(folder string) func(image string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cannot read what docker login has left: %w", err)
 		}
-		auth, err := authOf(text, image)
+		auth, err := authOf(ctx, text, image)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", file, err)
 		}
@@ -38,16 +40,24 @@ func Auths(folder string) func(image string) (string, error) {
 	}
 }
 
-// authOf finds an image's registry in a client's configuration.
-func authOf(config []byte, image string) (string, error) {
-	var c struct {
-		Auths map[string]struct {
-			Auth          string `json:"auth"`
-			IdentityToken string `json:"identitytoken"`
-		} `json:"auths"`
-		CredsStore  string            `json:"credsStore"`
-		CredHelpers map[string]string `json:"credHelpers"`
-	}
+// known is a client's configuration, as far as it tells of registries.
+type known struct {
+	Auths       map[string]login  `json:"auths"`
+	CredsStore  string            `json:"credsStore"`
+	CredHelpers map[string]string `json:"credHelpers"`
+}
+
+// login is what the file itself holds of a registry.
+type login struct {
+	Auth          string `json:"auth"`
+	IdentityToken string `json:"identitytoken"`
+}
+
+// authOf finds what to show an image's registry, encoded as engines take it; empty:
+// nobody has logged in there. As with Docker's client a registry's own helper goes
+// before the one for all, and that before the file.
+func authOf(ctx context.Context, config []byte, image string) (string, error) {
+	var c known
 	if err := json.Unmarshal(config, &c); err != nil {
 		return "", err
 	}
@@ -60,15 +70,24 @@ func authOf(config []byte, image string) (string, error) {
 	if domain == "docker.io" {
 		server = hub
 	}
-	entry, known := c.Auths[server]
-	if !known {
-		entry, known = c.Auths["https://"+server]
+	entry, there := c.Auths[server]
+	if !there {
+		entry, there = c.Auths["https://"+server]
 	}
-	helper := c.CredHelpers[server]
-	switch {
-	case entry.Auth == "" && entry.IdentityToken == "" && (helper != "" || known && c.CredsStore != ""):
-		return "", fmt.Errorf("the credentials of %s lie in a helper program; `docker --config FOLDER login %s` with a folder that names none writes them down, and DOCKER_CONFIG=FOLDER has them read", domain, domain)
-	case !known:
+	own := c.CredHelpers[server]
+	if helper := cmp.Or(own, c.CredsStore); helper != "" {
+		auth, found, err := helped(ctx, helper, server)
+		switch {
+		case found:
+			return registryapi.EncodeAuthConfig(auth)
+		// A store that some desktop has left behind hinders nobody who pulls from
+		// where nobody has logged in, or whose login lies in the file.
+		case errors.Is(err, errNoHelper) && own == "" && (!there || entry != login{}):
+		case err != nil:
+			return "", err
+		}
+	}
+	if entry == (login{}) {
 		return "", nil
 	}
 	out := registryapi.AuthConfig{ServerAddress: server, IdentityToken: entry.IdentityToken}

@@ -23,7 +23,7 @@ type Host struct {
 
 	// Auth is what to show the registry of an image, encoded as engines take it;
 	// empty: nothing. Nil: nothing is shown to any.
-	Auth func(image string) (string, error)
+	Auth func(ctx context.Context, image string) (string, error)
 }
 
 // Elsewhere is the engine's host where that is another machine; empty: it is this one.

@@ -36,7 +36,7 @@ const (
 // Driver runs workers as services of a Swarm.
 type Driver struct {
 	engine   engine
-	auth     func(image string) (string, error)
+	auth     func(ctx context.Context, image string) (string, error)
 	instance string // the value of moby.LabelInstance
 	inside   bool   // the door stands in a container on the workers' network
 	version  moby.Version

@@ -28,7 +28,7 @@ func (d *Driver) resolved(ctx context.Context, spec driver.Spec) (name, auth str
 		return d.image(ctx, spec)
 	}
 	if d.auth != nil && !strings.HasPrefix(spec.Image, "sha256:") {
-		auth, err = d.auth(spec.Container.Image)
+		auth, err = d.auth(ctx, spec.Container.Image)
 	}
 	return spec.Image, auth, err
 }
@@ -57,7 +57,7 @@ func (d *Driver) image(ctx context.Context, spec driver.Spec) (name, auth string
 		return have.ID, "", nil
 	}
 	if d.auth != nil {
-		if auth, err = d.auth(name); err != nil {
+		if auth, err = d.auth(ctx, name); err != nil {
 			return "", "", err
 		}
 	}

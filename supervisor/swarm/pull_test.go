@@ -5,6 +5,7 @@ package swarm
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func TestPull(t *testing.T) {
 	if err := d.Prepare(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "cannot ask its registry for the image "+name) {
 		t.Errorf("nobody has logged in: %v", err)
 	}
-	d.auth = func(string) (string, error) {
+	d.auth = func(context.Context, string) (string, error) {
 		return registryapi.EncodeAuthConfig(registryapi.AuthConfig{Username: "ann", Password: "s3cret", ServerAddress: "127.0.0.1:5000"})
 	}
 	pinned := name + "@" + digest.FromBytes(r.manifest).String()

@@ -167,7 +167,7 @@ func TestImage(t *testing.T) {
 	f := func(name, policy string, have map[string]image.InspectResponse, found, want string) {
 		t.Helper()
 		s := &shop{have: have, found: found}
-		d := &Driver{engine: s, auth: func(string) (string, error) { return "word", nil }}
+		d := &Driver{engine: s, auth: func(context.Context, string) (string, error) { return "word", nil }}
 		got, auth, err := d.image(t.Context(), driver.Spec{Container: configs.Container{Image: name, PullPolicy: policy}})
 		if err != nil {
 			got = err.Error()
