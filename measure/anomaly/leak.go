@@ -25,6 +25,7 @@ type leak struct {
 	level, lowest   float64
 	latest, highest float64 // memory itself, and the most of former processes
 	former          float64
+	compared        bool // with peers, in this process
 }
 
 // begin starts anew with a new process.
@@ -33,9 +34,18 @@ func (l *leak) begin() {
 }
 
 // add takes a minute: the memory's logarithm, and the same less the peers' median where
-// there are peers. It reports whether memory leaks.
+// there are peers. It reports whether memory leaks. The two are never mixed: the first
+// minute with peers begins the sums anew, and one without them, in which a peer turned or
+// was not read, adds nothing to those of a worker that has had them.
 func (l *leak) add(x, relative float64, peers bool) bool {
 	l.age++
+	switch {
+	case peers && !l.compared:
+		*l = leak{age: l.age, former: l.former, highest: l.highest, compared: true}
+	case !peers && l.compared:
+		l.latest, l.highest = x, math.Max(l.highest, x)
+		return l.alarm(true)
+	}
 	l.latest = x
 	if l.highest == 0 || x > l.highest {
 		l.highest = x

@@ -15,10 +15,12 @@ type fleet struct {
 	at      time.Time
 	minute  int
 	shared  float64 // what moves all workers alike, minute by minute
-	offset  [workers]float64
-	born    [workers]int
-	process [workers]int
-	speed   float64 // of the release that runs
+	offset  []float64
+	born    []int
+	process []int
+	load    func(time.Time) float64 // of capacity
+	night   int                     // the minute of the day from which workers turn, one each six minutes
+	speed   float64                 // of the release that runs
 	// What a test does to one worker.
 	slow   func(worker, minute int) float64 // times as slow
 	leak   func(worker int) float64         // an hour
@@ -27,10 +29,24 @@ type fleet struct {
 
 const workers = 8
 
-func newFleet(seed uint64) *fleet {
+func newFleet(seed uint64) *fleet { return fleetOf(workers, seed, dayAndNight) }
+
+// dayAndNight is the traffic that the detector was tuned on.
+func dayAndNight(at time.Time) float64 {
+	load := 0.55 + 0.4*math.Sin((hourOf(at)-9)/24*2*math.Pi)
+	if d := at.Weekday(); d == time.Saturday || d == time.Sunday {
+		load *= 0.5
+	}
+	return load
+}
+
+func hourOf(at time.Time) float64 { return float64(at.Hour()) + float64(at.Minute())/60 }
+
+func fleetOf(n int, seed uint64, load func(time.Time) float64) *fleet {
 	f := &fleet{rng: rand.New(rand.NewPCG(seed, 5)), at: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), speed: 1,
+		offset: make([]float64, n), born: make([]int, n), process: make([]int, n), load: load, night: 180,
 		slow: func(int, int) float64 { return 1 }, leak: func(int) float64 { return 0 }, broken: func(int, int) float64 { return 0.002 }}
-	for w := range workers {
+	for w := range n {
 		f.offset[w] = 0.05 * f.rng.NormFloat64() // no two devices are quite alike
 		f.born[w] = -600
 	}
@@ -40,20 +56,16 @@ func newFleet(seed uint64) *fleet {
 // next is the next minute.
 func (f *fleet) next() Minute {
 	m := Minute{At: f.at, Workers: map[string]Worker{}}
-	hour := float64(f.at.Hour()) + float64(f.at.Minute())/60
-	load := 0.55 + 0.4*math.Sin((hour-9)/24*2*math.Pi)
-	if d := f.at.Weekday(); d == time.Saturday || d == time.Sunday {
-		load *= 0.5
-	}
+	load := f.load(f.at)
 	f.shared = 0.9*f.shared + 0.08*f.rng.NormFloat64()
 	f.rotations()
 	if f.minute%(7*1440) == 5*1440+600 { // a release each Saturday, a tenth slower or faster, all turned
 		f.speed = 1 + 0.1*(2*f.rng.Float64()-1)
-		for w := range workers {
+		for w := range f.born {
 			f.turn(w)
 		}
 	}
-	for w := range workers {
+	for w := range f.born {
 		age := f.minute - f.born[w]
 		if age < 3 || f.rng.Float64() < 0.002 { // it turns, or a scrape was lost
 			continue
@@ -64,9 +76,9 @@ func (f *fleet) next() Minute {
 	return m
 }
 
-// rotations turn a worker after the other, each night from three o'clock on.
+// rotations turn a worker after the other, each night (from three o'clock on).
 func (f *fleet) rotations() {
-	if since := f.minute%1440 - 180; since >= 0 && since%6 == 0 && since/6 < workers {
+	if since := f.minute%1440 - f.night; since >= 0 && since%6 == 0 && since/6 < len(f.born) {
 		f.turn(since / 6)
 	}
 }
@@ -123,7 +135,11 @@ func TestMonth(t *testing.T) {
 // has run for a day; 0: not within the given time.
 func found(t *testing.T, seed uint64, harm func(f *fleet, from int), within int) int {
 	t.Helper()
-	f, d := newFleet(seed), New()
+	return foundIn(newFleet(seed), harm, within)
+}
+
+func foundIn(f *fleet, harm func(f *fleet, from int), within int) int {
+	d := New()
 	for range 1440 + 600 { // ten in the morning
 		d.Add(f.next())
 	}
