@@ -62,6 +62,8 @@ func retryReason(err error) string {
 func (x *exchange) refusedBy(a *wire.Answer) (bool, ledger.Outcome) {
 	how := ledger.Neutral
 	switch {
+	case a.Status == 503 && x.d.fleet.NotTaken(x.booking.worker.Load()):
+		return true, how // which costs no attempt: every worker may end at once
 	case a.Status == 429 || a.Status == 503:
 		how = ledger.Busy
 	case a.Status < 500 || a.Status == 501 || a.Status == 505:

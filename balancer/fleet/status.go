@@ -121,6 +121,7 @@ func (w *Worker) isOurs(ctx context.Context, f *Fleet) (ours bool) {
 func (w *Worker) takeStatus(f *Fleet, s *api.Status) {
 	w.setModels(f, s.Models)
 	w.reachedNow(f, s.Generation)
+	w.setEnding(f, s.Draining)
 	w.capacity.Store(s.CapacityTokens)
 	mine := s.Doors[f.ID]
 	f.ledger.Report(w.Acct, w.Instance().Known, ledger.Report{

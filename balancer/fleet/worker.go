@@ -38,6 +38,7 @@ type Worker struct {
 	mu       sync.Mutex
 	cfg      control.Worker
 	reached  bool   // it has answered in this generation
+	ending   bool   // its process takes nothing in any more
 	fault    string // why it has not, as far as is known
 	local    uint64 // generations that only this door has seen (a static worker restarted)
 	identity string // what the worker says tells its process from the last
@@ -116,7 +117,7 @@ func (w *Worker) apply(f *Fleet, cfg control.Worker, up *conn.Upstream) {
 		if old != nil {
 			old.Retire()
 		}
-		w.reached, w.fault, w.local, w.identity = false, "", 0, ""
+		w.reached, w.ending, w.fault, w.local, w.identity = false, false, "", 0, ""
 		w.forget()
 	}
 	w.APIKey.Store(&cfg.APIKey)
@@ -133,9 +134,12 @@ func (w *Worker) apply(f *Fleet, cfg control.Worker, up *conn.Upstream) {
 
 // update tells the ledger whether the worker may be used. w.mu is held.
 func (w *Worker) update(f *Fleet) {
-	ready := w.cfg.State == phase.Ready && w.reached
+	ready := w.cfg.State == phase.Ready && w.reached && !w.ending
 	f.ledger.SetWorker(w.Acct, w.Generation(), ready, w.cfg.KVTokens, f.now())
 	state, reason := w.cfg.State, w.cfg.Reason
+	if state == phase.Ready && w.reached && w.ending {
+		state, reason = phase.Unreachable, "its process is ending and takes nothing in any more"
+	}
 	if state == phase.Ready && !w.reached {
 		state, reason = phase.Unreachable, "this door has had no answer from it yet"
 		if w.fault != "" {
@@ -174,7 +178,7 @@ func (w *Worker) reachedNow(f *Fleet, identity string) {
 			w.local++
 			w.forget()
 		}
-		w.identity = identity
+		w.identity, w.ending = identity, false
 		changed = true
 	}
 	w.reached, w.fault = true, ""

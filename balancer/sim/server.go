@@ -55,6 +55,8 @@ type Worker struct {
 	DieOnce   *atomic.Int64 // as DieAfter, for the next stream alone; workers may share one
 	Status    atomic.Int64  // > 0: answer every request with this status
 	Hang      atomic.Bool   // accept requests and answer nothing
+	Ending    atomic.Bool   // refuse requests as a worker does that was told to end, and say so
+	EndNext   atomic.Bool   // begin to with the next request
 	Lie       atomic.Value  // string: replaces the exposition of /metrics
 
 	mu      sync.Mutex
@@ -231,7 +233,7 @@ func (w *Worker) status(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		s := api.Status{
 			Protocol: api.StatusProtocol, Generation: w.gen, At: time.Now().UnixMilli(), CapacityTokens: w.capacity(), UsedTokens: w.used,
-			MaxModelLen: w.context(), Running: int(w.Live.Load()), GeneratedTokens: w.tokens.Load(), Models: []string{w.model()}, Doors: map[string]api.DoorStatus{},
+			MaxModelLen: w.context(), Running: int(w.Live.Load()), GeneratedTokens: w.tokens.Load(), Models: []string{w.model()}, Draining: w.Ending.Load(), Doors: map[string]api.DoorStatus{},
 		}
 		for id, d := range w.doors {
 			s.Doors[id] = *d
@@ -281,10 +283,17 @@ func (w *Worker) generate(rw http.ResponseWriter, r *http.Request) {
 		w.Cancelled.Add(1)
 		return
 	}
-	if s := int(w.Status.Load()); s > 0 {
+	if w.EndNext.CompareAndSwap(true, false) {
+		w.Ending.Store(true)
+	}
+	status, message := int(w.Status.Load()), "told to"
+	if w.Ending.Load() {
+		status, message = http.StatusServiceUnavailable, "the worker is shutting down"
+	}
+	if status > 0 {
 		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(s)
-		fmt.Fprintf(rw, `{"error":{"message":"told to","type":"x","param":null,"code":%d}}`, s)
+		rw.WriteHeader(status)
+		fmt.Fprintf(rw, `{"error":{"message":%q,"type":"x","param":null,"code":%d}}`, message, status)
 		return
 	}
 	var b body
