@@ -95,7 +95,10 @@ func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, err
 // one. d.mu is held.
 func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted trust, ext *extend.Set) {
 	old := d.current()
-	v := &view{batches: d.side.batches, tls: d.cert.Shown(), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door.Limits)}
+	v := &view{batches: d.side.batches, tls: d.cert.Shown(set.Door.HTTP2), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door)}
+	if old.set.Door.HTTP2 && !set.Door.HTTP2 {
+		d.http2.Retire()
+	}
 	d.memory.Limit.Store(int64(set.Door.Memory))
 	d.fleet.FirstByte.Store(int64(set.Door.Limits.FirstByte))
 	d.ledger.Configure(ledger.Breaker{Failures: set.Door.Breaker.Failures, Open: int64(set.Door.Breaker.Open)}, int64(set.Door.SlowStart))

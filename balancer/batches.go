@@ -113,7 +113,7 @@ func (b *batches) serve(w http.ResponseWriter, r *http.Request, v *view, seen *w
 	if k != nil {
 		c.Key = k.Name
 	}
-	limits := limitsOf(&v.set.Door.Limits)
+	limits := limitsOf(&v.set.Door)
 	r.Body = struct {
 		io.Reader
 		io.Closer

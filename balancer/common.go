@@ -9,6 +9,7 @@ import (
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/decision"
 	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/http2"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/memory"
 	"roundhouse/balancer/metrics"
@@ -44,15 +45,22 @@ type common struct {
 	step        time.Duration
 	writeWithin time.Duration // one write to a client
 
-	serve   func(*guard)           // the requests of a connection, until it ends
-	aside   func(path string) bool // whether requests for it pass through
-	changed func()                 // a choice was made, which other doors want to know of soon
+	http2   *http2.Server                  // serves those who speak it
+	serve   func(*guard)                   // the requests of a connection, until it ends
+	aside   func(path string) func(*guard) // who serves a path that fasthttp does not; nil: it does
+	changed func()                         // a choice was made, which other doors want to know of soon
 }
 
 // now is the door's clock: nanoseconds, monotonic, never 0.
 func (d *common) now() int64 { return int64(time.Since(d.epoch)) }
 
 func (d *common) current() *view { return d.view.Load() }
+
+// room reports whether another connection fits.
+func (d *common) room() bool {
+	limit := d.current().set.Door.Limits.Connections
+	return limit <= 0 || d.conns.count() < limit
+}
 
 // parting reports whether an answer must end its connection: the door ends, and
 // cannot move it to the next one.

@@ -22,6 +22,7 @@ func filled(c configs.Door) configs.Door {
 	or(&c.Limits.Idle, def.Limits.Idle)
 	or(&c.Limits.Upload, def.Limits.Upload)
 	or(&c.Limits.Connections, def.Limits.Connections)
+	or(&c.Limits.Streams, def.Limits.Streams)
 	or(&c.Queue.MaxRequests, def.Queue.MaxRequests)
 	or(&c.Queue.MaxWait, def.Queue.MaxWait)
 	withBatches(&c.Batches, def.Batches)

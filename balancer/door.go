@@ -17,6 +17,7 @@ import (
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/http2"
 	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/lease"
 	"roundhouse/balancer/ledger"
@@ -99,6 +100,7 @@ func New(o Options) (*Door, error) {
 	c := &d.common
 	c.id, c.log, c.epoch, c.access, c.ledger, c.watcher = o.ID, o.Log, time.Now().Add(-time.Second), o.Access, ledger.New(), w
 	c.step, c.writeWithin = step, writeWithin
+	c.http2 = http2.New(openStreams(c), c.draining.Load)
 	c.serve, c.changed = d.serveAll, d.peers.change
 	d.ctx, d.end = context.WithCancel(context.Background())
 	d.fleet.Start(d.ctx, d.id, d.log, d.epoch, d.ledger)
@@ -108,9 +110,9 @@ func New(o Options) (*Door, error) {
 	d.ledger.OnEject = d.metrics.Ejected
 	def := configs.DefaultDoor()
 	d.memory.Limit.Store(int64(def.Memory))
-	d.view.Store(&view{byName: map[string]*fleet.Pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring.Ring{}, limits: limitsOf(&def.Limits)})
+	d.view.Store(&view{byName: map[string]*fleet.Pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring.Ring{}, limits: limitsOf(&def)})
 	d.server, d.side = d.newServer(), newSide(c, newBatches(c, d.ctx, o.Batches))
-	c.aside = d.side.wants
+	c.aside = d.side.takes
 	if err := d.firstSet(); err != nil {
 		d.end()
 		w.Close()
@@ -172,6 +174,7 @@ func (d *Door) Run(ctx, hard context.Context) error {
 	d.mover.Store(m)
 	d.draining.Store(true)
 	d.side.batches.rest()
+	d.http2.Retire()
 	if m != nil {
 		m.start()
 	}
@@ -224,13 +227,11 @@ func (d *Door) greet(g *guard) {
 			return
 		}
 	}
+	if g.limits.http2 && g.choseHTTP2() {
+		g.speakHTTP2()
+		return
+	}
 	d.serve(g)
-}
-
-// room reports whether another connection fits.
-func (d *Door) room() bool {
-	limit := d.current().set.Door.Limits.Connections
-	return limit <= 0 || d.conns.count() < limit
 }
 
 // quietFor is how many looks in a row must find nothing in flight before the
@@ -258,7 +259,7 @@ func (d *Door) drain(hard context.Context) {
 	}
 	began, open := time.Now(), d.mover.Load() == nil
 	for quiet := 0; quiet < quietFor; quiet++ {
-		if d.live.count() > 0 || d.conns.underway() || time.Since(began) < lingerFor && d.peers.successor() && d.conns.count() > 0 {
+		if d.live.count() > 0 || d.conns.underway() || d.http2.Busy() || time.Since(began) < lingerFor && d.peers.successor() && d.conns.count() > 0 {
 			quiet = 0
 		}
 		if open && time.Since(began) >= lastCall {
@@ -302,6 +303,7 @@ func (d *Door) stopAll() {
 	d.wg.Wait()
 	d.side.batches.end()
 	d.side.end()
+	d.http2.Close()
 	d.current().traces.Close()
 	d.current().ext.Close()
 	d.peers.closeWays()

@@ -87,7 +87,7 @@ type watch struct {
 
 // foreign is one stay of a connection with fasthttp.
 type foreign struct {
-	aside bool // it has ended before a request that passes through
+	to func(*guard) // who serves the connection on, where the stay has ended before a request that is not fasthttp's; else nil
 }
 
 // runner is an answer that goes on by itself.
@@ -352,7 +352,7 @@ func (g *guard) Hangup() {
 
 // Close implements net.Conn.
 func (g *guard) Close() error {
-	if g.foreign != nil && g.foreign.aside {
+	if g.foreign != nil && g.foreign.to != nil {
 		return nil // it goes on there
 	}
 	if g.refused {

@@ -41,8 +41,8 @@ func (d *Door) serveForeign(g *guard) {
 	f := &foreign{}
 	g.foreign = f
 	d.server.ServeConn(g)
-	if f.aside { // else another goroutine may have the connection by now
-		d.side.take(g)
+	if f.to != nil { // else another goroutine may have the connection by now
+		f.to(g)
 	}
 }
 

@@ -60,8 +60,15 @@ func (s *side) end() {
 	s.transport.CloseIdleConnections()
 }
 
-// wants reports whether a path is served here: it passes through, and a pool has a task
-// for it.
+// takes is who serves a path that fasthttp does not: one that passes through, if a pool
+// has a task for it; else nil.
+func (s *side) takes(path string) func(*guard) {
+	if s.wants(path) {
+		return s.take
+	}
+	return nil
+}
+
 func (s *side) wants(path string) bool {
 	if s.batches.wants(path) {
 		return true
@@ -93,14 +100,18 @@ func (g *guard) goesAside() bool {
 	if g.inBody || len(g.head) > 0 || g.ok > g.from || g.d.aside == nil {
 		return false
 	}
+	if g.beginsHTTP2() {
+		g.foreign.to = (*guard).speakHTTP2
+		return true
+	}
 	for {
 		line := pass.ReadLine(g.held[g.from:g.to])
 		if !line.More || g.to == conn.BufSize {
-			if line.Path == "" || !g.d.aside(line.Path) {
+			if line.Path == "" {
 				return false
 			}
-			g.foreign.aside = true
-			return true
+			g.foreign.to = g.d.aside(line.Path)
+			return g.foreign.to != nil
 		}
 		g.Arm()
 		n, err := g.Sock.Read(g.held[g.to:])

@@ -43,7 +43,7 @@ func (d *Door) recertify() {
 	}
 	if c, err := certificate.Read(*want); err == nil { // that of the set in force did not load before
 		next := *v
-		d.cert, next.tls = c, c.Shown()
+		d.cert, next.tls = c, c.Shown(next.set.Door.HTTP2)
 		d.view.Store(&next)
 		d.faults.note(d.log, faultCertificate, nil)
 	}

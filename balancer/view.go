@@ -146,12 +146,15 @@ type limits struct {
 	bodyIdle   time.Duration
 	uploadRate int64 // bytes a second of a body, at least
 	keepAlive  time.Duration
+	http2      bool
+	streams    int // of HTTP/2, on one connection at once
 }
 
 // limitsOf are the guard's limits by a filled configuration.
-func limitsOf(c *configs.Limits) *limits {
+func limitsOf(door *configs.Door) *limits {
+	c := &door.Limits
 	return &limits{
-		body: int64(c.Body), headers: int(c.Headers), uploadRate: int64(c.UploadRate), keepAlive: 2 * time.Minute,
+		http2: door.HTTP2, streams: c.Streams, body: int64(c.Body), headers: int(c.Headers), uploadRate: int64(c.UploadRate), keepAlive: 2 * time.Minute,
 		headerRead: time.Duration(c.HeaderRead), bodyIdle: time.Duration(c.BodyIdle),
 	}
 }

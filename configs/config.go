@@ -41,6 +41,7 @@ type Door struct {
 	Memory    Size     `json:"memory"`  // all that is held of requests and answers at once
 	Metrics   string   `json:"metrics"` // "listen", "admin" or "off"
 	TLS       *TLS     `json:"tls"`     // nil: plain HTTP
+	HTTP2     bool     `json:"http2,omitempty"`
 	Limits    Limits   `json:"limits"`
 	Queue     Queue    `json:"queue"`
 	Retry     Retry    `json:"retry"`
@@ -77,6 +78,7 @@ type Limits struct {
 	Idle        Duration `json:"idle"`        // between two events
 	Upload      Size     `json:"upload"`      // a body that passes through without being held
 	Connections int      `json:"connections"`
+	Streams     int      `json:"streams"` // of HTTP/2, on one connection at once
 }
 
 // Queue bounds what waits at the door for room on a worker.

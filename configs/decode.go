@@ -104,6 +104,7 @@ func (d *decoder) door(b *body, c *Door) {
 		b.duration("open", &c.Breaker.Open, millisecond)
 		b.end()
 	})
+	b.truth("http2", &c.HTTP2)
 	b.duration("slow_start", &c.SlowStart, 0)
 	b.list("peers", &c.Peers)
 	b.list("trusted_proxies", &c.TrustedProxies)
@@ -130,6 +131,7 @@ func (d *decoder) limits(b *body, c *Limits) {
 	b.duration("first_byte", &c.FirstByte, millisecond)
 	b.duration("idle", &c.Idle, millisecond)
 	integer(b, "connections", &c.Connections, 1, maxCount)
+	integer(b, "streams", &c.Streams, 1, 10000)
 	b.end()
 }
 

@@ -25,11 +25,12 @@ func DefaultDoor() Door {
 		Policy:  "least_kv",
 		Memory:  4 << 30,
 		Metrics: "listen",
+		HTTP2:   true,
 		Limits: Limits{
 			Body: 64 << 20, Headers: 64 << 10,
 			HeaderRead: 10 * second, BodyIdle: 30 * second, UploadRate: 1 << 10,
 			FirstByte: Duration(10 * time.Minute), Idle: Duration(10 * time.Minute), Upload: 4 << 30,
-			Connections: 20000,
+			Connections: 20000, Streams: 256,
 		},
 		Queue:  Queue{MaxRequests: 2048, MaxWait: 60 * second},
 		Retry:  Retry{Attempts: 2, Budget: 0.2},

@@ -26,6 +26,8 @@ door {
   # client that it names is the connection's
   proxy_protocol = ["10.0.0.0/8"]
 
+  http2 = true # beside HTTP/1.1: by ALPN with tls, else by prior knowledge (h2c)
+
   tls {
     cert = "/etc/roundhouse/cert.pem"
     key  = "/etc/roundhouse/key.pem"
@@ -41,6 +43,7 @@ door {
     first_byte  = "10m"  # suspended while the worker makes progress
     idle        = "10m"  # between two events
     connections = 20000
+    streams     = 256 # of HTTP/2, on one connection at once; each counts as a connection
   }
 
   queue {

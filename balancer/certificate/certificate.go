@@ -15,7 +15,7 @@ import (
 // up without a word from anybody.
 type Certificate struct {
 	Files  configs.TLS
-	config *tls.Config
+	config [2]*tls.Config // without HTTP/2, and with it
 	pair   atomic.Pointer[tls.Certificate]
 	read   [2]stamp // the files, when they were read last
 	err    error    // what was wrong with them then
@@ -38,8 +38,10 @@ func stampOf(path string) stamp {
 // Read reads a pair for the first time.
 func Read(files configs.TLS) (*Certificate, error) {
 	c := &Certificate{Files: files}
-	c.config = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }}
+	for i, protos := range [][]string{{"http/1.1"}, {"h2", "http/1.1"}} {
+		c.config[i] = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protos,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }}
+	}
 	if _, err := c.Refresh(); err != nil {
 		return nil, err
 	}
@@ -63,10 +65,14 @@ func (c *Certificate) Refresh() (changed bool, err error) {
 	return true, nil
 }
 
-// Shown is the certificate's configuration; nil for plain HTTP.
-func (c *Certificate) Shown() *tls.Config {
-	if c == nil {
+// Shown is the certificate's configuration, which offers HTTP/2 or not; nil for plain
+// HTTP.
+func (c *Certificate) Shown(http2 bool) *tls.Config {
+	switch {
+	case c == nil:
 		return nil
+	case http2:
+		return c.config[1]
 	}
-	return c.config
+	return c.config[0]
 }
