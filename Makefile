@@ -101,7 +101,7 @@ soak: ## workers killed under load for two minutes, the engine under load for th
 	$(GO) test ./worker/soak -timeout 60m -v -args -for $(if $(SHORT),1m,30m) $(if $(TRACE),-trace $(abspath $(TRACE)))
 
 screenshots: build ## the README's pictures, of a quick start under load with a rotation in it
-	$(GO) test -tags browser,screenshots -run '^TestScreenshots$$' -timeout 10m -v ./web -pictures $(abspath docs/pictures)
+	VERSION=$(VERSION) $(GO) test -tags browser,screenshots -run '^TestScreenshots$$' -timeout 10m -v ./web -pictures $(abspath docs/pictures)
 
 ##@ Measure (SHORT=1: about a minute each)
 
@@ -112,6 +112,9 @@ bench-door: build ## the door beside nginx and HAProxy on the same upstreams, in
 
 bench-diagnose: ## what diagnose finds of provoked illnesses, and in healthy traffic (a minute)
 	$(GO) test ./test/ailing ./measure/diagnose -count=1 -v -run 'TestFound|TestSilent|TestMemoryLeak|TestFlapping|TestPrefixMisses' | grep -E 'provoked|healthy|^(---|ok|FAIL)'
+
+bench-console: ## what the console costs with 100 workers and 500 streams: the supervisor's CPU a tab, first paint, bytes of the binary
+	$(GO) test -tags browser,cost -run '^TestCost$$' -count=1 -v ./web
 
 bench-killing: build ## streams cut by the door, nginx and HAProxy while their engines are killed (two minutes)
 	$(GO) run ./balancer/bench -only kill $(short)

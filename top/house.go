@@ -15,12 +15,13 @@ type House struct {
 	Hello  live.Hello
 	State  live.State
 	Events []live.Event // the last few
+	Course Course       // of the last figures
 	Told   time.Time    // when something was last told
 	Gone   string       // why nothing is told any more; empty: it is
 }
 
 // keptEvents is how many events are at hand.
-const keptEvents = 20
+const keptEvents = 200
 
 // Take takes one message of the stream.
 func (h *House) Take(name string, data []byte, now time.Time) error {
@@ -40,6 +41,12 @@ func (h *House) Take(name string, data []byte, now time.Time) error {
 		}
 		h.Events = append(h.Events, e)
 		h.Events = h.Events[max(0, len(h.Events)-keptEvents):]
+	case "sample":
+		var m live.Sample
+		if err := json.Unmarshal(data, &m); err != nil {
+			return err
+		}
+		h.Course.add(&m, h.State.Workers)
 	case "bye":
 		var b live.Bye
 		if err := json.Unmarshal(data, &b); err != nil {
@@ -130,7 +137,7 @@ func (h *House) worker(fields map[string]json.RawMessage) error {
 // copy is the house as it is now.
 func (h *House) copy() *House {
 	c := *h
-	c.State.Workers, c.Events = slices.Clone(h.State.Workers), slices.Clone(h.Events)
+	c.State.Workers, c.Events, c.Course = slices.Clone(h.State.Workers), slices.Clone(h.Events), h.Course.copy()
 	return &c
 }
 

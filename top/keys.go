@@ -32,9 +32,17 @@ func (s *Screen) Press(key string) (act *Act, quit bool) {
 	case "q", "ctrl-c":
 		return nil, true
 	case "esc", "left":
-		s.open = false
+		s.leave()
 	case "enter", "right":
-		s.open = s.at != ""
+		s.look(oneWorker)
+	case "l":
+		s.look(log)
+	case "e":
+		s.look(explain)
+	case "v":
+		s.look(events)
+	case "?", "h":
+		s.look(help)
 	case "down", "j":
 		s.move(1)
 	case "up", "k":
@@ -89,8 +97,12 @@ func (s *Screen) typeKey(key string) {
 	}
 }
 
-// move chooses another worker.
+// move chooses another worker; in a view of lines it scrolls.
 func (s *Screen) move(by int) {
+	if s.view != list && s.view != oneWorker {
+		s.back = max(0, s.back-by)
+		return
+	}
 	rows := s.rows()
 	if len(rows) == 0 {
 		return
@@ -124,7 +136,7 @@ func (s *Screen) confirm(verb string) {
 	streams := 0
 	for i := range s.House.State.Workers {
 		w := &s.House.State.Workers[i]
-		if s.tagged[w.ID] && !s.open {
+		if s.tagged[w.ID] && s.view == list {
 			ids = append(ids, w.ID)
 		}
 	}

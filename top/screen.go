@@ -26,7 +26,9 @@ type Screen struct {
 	typing bool // the filter
 	at     string
 	tagged map[string]bool
-	open   bool   // one worker is looked at
+	view   string // what is looked at: list, or one of the views
+	back   int    // by how many lines a view is scrolled, or which choice is looked at
+	seen   Seen   // what was asked for the view
 	going  *House // as it is told while what is shown stays; nil: that is House
 	asked  *ask   // is to be confirmed
 	said   string // what the last action came to
@@ -82,13 +84,23 @@ func (s *Screen) Frame() []string {
 	var lines []string
 	st := &s.House.State
 	lines = append(lines, s.paint(string(st.Verdict.Level), s.mark(string(st.Verdict.Level))+" "+strings.ReplaceAll(string(st.Verdict.Level), "_", " "))+"  "+clean(st.Verdict.Sentence))
-	lines = append(lines, s.summary(), "")
-	if s.open {
-		lines = append(lines, s.detail()...)
-	} else {
+	lines = append(lines, s.summary(), s.courses())
+	room := s.High - len(lines) - 1
+	switch s.view {
+	case list:
 		lines = append(lines, s.pools()...)
 		lines = append(lines, "")
 		lines = append(lines, s.table(s.High-len(lines)-1)...)
+	case oneWorker:
+		lines = append(lines, s.detail()...)
+	case log:
+		lines = append(lines, s.log(room)...)
+	case explain:
+		lines = append(lines, s.explain()...)
+	case events:
+		lines = append(lines, s.events(room)...)
+	case help:
+		lines = append(lines, s.help()...)
 	}
 	for len(lines) < s.High-1 {
 		lines = append(lines, "")
@@ -176,8 +188,12 @@ func (s *Screen) pools() []string {
 				f = x
 			}
 		}
-		lines = append(lines, fmt.Sprintf("%-14s %d/%d ready  kv %s  in flight %d  waiting %d  tok/s %s  %s", cut(clean(p.Name), 14), p.Ready, p.Desired,
-			share(f.KVUsage), f.InFlight, f.Waiting, figure(f.Tokens), p.Rotation.State))
+		line := fmt.Sprintf("%-14s %d/%d ready  kv %s  in flight %d  waiting %d  tok/s %s  %s", cut(clean(p.Name), 14), p.Ready, p.Desired,
+			share(f.KVUsage), f.InFlight, f.Waiting, figure(f.Tokens), p.Rotation.State)
+		if s.Wide >= broad {
+			line = fmt.Sprintf("%-85s %s", line, s.spark(tokensOf(p.Name), 0, keptPoints))
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
@@ -185,7 +201,10 @@ func (s *Screen) pools() []string {
 // table is the workers, as many as there is room for, those around the chosen one.
 func (s *Screen) table(room int) []string {
 	rows := s.rows()
-	lines := []string{fmt.Sprintf("  %-18s %-13s %-16s %5s %5s %7s %6s %4s %3s", "WORKER", "STATE", "KV", "FLY", "WAIT", "TTFT", "TOK/S", "HITS", "RST")}
+	lines := []string{fmt.Sprintf("  %-16s %-13s %-15s %4s %4s %6s %5s %4s %3s", "WORKER", "STATE", "KV", "FLY", "WAIT", "TTFT", "TOK/S", "HITS", "RST")}
+	if s.Wide >= broad {
+		lines[0] += "  KV, TWO MINUTES"
+	}
 	room = max(1, room-1)
 	at := max(0, slices.IndexFunc(rows, func(w *worker) bool { return w.ID == s.at }))
 	from := max(0, min(at-room/2, len(rows)-room))
@@ -214,8 +233,12 @@ func (s *Screen) row(w *worker, chosen bool) string {
 		waiting = fmt.Sprint(*w.Requests.Waiting)
 	}
 	state := s.paint(string(w.State), fmt.Sprintf("%-13s", s.mark(string(w.State))+" "+string(w.State)))
-	return fmt.Sprintf("%s%-18s %s %-16s %5d %5s %7s %6s %4s %3d", sign, cut(clean(w.ID), 18), state, s.bar(w.KV.Usage), w.Requests.InFlight, waiting,
+	line := fmt.Sprintf("%s%s %s %-15s %4d %4s %6s %5s %4s %3d", sign, cell(clean(w.ID), 16), state, s.bar(w.KV.Usage), w.Requests.InFlight, waiting,
 		seconds(w.Traffic.TTFTSeconds), figure(w.Traffic.TokensPerSecond), share(w.Traffic.PrefixHits), w.Restarts)
+	if s.Wide >= broad {
+		line += "  " + s.spark(cacheOf(w.ID), 1, keptPoints)
+	}
+	return line
 }
 
 // bar is how full a cache is: ten cells and the figure.
@@ -229,6 +252,17 @@ func (s *Screen) bar(usage *float64) string {
 	}
 	n := min(10, max(0, int(*usage*10+0.5)))
 	return strings.Repeat(full, n) + strings.Repeat(empty, 10-n) + " " + share(usage)
+}
+
+// broad is how wide a terminal is that has room for the course of each figure.
+const broad = 112
+
+// courses are the last two minutes of all pools together.
+func (s *Screen) courses() string {
+	if len(s.House.Course[allTokens]) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("two minutes: tok/s %s  waiting %s", s.spark(allTokens, 0, keptPoints), s.spark(allWaiting, 0, keptPoints))
 }
 
 // detail is one worker.
@@ -273,8 +307,12 @@ func (s *Screen) footer() string {
 		return "/" + clean(s.filter) + "_"
 	case s.said != "":
 		return clean(s.said)
-	case s.open:
-		return "esc back  d drain  u undrain  r rotate  q quit"
+	case s.view == oneWorker:
+		return "esc back  l log  e explain  d drain  u undrain  r rotate  q quit"
+	case s.view == explain:
+		return "up and down: the choice before, or after  esc back  q quit"
+	case s.view != list:
+		return "up and down scroll  esc back  q quit"
 	}
-	return "s sort: " + orders[s.order].name + "  / filter  space tag  enter open  d drain  u undrain  r rotate  p pause  q quit"
+	return "s sort: " + orders[s.order].name + "  / filter  enter  l log  e explain  v events  ? keys  q quit"
 }

@@ -19,6 +19,9 @@ type Message struct {
 	Err  error // the stream has ended, for this reason; another follows
 }
 
+// Look asks for what a view shows beside the state.
+type Look func(context.Context, Want) Seen
+
 // Do does what was decided, and says what it came to.
 type Do func(context.Context, Act) string
 
@@ -29,7 +32,7 @@ const (
 
 // Run shows the stream on a terminal until the end is asked for. The terminal is as it
 // was before, however it ends.
-func Run(ctx context.Context, in, out *os.File, s *Screen, messages <-chan Message, do Do) (err error) {
+func Run(ctx context.Context, in, out *os.File, s *Screen, messages <-chan Message, look Look, do Do) (err error) {
 	was, err := raw(in)
 	if err != nil {
 		return err
@@ -45,12 +48,18 @@ func Run(ctx context.Context, in, out *os.File, s *Screen, messages <-chan Messa
 	}()
 	fmt.Fprint(out, enter)
 	keys := read(ctx, in)
-	said := make(chan string, 8)
+	said, seen := make(chan string, 8), make(chan Seen, 8)
+	var wanted Want
+	var asked time.Time
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		s.measure(out)
 		s.Now = time.Now()
+		if w := s.Want(); w != wanted || w != (Want{}) && s.Now.Sub(asked) > again {
+			wanted, asked = w, s.Now
+			go fetch(ctx, look, w, seen)
+		}
 		if _, err := fmt.Fprint(out, s.page()); err != nil {
 			return nil // nobody looks any more
 		}
@@ -61,15 +70,9 @@ func Run(ctx context.Context, in, out *os.File, s *Screen, messages <-chan Messa
 			if !open {
 				return nil
 			}
-			s.take(m)
-			for more := true; more; { // what has come is drawn once
-				select {
-				case m := <-messages:
-					s.take(m)
-				default:
-					more = false
-				}
-			}
+			s.takeAll(m, messages)
+		case got := <-seen:
+			s.Show(got)
 		case text := <-said:
 			s.Say(text)
 		case key, open := <-keys:
@@ -91,6 +94,33 @@ func Run(ctx context.Context, in, out *os.File, s *Screen, messages <-chan Messa
 			}
 		case <-resized:
 		case <-tick.C:
+		}
+	}
+}
+
+// again is how old what a view shows may become.
+const again = 2 * time.Second
+
+// fetch asks for what a view shows, unless it wants nothing.
+func fetch(ctx context.Context, look Look, w Want, to chan<- Seen) {
+	if w == (Want{}) {
+		return
+	}
+	got := look(ctx, w)
+	got.Want = w
+	select {
+	case to <- got:
+	case <-ctx.Done():
+	}
+}
+
+// takeAll takes a message and those behind it: what has come is drawn once.
+func (s *Screen) takeAll(m Message, messages <-chan Message) {
+	for s.take(m); ; s.take(m) {
+		select {
+		case m = <-messages:
+		default:
+			return
 		}
 	}
 }

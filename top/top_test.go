@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -57,7 +58,38 @@ func house(t *testing.T) *House {
 			t.Fatal(err)
 		}
 	}
+	for i := range 30 {
+		v := float64(i * i % 37)
+		m, err := json.Marshal(live.Sample{At: noon, Step: 5, Series: []live.SampleValue{{Name: "tokens_per_second", Value: &v}, {Name: "tokens_per_second", Pool: ref("chat"), Value: &v}, {Name: "waiting"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Take("sample", m, noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 40 {
+		if err := h.Take("event", fmt.Appendf(nil, `{"id":%d,"at":"2026-11-22T12:00:00Z","kind":"drain","worker":"chat/1","who":"operator","text":"asked \u001b[2J for"}`, i+1), noon); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return h
+}
+
+// answer is what is seen of a worker: sixty lines of its log, and two choices.
+func answer(w Want) Seen {
+	got := Seen{Want: w}
+	for i := range 60 {
+		got.Lines = append(got.Lines, fmt.Sprintf("line %d \x1b[31mof the log", i))
+	}
+	for i, chosen := range []string{"chat/1", "chat/4"} {
+		got.Choices = append(got.Choices, control.Decision{Request: fmt.Sprintf("req-%d", i), At: noon, Pool: "chat", Policy: "least_kv", Reason: "least", Chosen: chosen, Need: 1312, Candidates: []control.Candidate{
+			{Worker: "chat/1", Score: 0.24, CapacityTokens: ref(int64(1000)), ChargedTokens: 240, PredictedTTFT: ref(0.19), PrefixTokens: 512},
+			{Worker: "chat/2", Excluded: "it is draining"},
+			{Worker: "chat/4", Score: 0.81, CapacityTokens: ref(int64(1000)), ChargedTokens: 800, ForeignTokens: 10, PredictedTTFT: ref(0.61), PrefillTokens: 900},
+		}})
+	}
+	return got
 }
 
 func (s *Screen) press(keys ...string) (act *Act) {
@@ -85,9 +117,20 @@ func TestFrames(t *testing.T) {
 		"confirm-80x24": {80, 24, []string{"down", "d"}, false, 0},
 		"stale-80x24":   {80, 24, nil, false, 9 * time.Second},
 		"tiny-20x5":     {20, 5, nil, false, 0},
+		"log-80x24":     {80, 24, []string{"down", "l"}, false, 0},
+		"back-80x24":    {80, 24, []string{"down", "l", "pgup"}, false, 0},
+		"explain-80x24": {80, 24, []string{"down", "e", "up"}, false, 0},
+		"explain-ascii": {80, 24, []string{"down", "e"}, true, 0},
+		"events-80x24":  {80, 24, []string{"v"}, false, 0},
+		"help-80x24":    {80, 24, []string{"?"}, false, 0},
 	} {
 		s := &Screen{Wide: c.wide, High: c.high, Plain: true, ASCII: c.ascii, House: house(t), Now: noon.Add(c.age)}
-		s.press(c.keys...)
+		for _, key := range c.keys {
+			s.press(key)
+			if w := s.Want(); w != (Want{}) {
+				s.Show(answer(w))
+			}
+		}
 		lines := s.Frame()
 		if len(lines) != c.high {
 			t.Errorf("%s has %d lines", name, len(lines))
@@ -245,7 +288,7 @@ func TestTerminal(t *testing.T) {
 	messages, done, acts := make(chan Message), make(chan error, 1), make(chan Act, 1)
 	s := &Screen{House: house(t)}
 	go func() {
-		done <- Run(context.Background(), terminal, terminal, s, messages, func(_ context.Context, a Act) string { acts <- a; return "as you wish" })
+		done <- Run(context.Background(), terminal, terminal, s, messages, func(context.Context, Want) Seen { return Seen{Lines: []string{"the log \x1b[2J is here"}} }, func(_ context.Context, a Act) string { acts <- a; return "as you wish" })
 	}()
 	shows(enter)
 	shows("chat/1")
@@ -260,6 +303,14 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("done was %+v", a)
 	}
 	shows("as you wish")
+	if _, err := person.WriteString("l"); err != nil {
+		t.Fatal(err)
+	}
+	shows("log of chat/1")
+	shows("the log")
+	if strings.Contains(seen, "\x1b[2J") {
+		t.Error("a line of a log steers the terminal")
+	}
 	messages <- Message{Name: "bye", Data: []byte(`{"reason":"ending"}`)}
 	shows("STALE: ending")
 	if _, err := person.WriteString("q"); err != nil {

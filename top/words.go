@@ -87,6 +87,15 @@ func cut(line string, wide int) string {
 	return b.String()
 }
 
+// cell is a text cut and padded to a width.
+func cell(text string, wide int) string {
+	text = cut(text, wide)
+	for _, r := range text {
+		wide -= width(r)
+	}
+	return text + strings.Repeat(" ", max(0, wide))
+}
+
 // width is how many cells a character takes.
 func width(r rune) int {
 	switch {

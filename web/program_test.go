@@ -4,6 +4,7 @@ package web_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -22,7 +23,9 @@ import (
 )
 
 // built are the programs that the tests run.
-var built program.Set
+//
+// Pictures show their version, which the Makefile hands over as it stands in git.
+var built = program.Set{Flags: []string{"-ldflags", "-X roundhouse/worker/api.Version=" + cmp.Or(os.Getenv("VERSION"), "v0-test")}}
 
 // house is a running `roundhouse up` of two workers on the demonstration model.
 type house struct {
@@ -119,6 +122,9 @@ func (h *house) look(width, height int64, dark bool) *tab {
 	p := open(h.t, width, height, dark)
 	p.load(h.admin, "#/now")
 	p.until(`document.querySelector('.verdict').dataset.level === 'well'`)
+	if got := is[string](p, `document.querySelector('.nav footer').textContent`); strings.Contains(got, "unknown") {
+		h.t.Errorf("the page does not know its version: %s", got)
+	}
 	return p
 }
 

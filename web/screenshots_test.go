@@ -22,8 +22,8 @@ import (
 
 var pictures = flag.String("pictures", "", "the folder of the README's pictures")
 
-// mostBytes is what a picture of the README may have.
-const mostBytes = 150_000
+// mostPicture is what a picture of the README may have.
+const mostPicture = 150_000
 
 // TestScreenshots makes the README's pictures: the quick start under load for long
 // enough that there is something to see in the curves, and with a rotation under way.
@@ -81,8 +81,8 @@ func (p *tab) dark() {
 func (p *tab) picture(name string) {
 	p.t.Helper()
 	png := run(p, chromedp.CaptureScreenshot())
-	if len(png) > mostBytes {
-		p.t.Errorf("%s has %d bytes; a picture has at most %d", name, len(png), mostBytes)
+	if len(png) > mostPicture {
+		p.t.Errorf("%s has %d bytes; a picture has at most %d", name, len(png), mostPicture)
 	}
 	if err := os.MkdirAll(*pictures, 0o755); err != nil {
 		p.t.Fatal(err)

@@ -8,11 +8,13 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"roundhouse/balancer/control"
 	"roundhouse/configs/workerid"
 	"roundhouse/live"
 	"roundhouse/top"
@@ -27,8 +29,9 @@ func topCommand(c *console) *cobra.Command {
 		Short: "Show workers, pools and the verdict in the terminal, and act on them",
 		Long: `Show workers, pools and the verdict in the terminal, as the console shows them.
 
-s sorts, / filters, space tags, enter opens a worker, d drains, u undrains, r
-rotates (y confirms), p pauses, q ends. Where the output is no terminal, or with
+s sorts, / filters, space tags, enter opens a worker, l its log, e explains where
+requests went, v shows events, d drains, u undrains, r rotates (y confirms), p
+pauses, ? tells of all keys, q ends. Where the output is no terminal, or with
 -1, one picture is printed. NO_COLOR takes the colours away.`,
 		GroupID: groupLook,
 		Args:    usage(cobra.NoArgs),
@@ -52,7 +55,7 @@ rotates (y confirms), p pauses, q ends. Where the output is no terminal, or with
 			}
 			messages := make(chan top.Message, 64)
 			go a.stream(ctx, first, messages)
-			return top.Run(ctx, in, out, s, messages, a.act)
+			return top.Run(ctx, in, out, s, messages, a.look, a.act)
 		},
 	}
 	f.add(cmd)
@@ -153,6 +156,33 @@ func readStream(body io.Reader, take func(top.Message) error) error {
 		return err
 	}
 	return io.EOF
+}
+
+// look asks for what a view of `top` shows beside the state.
+func (a *client) look(ctx context.Context, w top.Want) (got top.Seen) {
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	fail := func(err error) top.Seen { return top.Seen{Error: err.Error()} }
+	if w.View == "log" {
+		pool, name := workerid.Split(w.Worker)
+		text, err := a.text(ctx, "/api/workers"+escaped(pool, name, "logs")+"?tail=500")
+		if err != nil {
+			return fail(err)
+		}
+		got.Lines = strings.Split(strings.TrimRight(text, "\n"), "\n")
+		return got
+	}
+	var all control.Decisions
+	if err := a.ask(ctx, http.MethodGet, "/api/decisions?limit=200", nil, &all); err != nil {
+		return fail(err)
+	}
+	for _, d := range all.Decisions {
+		of := func(c control.Candidate) bool { return c.Worker == w.Worker }
+		if w.Worker == "" || d.Chosen == w.Worker || slices.ContainsFunc(d.Candidates, of) {
+			got.Choices = append(got.Choices, d)
+		}
+	}
+	return got
 }
 
 // act does what was decided in `top`, and says what it came to.
