@@ -20,6 +20,7 @@ var pages = map[string]string{
 func TestPages(t *testing.T) {
 	for _, s := range scenes() {
 		t.Run(strings.ReplaceAll(s.name, " ", "_"), func(t *testing.T) {
+			t.Parallel() // each page waits for the browser most of its time
 			f := newFake(t, s)
 			for i, size := range []struct {
 				width, height int64

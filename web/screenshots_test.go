@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ func TestScreenshots(t *testing.T) {
 	h := newHouse(t)
 	p := h.look(1280, 760, false)
 	h.load(14)
+	top := onTerminal(t, exec.Command(built.Path(t, "roundhouse"), "top", "--admin", h.admin))
 	p.goTo("#/charts")
 	is[bool](p, `window.begun = performance.now(), true`)
 	p.patience = 5 * time.Minute
@@ -46,6 +48,7 @@ func TestScreenshots(t *testing.T) {
 	resp.Body.Close()
 	p.until(`document.body.innerText.includes('1 done') && document.querySelector('.cell-state')?.innerText === 'draining'`) // the second one's turn
 	p.picture("console-light")
+	top.draw(t, "top")
 	p.dark()
 	p.picture("console-dark")
 }
