@@ -19,7 +19,7 @@ import (
 
 // The terminal that `roundhouse top` is pictured on: cells, and their size in pixels.
 const (
-	columns, lines = 112, 18
+	columns, lines = 112, 12
 	wide, high     = 8.4, 18.0
 )
 
