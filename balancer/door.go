@@ -16,6 +16,7 @@ import (
 	"roundhouse/balancer/certificate"
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/extproc"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/http2"
 	"roundhouse/balancer/keyring"
@@ -191,6 +192,10 @@ func (d *Door) Run(ctx, hard context.Context) error {
 	d.stopAll()
 	return nil
 }
+
+// Picker returns the door as an endpoint picker: it chooses for a gateway as for itself,
+// and keeps one account of both.
+func (d *Door) Picker(o PickerOptions) extproc.Host { return &picker{d: &d.common, o: o} }
 
 // Listen returns the address that the door really has.
 func (d *Door) Listen() string { return d.opts.Listener.Addr().String() }

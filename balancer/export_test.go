@@ -35,3 +35,6 @@ func (d *Door) LookAtFiles() {
 
 // PluginWithin bounds the wait for a plugin. Call it before sets are taken.
 func (d *Door) PluginWithin(span time.Duration) { d.pluginWithin = span }
+
+// CutAll ends what is in flight, as at the end of a drain.
+func (d *Door) CutAll() { d.cutAll() }

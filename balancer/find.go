@@ -1,6 +1,8 @@
 package balancer
 
 import (
+	"slices"
+
 	"roundhouse/balancer/extend"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/surface"
@@ -11,6 +13,10 @@ func (a *asked) find(f *fleet.Fleet, v *view, pass *extend.Pass, body []byte, se
 	name := a.peek.Model
 	if pass != nil && pass.Route != "" {
 		name = pass.Route
+	}
+	if a.within != nil {
+		a.findWithin(f, v, name, body, sessionHeader)
+		return nil
 	}
 	if name == "" {
 		if len(v.models) != 1 {
@@ -41,6 +47,28 @@ func (a *asked) find(f *fleet.Fleet, v *view, pass *extend.Pass, body []byte, se
 		return a.pickPool(f, v, name)
 	}
 	return a.fallback(f, v, r, name)
+}
+
+// findWithin resolves a model in a pool that was chosen before. Its workers are the
+// judges of a name that is neither a route nor theirs: an adapter may have been loaded
+// that nobody was told of.
+func (a *asked) findWithin(f *fleet.Fleet, v *view, name string, body []byte, sessionHeader string) {
+	a.pool, a.model = a.within, name
+	if r := v.routes[name]; r != nil {
+		a.route = r
+		a.session = r.sessionOf(a, body, sessionHeader)
+		there := func(model string) bool {
+			t := v.models[model]
+			return t != nil && slices.Contains(t.pools, a.within) && a.within.Alive(f)
+		}
+		if i := r.choose(a.session, there); i >= 0 {
+			a.model = r.cfg.Targets[i].Model
+		}
+	}
+	if known := a.pool.Models(); a.model == "" && len(known) > 0 {
+		a.model = known[0]
+	}
+	a.target = v.models[a.model]
 }
 
 // fallback serves a route none of whose targets can.

@@ -325,8 +325,12 @@ func (g *guard) checkHead(b []byte) int {
 	return len(b)
 }
 
-// serve names the exchange to tell when the client leaves, nil for none.
+// serve names the exchange to tell when the client leaves, nil for none. A request
+// whose client has no connection to the door, for a gateway answers it, has no guard.
 func (g *guard) serve(x *exchange) {
+	if g == nil {
+		return
+	}
 	g.mu.Lock()
 	g.x = x
 	g.mu.Unlock()

@@ -124,6 +124,7 @@ func (x *exchange) turn() wait.Place {
 	if x.resuming() {
 		at.Turn = math.Inf(-1) // someone is in the middle of its answer
 	}
+	at.Key = x.asked.flow
 	if k := x.asked.key; k != nil {
 		at.Key, at.Weight = k.Name, float64(max(1, k.Cfg.Weight))
 	}

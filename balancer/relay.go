@@ -27,7 +27,7 @@ type relay struct {
 	front   []byte // the head, until the first write
 	closing bool   // the worker's body is over
 	closed  bool   // the last chunk was written
-	last    int64  // when the last event was relayed
+	meter   meter
 }
 
 // The errors that end one worker's part of a stream.
@@ -52,7 +52,7 @@ func (s *relay) hijack(ctx *fasthttp.RequestCtx) {
 
 // newRelay is the way of an exchange's answer, which streams.
 func newRelay(x *exchange) *relay {
-	s := &relay{x: x}
+	s := &relay{x: x, meter: meter{x: x}}
 	x.answer, x.beats = &s.answer, s
 	a := &x.asked
 	name := ""
@@ -250,27 +250,12 @@ func (s *relay) pass(b []byte) error {
 	defer o.Free()
 	got, broken := s.answer.Take(&o.Out, b)
 	x := s.x
-	if x.asked.kind == surface.Stored {
-		got.Usage, got.Tokens = resume.Usage{}, 0 // they were counted when they were generated
-	}
-	if got.Usage.Known {
-		x.record.usage = got.Usage
-	}
-	if got.Stored != nil {
-		x.d.held.Keep(x.asked.path, x.asked.owner, got.Stored, x.booking.Charge.Try())
-	}
-	if got.Refused {
-		x.record.outcome = "client_error"
-	}
-	if got.Tokens > 0 {
-		x.d.ledger.Grow(&x.booking.Charge, got.Tokens)
-		x.record.generated.Add(got.Tokens)
-	}
+	s.meter.take(&got)
 	if got.Events > 0 {
 		if s.answer.Events() > 0 && x.payload.Body != nil {
 			s.keepSpare()
 		}
-		s.batch(got.Events)
+		s.meter.relayed(got.Events)
 	}
 	s.account()
 	if err := s.rewrite(o); err != nil {
@@ -281,25 +266,6 @@ func (s *relay) pass(b []byte) error {
 		return err
 	}
 	return broken
-}
-
-// batch books the time of a write with n events.
-func (s *relay) batch(n int) {
-	x := s.x
-	now := x.d.now()
-	if s.last == 0 {
-		x.record.first = now
-		x.d.ledger.First(&x.booking.Charge, now)
-		x.computed() // the next prompt like it may come
-		x.asked.pool.Pump(&x.d.fleet)
-		x.record.series = x.d.metrics.Of(x.asked.labels())
-		x.record.series.Began(now - x.asked.start)
-		x.asked.pool.Tally.First(now - x.asked.start)
-		x.d.metrics.Foretold(x.booking.worker.Load().ID, x.booking.Charge.Predicted(), float64(now-x.booking.sentAt)/1e9)
-	} else {
-		x.record.series.Between(float64(now-s.last)/1e9/float64(n), n)
-	}
-	s.last = now
 }
 
 // finishUpstream keeps or closes the connection of a stream that came whole.
@@ -415,12 +381,7 @@ func (s *relay) flush(o *conn.Out) error {
 // can go on.
 func (s *relay) complete() bool {
 	x := s.x
-	if x.record.usage.Known {
-		x.d.ledger.Settle(&x.booking.Charge, x.record.usage.Prompt, x.record.usage.Cached)
-		x.booking.worker.Load().Hits.Tells(x.record.usage.Cached)
-		x.asked.pool.Learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
-	}
-	x.remember()
+	s.meter.whole()
 	how := x.judged(200)
 	if x.record.resumes.Load() > 0 {
 		x.d.metrics.Resumed(x.asked.pool.Name, x.record.resumeFor, "ok")

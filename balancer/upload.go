@@ -47,6 +47,9 @@ func (g *guard) RemoteAddr() net.Addr {
 
 // peer is the client's address, as its connection shows it.
 func (g *guard) peer() netip.Addr {
+	if g == nil {
+		return netip.Addr{}
+	}
 	if g.proxied.IsValid() {
 		return g.proxied.Addr()
 	}

@@ -51,6 +51,9 @@ type Door struct {
 	SlowStart Duration `json:"slow_start"` // how long a worker that joins takes to full share
 	CORS      CORS     `json:"cors"`
 	Keys      []Key    `json:"keys"` // none: no key is asked for
+	// Objectives are what requests that come by way of a gateway may say that they are
+	// for.
+	Objectives []Objective `json:"objectives,omitempty"`
 	// Peers are the admin APIs of doors on other hosts that serve the same
 	// workers: host:port, or a name that stands for several. Totals are exchanged
 	// with them under admin.token.
@@ -259,6 +262,14 @@ type Container struct {
 	// Where a Swarm may run a worker, and what it sets aside there.
 	Constraints      []string         `json:"constraints,omitempty"`       // "node.labels.gpu == b60"
 	GenericResources map[string]int64 `json:"generic_resources,omitempty"` // { "NVIDIA-GPU" = 1 }
+}
+
+// Objective is what a request is for, as the gateways of Kubernetes know it.
+type Objective struct {
+	Name string `json:"name"`
+	// Priority is above 0 for what goes first, and below 0 for what is refused where
+	// there is no room at once.
+	Priority int `json:"priority"`
 }
 
 // Route is a name that clients ask for, and what serves it.

@@ -118,6 +118,12 @@ func (d *decoder) door(b *body, c *Door) {
 		d.key(b, &key)
 		c.Keys = append(c.Keys, key)
 	})
+	b.each("objective", func(name string, b *body) {
+		o := Objective{Name: name}
+		integer(b, "priority", &o.Priority, -maxCount, maxCount)
+		b.end()
+		c.Objectives = append(c.Objectives, o)
+	})
 	b.end()
 }
 

@@ -87,6 +87,11 @@ door {
     priority            = "normal" # high | normal | low
     weight              = 1
   }
+
+  # What requests by way of a gateway may say that they are for (docs/kubernetes.md).
+  objective "batch" {
+    priority = -1 # above 0: first; below 0: refused where there is no room at once
+  }
 }
 
 admin {

@@ -39,7 +39,7 @@ func (g *Group) crowd(a *Ask, slowStart int64) crowd {
 	c := crowd{
 		need: float64(a.Prompt + a.Expect), whole: float64(g.curve.work(a.Prompt, 0)), queues: g.queued(class),
 		rate: g.meanRate(), perToken: max(g.perToken.v, 1), unheard: g.crowding.unheard(), shorter: 1,
-		picky: a.Prefer != nil || a.Spare != nil || len(a.Tried) > 0, grown: endless, joining: float64(slowStart),
+		picky: a.Prefer != nil || a.Spare != nil || len(a.Tried) > 0 || a.Among != nil, grown: endless, joining: float64(slowStart),
 		behind: float64(a.Behind) / float64(max(1, len(g.rows))),
 	}
 	if slowStart > 0 {
@@ -89,7 +89,7 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 			if t.out = g.excluded(i, a); t.out != in {
 				if t.out == tooShort {
 					s.longest = max(s.longest, r.maxLen)
-				} else if t.out != notReady && a.Prompt < r.maxLen {
+				} else if t.out != notReady && t.out != outside && a.Prompt < r.maxLen {
 					s.later = true
 				}
 				continue

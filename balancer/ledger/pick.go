@@ -1,6 +1,9 @@
 package ledger
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Policy is how a worker is chosen.
 type Policy byte
@@ -46,6 +49,8 @@ type Ask struct {
 	Prefer *Worker
 	// Spare is a worker that is asked only where nobody else can be; nil: none.
 	Spare *Worker
+	// Among are the workers to choose from; nil: all of the group.
+	Among []*Worker
 	// Order is what a policy outside the ledger prefers, the best first: the first
 	// of it that can take the request gets it. Nil, or none of it: the group's policy.
 	Order []*Worker
@@ -176,6 +181,9 @@ func (g *Group) excluded(i int, a *Ask) out {
 	w := g.workers[i]
 	if !w.ready {
 		return notReady
+	}
+	if a.Among != nil && !slices.Contains(a.Among, w) {
+		return outside
 	}
 	if a.Prefer != nil && a.Prefer != w {
 		return stickyElsewhere

@@ -66,9 +66,10 @@ const (
 	tooShort
 	full   // no room
 	broken // as its breaker says
+	outside
 )
 
-var outNames = [...]string{"", "not ready", "sticky elsewhere", "on trial", "tried already", "context too short", "full", ""}
+var outNames = [...]string{"", "not ready", "sticky elsewhere", "on trial", "tried already", "context too short", "full", "", "not among those to choose from"}
 
 // seat gives the workers of a group their rows. What the last choice saw of
 // those that stay is kept, for who asks how it came about.

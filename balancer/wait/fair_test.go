@@ -167,6 +167,41 @@ func TestTriedHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// TestAmongHoldsNobodyUp lets a request wait for room at the one worker that its gateway
+// has left it: it goes to no other, those behind it do, and none of them takes the room
+// that becomes free there.
+func TestAmongHoldsNobodyUp(t *testing.T) {
+	l, now := ledger.New(), int64(1e9)
+	one, two := &ledger.Worker{ID: "p/1"}, &ledger.Worker{ID: "p/2"}
+	var q Queue
+	var group ledger.Group
+	room := &Room{Ledger: l, Group: &group, Now: func() int64 { return now }, Workers: slices.Values([]*ledger.Worker{one, two})}
+	l.SetGroup(&group, ledger.LeastKV, []*ledger.Worker{one, two})
+	for _, w := range []*ledger.Worker{one, two} {
+		l.SetWorker(w, 1, true, 60_000, now)
+		l.Report(w, 1, ofOurs(now))
+	}
+	full := &ledger.Charge{}
+	if v, _ := l.Pick(&group, &ledger.Ask{Prompt: 50_000, Now: now, Prefer: one}, full); v != ledger.Picked {
+		t.Fatalf("the worker is not to be had: %v", v)
+	}
+	add := func(name string, among ...*ledger.Worker) *Waiter {
+		ask := ledger.Ask{Prompt: 20_000, Among: among}
+		return q.Add(&Claim{Ask: ask}, Place{Class: surface.Normal, Key: name, Weight: 1, Turn: l.Turn(&group, 20_000, now)}, 10)
+	}
+	narrowed, behind := add("a", one), add("b")
+	q.Pump(room)
+	if len(narrowed.Granted) != 0 || len(behind.Granted) != 1 || behind.claim.Charge.Worker() != two {
+		t.Fatalf("narrowed: %d, behind it: %d", len(narrowed.Granted), len(behind.Granted))
+	}
+	l.Release(full, ledger.Neutral, now)
+	next := add("b")
+	q.Pump(room)
+	if len(narrowed.Granted) != 1 || narrowed.claim.Charge.Worker() != one {
+		t.Errorf("narrowed: %d, the next: %d", len(narrowed.Granted), len(next.Granted))
+	}
+}
+
 // ofOurs is what a worker of ours says that has nothing to do: such a worker is sent no
 // more than it has room for.
 func ofOurs(now int64) ledger.Report {

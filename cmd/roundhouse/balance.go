@@ -36,7 +36,8 @@ type balanceFlags struct {
 	id       string
 	stateDir string
 	batches  string
-	format   string // of the log, before the first worker set
+	format   string   // of the log, before the first worker set
+	beside   *pickers // nil: the door serves its own clients alone
 }
 
 // balanceCommand runs a door alone.
@@ -103,10 +104,10 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		}
 	}
 	o := balancer.Options{ID: f.id, Socket: f.socket, StateDir: f.stateDir, Batches: f.batches, Build: api.Version}
-	cfg := &configs.Config{}
+	cfg := &configs.Config{Log: configs.Log{Format: f.format}} // until the first worker set says more
 	if f.file != "" {
 		var err error
-		if cfg, err = c.load(f.file); err != nil {
+		if cfg, err = c.loadStatic(f); err != nil {
 			return err
 		}
 		set := staticSet(cfg)
@@ -114,9 +115,6 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		o.PeerToken = cfg.Admin.Token.Reveal()
 	} else if f.socket == "" {
 		return usageError("-c FILE is missing: which configuration? Or --socket PATH, for a supervisor")
-	}
-	if f.file == "" {
-		cfg.Log.Format = f.format // until the first worker set says more
 	}
 	var how *doorLog
 	log := lines.New(c.err, func(dropped uint64, why string) []byte {
@@ -157,7 +155,23 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		}
 		fmt.Fprintf(c.out, "The door listens at http://%s; admin API at %s\n", d.Listen(), where)
 	}
+	if f.beside != nil {
+		if err := f.beside.start(d, o, cfg); err != nil {
+			return errors.Join(err, o.Listener.Close())
+		}
+		fmt.Fprintf(c.out, "Gateways ask at %s\n", f.beside.addresses())
+		return f.beside.run(ctx, d)
+	}
 	return runDoor(ctx, d)
+}
+
+// loadStatic reads the configuration of a door that runs alone.
+func (c *console) loadStatic(f balanceFlags) (*configs.Config, error) {
+	cfg, err := c.load(f.file)
+	if err == nil && f.beside != nil {
+		err = f.beside.check(cfg)
+	}
+	return cfg, err
 }
 
 // serveAdmin opens the admin API of a door that runs alone.
@@ -177,7 +191,7 @@ func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Conf
 		Reload: func() ([]string, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			next, err := c.load(f.file)
+			next, err := c.loadStatic(f)
 			if err != nil {
 				return nil, err
 			}

@@ -46,7 +46,7 @@ const (
 // commands are all there are. One that does not work is not here.
 func commands(c *console) []*cobra.Command {
 	all := []*cobra.Command{
-		upCommand(c), balanceCommand(c), superviseCommand(c),
+		upCommand(c), balanceCommand(c), pickerCommand(c), superviseCommand(c),
 		validateCommand(c), fmtCommand(c), keyCommand(c), importCommand(c), pluginsCommand(c),
 		psCommand(c), topCommand(c), consoleCommand(c), logsCommand(c), eventsCommand(c), explainCommand(c), doctorCommand(c), diagnoseCommand(c), profileCommand(c), benchCommand(c), simulateCommand(c), tuneCommand(c), versionCommand(c),
 		rotateCommand(c), scheduleCommand(c), scaleCommand(c), reloadCommand(c), upgradeCommand(c),
