@@ -28,6 +28,7 @@ type Config struct {
 	NGram       NGram         // speculation; zero: none
 	Adapters    AdapterSlots
 	Memory      Memory // what Sleep gives back; nil: nothing can be
+	Tower       *Tower // what it sees with; nil: it sees nothing
 }
 
 // Engine owns a model's executable, its KV cache and every sequence. One
@@ -53,6 +54,7 @@ type Engine struct {
 	timings  stepTimes
 	past     past
 	watch    func(*Watched) // told each step; nil: nobody watches
+	sight    sight
 
 	mu       sync.Mutex
 	posted   []func()
@@ -71,6 +73,7 @@ type request struct {
 	times   requestTimes
 	cached  int
 	prompt  []PromptRow
+	rows    []*rowEntry // of its items; nil until all are there
 }
 
 // ErrClosed is returned for a request that comes when the engine has stopped
@@ -83,8 +86,12 @@ func NewEngine(cfg Config) *Engine {
 	if pool.CapacityTokens() < cfg.MaxModelLen {
 		panic(fmt.Sprintf("BUG: a cache of %d tokens for sequences of %d", pool.CapacityTokens(), cfg.MaxModelLen))
 	}
+	s := sight{tower: cfg.Tower}
+	if cfg.Tower != nil {
+		s.cache.budget = cfg.Tower.Budget
+	}
 	return &Engine{
-		cfg: cfg, pool: pool, adapters: adapters{slots: make([]*Adapter, cfg.Adapters.Count)}, sched: NewScheduler(pool, cfg.Limits), stats: newStats(cfg.MaxModelLen),
+		cfg: cfg, sight: s, pool: pool, adapters: adapters{slots: make([]*Adapter, cfg.Adapters.Count)}, sched: NewScheduler(pool, cfg.Limits), stats: newStats(cfg.MaxModelLen),
 		feed: newFeed(), doors: newDoors(), live: map[*request]struct{}{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
@@ -229,6 +236,9 @@ func (e *Engine) Submit(req Request) (*Stream, error) {
 	if n := len(req.Tokens); n == 0 || n+len(req.Resume) > e.cfg.MaxModelLen || req.Params.N < 1 {
 		return nil, fmt.Errorf("a prompt of %d tokens with %d generated does not fit a context of %d", n, len(req.Resume), e.cfg.MaxModelLen)
 	}
+	if err := e.sight.checkItems(&req); err != nil {
+		return nil, err
+	}
 	r := &request{Request: req, left: req.Params.N, times: requestTimes{arrived: time.Now()}}
 	r.stream = &Stream{engine: e, req: r, ready: make(chan struct{}, 1)}
 	for c := range req.Params.N {
@@ -257,6 +267,13 @@ func (e *Engine) newSequence(r *request, choice int) (*Sequence, error) {
 		PromptRows: r.Params.PromptLogprobs >= 0 && choice == 0,
 	}
 	q.Table.Salt = r.Salt
+	if len(r.Media) > 0 {
+		q.places, q.shift = positions(len(r.Tokens), r.Media)
+		for i := range r.Media {
+			it := &r.Media[i]
+			q.Table.Media = append(q.Table.Media, kv.Media{First: it.First, Count: it.Count(), Digest: it.Digest})
+		}
+	}
 	if a := r.Adapter; a != nil {
 		q.Table.Adapter, q.adapter = a.id, int32(a.slot)+1
 	}
@@ -286,6 +303,9 @@ func (e *Engine) admit(r *request) {
 
 // schedule hands the choices that are still wanted to the scheduler.
 func (e *Engine) schedule(r *request) {
+	if e.sight.awaits(r) {
+		return
+	}
 	waited := e.past.steps(e.sched.step, time.Now(), r.Waited)
 	for c, q := range r.choices {
 		if q == nil {
@@ -324,6 +344,8 @@ func (e *Engine) endWith(r *request, choice int, last Event) {
 	e.stats.gauges(e)
 	r.stream.put(last)
 	if r.left == 0 {
+		e.sight.cache.unpin(r.rows)
+		r.rows = nil
 		delete(e.live, r)
 		e.doors.leave(r)
 	}

@@ -60,6 +60,9 @@ type Request struct {
 	Guides   []Guide  // one a choice, or nil
 	Adapter  *Adapter // of Engine.Adapter; nil: the model as it is
 
+	// Media are what of the prompt is no text, in its order.
+	Media []Item
+
 	// Resume are output tokens that were sent before; they count as generated.
 	// Only a request with one choice can be resumed.
 	Resume []int32

@@ -28,6 +28,9 @@ type Sequence struct {
 
 	Table kv.Table
 
+	places []int32 // (prompt, 3) positions on three axes; nil: they are the index
+	shift  int     // of positions behind the prompt, against the index
+
 	request *request // nil in scheduler tests
 	choice  int
 	adapter int32 // its slot, from 1 on; 0: none
@@ -50,6 +53,15 @@ const (
 	seqRunning
 	seqGone
 )
+
+// placeOf is the positions of a token on three axes.
+func (q *Sequence) placeOf(token int) [3]int32 {
+	if at := 3 * token; at < len(q.places) {
+		return [3]int32(q.places[at : at+3])
+	}
+	p := int32(token + q.shift)
+	return [3]int32{p, p, p}
+}
 
 // Output is what was generated so far.
 func (q *Sequence) Output() []int32 { return q.Tokens[q.Prompt:] }

@@ -223,7 +223,7 @@ func (s *Stats) gauges(e *Engine) {
 	}
 	s.with(func(s *Snapshot) {
 		s.RunningAdapters, s.WaitingAdapters = running, waiting
-		s.Running, s.Waiting = e.sched.Running(), e.sched.Waiting()+len(e.pooling)
+		s.Running, s.Waiting = e.sched.Running(), e.sched.Waiting()+len(e.pooling)+len(e.sight.queue)
 		s.Usage, s.Blocks, s.BlockTokens = e.pool.Usage(), e.pool.Blocks(), e.pool.BlockTokens()
 		s.CapacityTokens = e.pool.CapacityTokens()
 		s.PrefixQueries, s.PrefixHits = queries, hits

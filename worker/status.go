@@ -49,7 +49,7 @@ func (e *Engine) report() api.Status {
 		Protocol: api.StatusProtocol, Generation: e.cfg.Generation,
 		CapacityTokens: int64(e.pool.CapacityTokens()), UsedTokens: int64(e.pool.UsedTokens()),
 		CachedTokens: int64(e.pool.CachedTokens()), MaxModelLen: e.cfg.MaxModelLen,
-		Running: e.sched.Running(), Waiting: e.sched.Waiting() + len(e.pooling), PrefillTokens: int64(e.sched.PrefillTokens()),
+		Running: e.sched.Running(), Waiting: e.sched.Waiting() + len(e.pooling) + len(e.sight.queue), PrefillTokens: int64(e.sched.PrefillTokens()),
 		PromptTokens: stats.PromptTokens, GeneratedTokens: stats.GenerationTokens,
 		Models: e.models(), Draining: e.Err() != nil, Doors: e.doors.report(e),
 	}

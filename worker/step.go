@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"roundhouse/kernels"
@@ -27,10 +28,17 @@ func (e *Engine) runStep(ctx context.Context) (bool, error) {
 	if len(e.pooling) > 0 {
 		return e.poolStep()
 	}
+	looked, err := e.look()
+	if err != nil {
+		return true, err
+	}
 	planned := time.Now()
 	e.draft()
 	plan := e.sched.Schedule()
 	if len(plan.Entries) == 0 {
+		if looked {
+			return true, nil
+		}
 		if e.sched.Running()+e.sched.Waiting() > 0 {
 			panic("BUG: there are sequences and none of them can run")
 		}
@@ -77,6 +85,8 @@ func (e *Engine) build(plan Plan) {
 	s := &e.step
 	s.Tokens, s.Positions, s.Seqs = s.Tokens[:0], s.Positions[:0], s.Seqs[:0]
 	s.Rows, s.Sampling, e.rows = s.Rows[:0], s.Sampling[:0], e.rows[:0]
+	s.Axes, s.Media, s.MediaRow = nil, s.Media[:0], nil
+	sees := slices.ContainsFunc(plan.Entries, func(en Entry) bool { return en.Seq.places != nil })
 	for i, en := range plan.Entries {
 		first := len(s.Tokens)
 		for p := en.Start; p < en.Start+en.Count; p++ {
@@ -85,7 +95,14 @@ func (e *Engine) build(plan Plan) {
 			} else {
 				s.Tokens = append(s.Tokens, en.Seq.Drafts[p-len(en.Seq.Tokens)])
 			}
-			s.Positions = append(s.Positions, int32(p))
+			place := en.Seq.placeOf(p)
+			s.Positions = append(s.Positions, place[0])
+			if sees {
+				s.Axes, s.MediaRow = append(s.Axes, place[:]...), append(s.MediaRow, -1)
+			}
+		}
+		if en.Seq.places != nil {
+			e.sight.media(s, en.Seq, en.Start, en.Count)
 		}
 		s.Seqs = append(s.Seqs, kernels.Seq{
 			First: int32(first), Count: int32(en.Count), Context: int32(en.Start + en.Count), Blocks: en.Seq.Table.Groups, Adapter: en.Seq.adapter,

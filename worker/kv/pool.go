@@ -41,6 +41,10 @@ type Table struct {
 	Salt    string // sequences of different salts share nothing
 	Adapter uint64 // and those of different adapters do not either
 
+	// Media are the tokens that stand for what is no text, in their order: ids
+	// alone would make all pictures one.
+	Media []Media
+
 	// Groups has the block ids of each group: entry i holds tokens
 	// [i·BlockTokens, (i+1)·BlockTokens), -1 behind a sliding window.
 	Groups [][]int32
@@ -48,6 +52,12 @@ type Table struct {
 	chain      []digest // of each full block of the tokens, as far as computed
 	registered int      // blocks offered to the prefix cache so far
 	behind     []int    // of each group: blocks already given back behind the window
+}
+
+// Media is tokens that stand for an item.
+type Media struct {
+	First, Count int
+	Digest       [32]byte
 }
 
 // New makes a pool in which all blocks are free.

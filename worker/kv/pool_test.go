@@ -231,3 +231,27 @@ func FuzzPool(f *testing.F) {
 		}
 	})
 }
+
+// TestMediaTellPromptsApart: the same ids that stand for other items, or for the
+// same ones from another token on, are another prefix from the first block on that
+// an item touches.
+func TestMediaTellPromptsApart(t *testing.T) {
+	p := New(Options{Groups: []Group{{Blocks: 40, BlockTokens: 4}}, PrefixCache: true})
+	f := func(want int, media ...Media) {
+		t.Helper()
+		table, tok := &Table{Media: media}, tokens(20, 0)
+		hit, ok := p.Admit(table, tok, len(tok), true)
+		if !ok || hit != want {
+			t.Fatalf("%v: hit %d, %v; want %d", media, hit, ok, want)
+		}
+		p.Commit(table, tok, len(tok))
+		p.Release(table)
+	}
+	a, b := [32]byte{1}, [32]byte{2}
+	f(0, Media{First: 6, Count: 5, Digest: a})
+	f(16, Media{First: 6, Count: 5, Digest: a})
+	f(4, Media{First: 6, Count: 5, Digest: b})
+	f(4, Media{First: 7, Count: 5, Digest: a})
+	f(4)
+	f(12, Media{First: 6, Count: 5, Digest: a}, Media{First: 13, Count: 1, Digest: b})
+}

@@ -103,6 +103,19 @@ func (p *Pool) extendChain(t *Table, tokens []int32, blocks int) {
 		for _, id := range p.block(tokens, b) {
 			buf = binary.LittleEndian.AppendUint32(buf, uint32(id))
 		}
+		buf = t.appendMedia(buf, b*p.blockTokens, (b+1)*p.blockTokens)
 		t.chain = append(t.chain, sum(buf))
 	}
+}
+
+// appendMedia adds the items that tokens from first to end stand for, and where
+// they begin.
+func (t *Table) appendMedia(buf []byte, first, end int) []byte {
+	for _, m := range t.Media {
+		if m.First < end && m.First+m.Count > first {
+			buf = binary.LittleEndian.AppendUint64(buf, uint64(int64(m.First-first)))
+			buf = append(buf, m.Digest[:]...)
+		}
+	}
+	return buf
 }

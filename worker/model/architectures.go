@@ -27,10 +27,11 @@ type architecture struct {
 	defaults func(*settings) // before config.json is read
 	finish   func(*settings) // after; nil: nothing
 	record   func(*graph)
+	tower    func(*graph) *tower // of what sees, after record; nil: it sees nothing
 }
 
 // architectures is the table, in the order of the documentation.
-func architectures() []architecture { return append(decoders(), encoders()...) }
+func architectures() []architecture { return slices.Concat(decoders(), seers(), encoders()) }
 
 func decoders() []architecture {
 	return []architecture{
@@ -100,6 +101,18 @@ func decoders() []architecture {
 		{name: "HunYuanDenseV1ForCausalLM", kind: Generate, quants: linearQuants(), fixture: "hunyuan", defaults: hunyuanDefaults, record: hunyuan,
 			families: "Hunyuan dense (0.5B to 7B)",
 			features: "GQA, QK norms after RoPE, RoPE with alpha"},
+	}
+}
+
+// seers are decoders with a tower.
+func seers() []architecture {
+	return []architecture{
+		{name: "Qwen2VLForConditionalGeneration", kind: Generate, quants: linearQuants(), fixture: "qwen2_vl", defaults: qwen2VLDefaults, finish: qwenWindows, record: qwen2Seeing, tower: qwen2Tower, seeing: true,
+			families: "Qwen2-VL, UI-TARS, MinerU2.5",
+			features: "as Qwen2ForCausalLM with positions on three axes; images: tower with layer norms, positions by line and column, rows merged by an MLP"},
+		{name: "Qwen2_5_VLForConditionalGeneration", kind: Generate, quants: linearQuants(), fixture: "qwen2_5_vl", defaults: qwen25VLDefaults, finish: qwenWindows, record: qwen2Seeing, tower: qwen25Tower, seeing: true,
+			families: "Qwen2.5-VL",
+			features: "as Qwen2VLForConditionalGeneration; the tower has RMS norms, gated MLPs, windows in all layers but some"},
 	}
 }
 

@@ -47,7 +47,7 @@ func (g *graph) attend(layer int, prefix string, in kernels.Tensor, a attention)
 	if r := a.RoPE; r != nil {
 		// The keys' heads follow the queries', so they turn together.
 		g.prog.Do(&kernels.RoPE{X: qkv, Heads: heads + kvHeads, HeadDim: dim, Rotary: r.Dim,
-			Interleaved: r.Interleaved, InvFreq: r.Freqs, Scale: r.Scale})
+			Interleaved: r.Interleaved, InvFreq: r.Freqs, Axes: r.Axes, Scale: r.Scale})
 	}
 	if a.NormLast {
 		g.headNorms(prefix, qkv, a)

@@ -66,6 +66,8 @@ type Config struct {
 	Prompts       map[string]string
 	DefaultPrompt string
 
+	Vision *Vision // nil: it sees nothing
+
 	Quantised string // quant_method of the checkpoint; gguf; "": it is not quantised
 
 	// Defaults of generation_config.json; nil where it says nothing.
@@ -115,7 +117,7 @@ func parseFolder(data []byte, fsys fs.FS) (s *settings, arch architecture, err e
 		return nil, arch, fmt.Errorf("config.json: %w", err)
 	}
 	if arch.seeing {
-		if err := s.readText(); err != nil {
+		if err := s.readText(arch.tower != nil); err != nil {
 			return nil, arch, fmt.Errorf("config.json: %w", err)
 		}
 	}
@@ -167,16 +169,30 @@ func jsonKind(k reflect.Kind) string {
 	return "a whole number"
 }
 
-// readText takes the fields of text_config over those beside it.
-func (s *settings) readText() error {
-	kind, text := s.ModelType, s.Text
-	if isNull(text) {
+// readText takes the fields of text_config over those beside it, and what sees
+// from vision_config. Older files of models with a tower have the text's fields
+// beside vision_config alone.
+func (s *settings) readText(tower bool) error {
+	kind, text, tied := s.ModelType, s.Text, s.Tied
+	if isNull(text) && !tower {
 		return errors.New("text_config is missing")
 	}
-	if err := fields(text, s); err != nil {
-		return fmt.Errorf("text_config: %w", err)
+	if !isNull(text) {
+		if err := fields(text, s); err != nil {
+			return fmt.Errorf("text_config: %w", err)
+		}
 	}
 	s.ModelType, s.Text, s.seeing = kind, nil, true
+	if !tower {
+		return nil
+	}
+	s.Tied = s.Tied || tied
+	if isNull(s.Vision) {
+		return errors.New("vision_config is missing")
+	}
+	if err := fields(s.Vision, s.eyes); err != nil {
+		return fmt.Errorf("vision_config: %w", err)
+	}
 	return nil
 }
 
@@ -193,6 +209,9 @@ func (s *settings) config(arch architecture, groups []group) Config {
 	}
 	if s.quant != nil {
 		c.Quantised = s.quant.method
+	}
+	if arch.tower != nil {
+		c.Vision = visionOf(s)
 	}
 	if s.pooling != nil {
 		c.Kind, c.Prompts, c.DefaultPrompt = Embed, s.pooling.prompts, s.pooling.prompt

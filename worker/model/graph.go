@@ -99,7 +99,7 @@ func (g *graph) wantAct(found, want string) {
 func (g *graph) root() string {
 	roots := []string{"model."}
 	if g.seeing {
-		roots = []string{"model.language_model.", "language_model.model."}
+		roots = []string{"model.language_model.", "language_model.model.", "model."}
 	} else if g.pooling != nil {
 		roots = []string{"model.", ""}
 	}

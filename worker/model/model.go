@@ -80,7 +80,7 @@ func (m *Model) dryRun() error {
 	asked := map[string]bool{}
 	b.asked = func(p piece) { asked[b.stored(p.name)] = true }
 	g := newGraph(m.settings, b, m.groups, nil)
-	m.arch.record(g)
+	m.record(g)
 	m.read = b.read
 	if err := openFaults(g); err != nil {
 		return err
@@ -100,7 +100,7 @@ func unread(g *graph, names []string, asked map[string]bool) []string {
 	var list []string
 	for _, name := range names {
 		known := asked[name] || strings.HasSuffix(name, ".inv_freq") || strings.HasSuffix(name, ".position_ids") || strings.HasPrefix(name, "mtp.") ||
-			g.seeing && !strings.HasPrefix(name, g.root()) || g.pooling != nil && (strings.HasPrefix(name, "lm_head.") || strings.Contains(name, "pooler."))
+			g.seeing && g.eyes == nil && !strings.HasPrefix(name, g.root()) || g.pooling != nil && (strings.HasPrefix(name, "lm_head.") || strings.Contains(name, "pooler."))
 		if !known {
 			list = append(list, name)
 		}
@@ -226,8 +226,29 @@ func (m *Model) WeightBytes(format kernels.Format) int64 {
 func (m *Model) memory(format kernels.Format, l kernels.Limits) (weights, step int64) {
 	b := m.count(format)
 	g := newGraph(m.settings, b, m.groups, nil)
-	m.arch.record(g)
+	m.record(g)
 	return b.bytes, activations(g.prog, l)
+}
+
+// record records the program, and the slices of what sees; there are none of a
+// model that has faults.
+func (m *Model) record(g *graph) []Slice {
+	m.arch.record(g)
+	if m.arch.tower == nil {
+		return nil
+	}
+	return m.arch.tower(g).slices
+}
+
+// TowerBytes is the memory of a step of what sees, of pictures of at most so many
+// patches; it is beside that of the text's step.
+func (m *Model) TowerBytes(patches int) int64 {
+	g := newGraph(m.settings, m.count(kernels.FormatBF16), m.groups, nil)
+	var most int64
+	for _, s := range m.record(g) {
+		most = max(most, activations(s.Program, m.config.Vision.Limits(patches, s)))
+	}
+	return most
 }
 
 // count is a binder that loads nothing.
@@ -256,6 +277,7 @@ type Built struct {
 	Program *kernels.Program
 	KV      []kernels.KV // one a group
 
+	Tower    []Slice   // of what sees, in their order; nil: it sees nothing
 	Adapters *Adapters // nil: no room was made for any
 }
 
@@ -279,7 +301,7 @@ func (m *Model) Build(be kernels.Backend, o BuildOptions) (*Built, error) {
 	b := m.count(o.Format)
 	b.be, b.progress, b.stop, b.total = be, o.Progress, o.Stop, m.read
 	g := newGraph(m.settings, b, m.groups, built.KV)
-	m.arch.record(g)
+	built.Tower = m.record(g)
 	if b.err != nil {
 		return nil, b.err
 	}

@@ -19,6 +19,7 @@ type PlanOptions struct {
 	KVType      kernels.DType
 	BlockTokens int
 	MaxModelLen int            // longest sequence; 0: the model's own; -1: as long as fits
+	Aside       int64          // bytes of what is computed with besides: towers
 	Beyond      bool           // MaxModelLen may be more than the model was made for
 	Limits      kernels.Limits // of a step
 }
@@ -81,6 +82,7 @@ func (m *Model) Plan(o PlanOptions) (Plan, error) {
 	}
 	p.Limits = o.Limits
 	p.Weights, p.Activations = m.memory(o.Format, o.Limits)
+	p.Activations += o.Aside
 	if err := m.settings.quant.fits(o.Format); err != nil {
 		return p, err
 	}

@@ -12,6 +12,7 @@ type rope struct {
 	Dim         int       // columns of each head that turn
 	Scale       float32   // of cosine and sine
 	Interleaved bool      // pairs (2i, 2i+1) instead of (i, i + Dim/2)
+	Axes        []uint8   // the axis of each pair; nil: there is one position
 }
 
 // ropeParameters are the fields of rope_scaling, which transformers 5 calls
@@ -67,6 +68,9 @@ func (s *settings) ropeOf(layerType string) (ropeParameters, error) {
 	}
 	if p.Type == "" {
 		p.Type = "default"
+	}
+	if p.Type == "mrope" && s.mrope {
+		p.Type = "default" // Qwen2-VL's name for that with sections
 	}
 	if p.Theta == 0 {
 		p.Theta = s.RopeTheta

@@ -107,15 +107,10 @@ type settings struct {
 
 	Quantization json.RawMessage `json:"quantization_config"`
 
-	// seeing: config.json is of a model that sees images, whose text model this is.
-	Text   json.RawMessage `json:"text_config"`
-	seeing bool
+	sight
 
 	// scoring: the decoder ends in a classifier.
 	scoring bool
-
-	// mrope: the rotation has sections for images, which text does not use.
-	mrope bool
 
 	// Of other files of the folder.
 	quant   *quant

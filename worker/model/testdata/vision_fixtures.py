@@ -1,0 +1,121 @@
+"""Makes the golden files of models that see: what transformers computes.
+
+    python vision_fixtures.py [NAME...]
+
+needs what fixtures.py needs. A file holds the configuration and tensors as there, the ids
+of a prompt with two pictures between words, the grids of the pictures, whose features are
+formulas too, the positions of all tokens, the rows that the tower gives, and the logits of
+all positions. The variants change one setting of the text's or of the tower's.
+"""
+
+import copy
+import os
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+from safetensors.numpy import save_file
+
+from fixtures import LAST, TOLERANCE, encode, numbers, tensors_of, uniform, write, write_config
+
+START, END, VIDEO, IMAGE = 68, 69, 71, 70
+GRIDS = [[1, 10, 6], [1, 4, 8]]  # windows of 2 by 2 rows do not divide the first
+
+
+def config_of(architecture, model_type, vision):
+    return {
+        "architectures": [architecture], "model_type": model_type, "vocab_size": 72, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu", "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+        "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}, "bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": False, "torch_dtype": "float32",
+        "image_token_id": IMAGE, "video_token_id": VIDEO, "vision_start_token_id": START, "vision_end_token_id": END, "vision_config": vision,
+    }
+
+
+SMALL = {"depth": 3, "num_heads": 2, "in_channels": 3, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2}
+FAMILIES = {
+    "qwen2_vl": {
+        "config": config_of("Qwen2VLForConditionalGeneration", "qwen2_vl", {"model_type": "qwen2_vl", "embed_dim": 32, "hidden_size": 64, "mlp_ratio": 2, **SMALL}),
+        "variants": {
+            "rope_theta": {"rope_theta": 500.0},
+            "mrope_section": {"rope_scaling": {"type": "mrope", "mrope_section": [4, 2, 2]}},
+            "num_heads of the tower": {"vision_config": {"num_heads": 4}},
+            "hidden_act of the tower": {"vision_config": {"hidden_act": "silu"}},
+            "mlp_ratio": {"vision_config": {"mlp_ratio": 3}},
+            "depth": {"vision_config": {"depth": 2}},
+        },
+    },
+    "qwen2_5_vl": {
+        "config": config_of("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl",
+                            {"model_type": "qwen2_5_vl", "hidden_size": 32, "intermediate_size": 40, "out_hidden_size": 64, "window_size": 16, "fullatt_block_indexes": [1], **SMALL}),
+        "variants": {
+            "mrope_section": {"rope_scaling": {"type": "mrope", "mrope_section": [4, 2, 2]}},
+            "window_size": {"vision_config": {"window_size": 24}},
+            "fullatt_block_indexes": {"vision_config": {"fullatt_block_indexes": [0, 2]}},
+            "intermediate_size of the tower": {"vision_config": {"intermediate_size": 24}},
+        },
+    },
+}
+FAMILY = {"auto": "AutoModelForImageTextToText", "scales": [("merger.mlp.2.weight", 0.0, 0.25), ("attn.qkv.weight", 0.0, 0.5)]}
+
+
+def prompt():
+    words = [3 + int(v) for v in (uniform("ids", 40) * 0.5 + 0.5) * 60]
+    ids = words[:9]
+    for grid, more in zip(GRIDS, (words[9:14], words[14:31])):
+        ids += [START] + [IMAGE] * (grid[1] * grid[2] // 4) + [END] + more
+    return ids
+
+
+def run(config, tensors, ids):
+    with tempfile.TemporaryDirectory() as tmp:
+        write_config(config, tmp)
+        save_file({t[0]: numbers(*t) for t in tensors}, os.path.join(tmp, "model.safetensors"), {"format": "pt"})
+        model, info = transformers.AutoModelForImageTextToText.from_pretrained(tmp, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+        assert not info["missing_keys"] and not info["unexpected_keys"], info
+        model.eval()
+        v = config["vision_config"]
+        width = 3 * v["temporal_patch_size"] * v["patch_size"] ** 2
+        features = np.concatenate([uniform(f"features {i}", g[1] * g[2] * width).reshape(-1, width) for i, g in enumerate(GRIDS)])
+        pixels, grids, tokens = torch.tensor(features) * 2, torch.tensor(GRIDS), torch.tensor([ids])
+        types = (tokens == IMAGE).int()
+        with torch.no_grad():
+            rows = model.model.get_image_features(pixels, grids)
+            rows = torch.cat(tuple(rows if isinstance(rows, (tuple, list)) else rows.pooler_output))
+            positions, delta = model.model.get_rope_index(tokens, types, image_grid_thw=grids)
+            out = model(tokens, pixel_values=pixels, image_grid_thw=grids, mm_token_type_ids=types, use_cache=False)
+        return out.logits[0].numpy(), rows.numpy(), positions[:, 0].tolist(), int(delta)
+
+
+def make(name, family):
+    config, ids = family["config"], prompt()
+    tensors = tensors_of(config, FAMILY)
+    logits, rows, positions, delta = run(config, tensors, ids)
+    greatest = float(np.abs(logits).max())
+    print(f"{name}: {len(tensors)} tensors, {len(ids)} tokens, std {logits.std():.2f}, greatest {greatest:.2f}, rows up to {np.abs(rows).max():.2f}")
+    assert logits.std() >= 1, "the logits are too flat to tell anything"
+    variants = []
+    for title, patch in family["variants"].items():
+        changed = copy.deepcopy(config)
+        for key, value in patch.items():
+            changed[key].update(value) if key == "vision_config" else changed.update({key: value})
+        wanted = tensors_of(changed, FAMILY)
+        extra = [t for t in wanted if t not in tensors]
+        without = sorted({t[0] for t in tensors} - {t[0] for t in wanted})
+        other = run(changed, wanted, ids)[0]
+        far = float(np.abs(other - logits).max() / greatest)
+        print(f"    {title}: differs by {far:.3g} of the greatest")
+        assert far >= 100 * TOLERANCE, f"{title} makes too little difference"
+        variants.append({"name": title, "patch": patch, "tensors": extra, "without": without, "last": encode(other[-LAST:]), "difference": far})
+    write(name, {"transformers": transformers.__version__, "config": config, "tensors": tensors, "ids": ids, "grids": GRIDS, "positions": positions, "delta": delta,
+                 "rows": encode(rows), "logits": encode(logits), "variants": variants})
+
+
+if __name__ == "__main__":
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    for name in sys.argv[1:] or FAMILIES:
+        make(name, FAMILIES[name])
