@@ -58,7 +58,7 @@ func planOf(o *Options, m *model.Model, d division) (plan, error) {
 	if o.BlockTokens == 0 {
 		o.BlockTokens = cpuBlockTokens
 	}
-	want := model.PlanOptions{KV: o.KVBytes, Blocks: o.Blocks, Format: format(o), KVType: kvType(o), BlockTokens: o.BlockTokens, MaxModelLen: o.MaxModelLen, Beyond: o.BeyondModel,
+	want := model.PlanOptions{KV: o.KVBytes, Blocks: o.Blocks, Format: format(o), KVType: kvType(o), BlockTokens: o.BlockTokens, MaxModelLen: o.MaxModelLen, Beyond: o.BeyondModel, Aside: o.Sight.aside(m),
 		Limits: kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}}
 	if o.KVBytes == 0 {
 		want.KV, want.KVMost = d.pages, d.most

@@ -8,6 +8,7 @@ import (
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/cpu"
+	"roundhouse/worker"
 	"roundhouse/worker/model"
 )
 
@@ -22,6 +23,7 @@ type memory struct {
 	backend kernels.Backend // nil: asleep
 	log     *slog.Logger
 
+	tower    []worker.Slice  // nil: the model sees nothing, or asleep
 	adapters *model.Adapters // nil: no room for any, or asleep
 }
 
@@ -36,6 +38,9 @@ func (m *memory) compile(name string, md *model.Model, be kernels.Backend, packe
 	keepPacked(be, packed, m.log)
 	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Context: m.context})
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if m.tower, err = o.Sight.compile(be, md.Config().Vision, built.Tower); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	m.backend, m.adapters, m.pages = be, built.Adapters, built.KV
@@ -79,6 +84,6 @@ func (m *memory) Close() error {
 		return nil
 	}
 	be := m.backend
-	m.backend, m.adapters, m.pages = nil, nil, nil
+	m.backend, m.adapters, m.pages, m.tower = nil, nil, nil, nil
 	return be.Close()
 }

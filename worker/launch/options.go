@@ -94,6 +94,7 @@ type Options struct {
 	Warnings          []string
 	Adapters          Adapters
 	Profiler          *profile.Settings // nil: no profiles are taken
+	Sight             Sight
 
 	// Config is fields of config.json that hold instead of its own.
 	Config model.Overrides

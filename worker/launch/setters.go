@@ -14,7 +14,7 @@ import (
 type setter = func(o *Options, v string) error
 
 // setters are what the flags of the table that are done do, by name.
-var setters = joined(serverSetters(), chatSetters(), modelSetters(), memorySetters(), adapterSetters())
+var setters = joined(serverSetters(), chatSetters(), modelSetters(), memorySetters(), adapterSetters(), sightSetters())
 
 // cleared are flags that take several values: a later one stands in place of
 // an earlier one.

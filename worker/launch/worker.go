@@ -60,7 +60,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err := errors.Join(checkTask(&o, name, cfg.Kind), checkQuantised(&o, cfg.Quantised), withoutWindow(&o, cfg.Windows), noGuesses(&o, name, m)); err != nil {
 		return nil, err
 	}
-	if err := prepare(&o, m); err != nil {
+	if err := errors.Join(prepare(&o, m), o.Sight.read(&o, name, folder, cfg)); err != nil {
 		return nil, err
 	}
 	packed := packedCache(&o, m)
@@ -186,7 +186,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 	var key kv.Key
 	_, _ = rand.Read(key[:]) // never fails
 	e := worker.NewEngine(worker.Config{
-		Exec: exec, Memory: mem, Adapters: worker.AdapterSlots{Count: o.Adapters.room().Slots, Load: mem.loadAdapter}, Groups: p.groups, KVTokens: p.tokens, PrefixCache: o.PrefixCache, HashKey: key,
+		Exec: exec, Memory: mem, Tower: o.Sight.tower(mem, cfg.Vision), Adapters: worker.AdapterSlots{Count: o.Adapters.room().Slots, Load: mem.loadAdapter}, Groups: p.groups, KVTokens: p.tokens, PrefixCache: o.PrefixCache, HashKey: key,
 		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Prefill: o.LongPrefill, Arrival: o.FCFS}, MaxModelLen: p.maxModelLen,
 		Vocab: cfg.Vocab, EOS: ends(o, cfg, w.tokenizer), Models: names, Generation: generation(), Pace: o.Pace,
 		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
@@ -198,7 +198,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 	s := server.New(server.Config{
 		Engine: e, Profiler: profiler, Tokenizer: w.tokenizer, Template: w.template, Models: names, Root: name, Version: api.Version,
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
-		MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
+		Sight: o.Sight.server(cfg.Vision), MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
 		Compile:          w.compiler.compile,
 		TemplateDefaults: o.TemplateDefaults, HideTools: o.HideTools,

@@ -142,10 +142,11 @@ func TestProcessor(t *testing.T) {
 			}
 		}
 		for _, r := range c.Rows {
-			f, err := p.Features(formula(number(r[0]), number(r[1]), number(r[2])))
+			pic, err := p.Fit(formula(number(r[0]), number(r[1]), number(r[2])))
 			if err != nil {
 				t.Fatal(err)
 			}
+			f := p.Features(pic)
 			var raw []byte
 			for _, v := range f.Rows {
 				raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
@@ -238,7 +239,7 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Features(&Picture{Width: 201, Height: 1, Pix: make([]byte, 603)}); err == nil || !strings.Contains(err.Error(), "201 by 1 pixels; one side may be at most 200 times") {
+	if _, err := p.Fit(&Picture{Width: 201, Height: 1, Pix: make([]byte, 603)}); err == nil || !strings.Contains(err.Error(), "201 by 1 pixels; one side may be at most 200 times") {
 		t.Errorf("a line of pixels: %v", err)
 	}
 }
@@ -291,8 +292,10 @@ func FuzzDecode(f *testing.F) {
 		if sizeErr != nil || pic.Width != width || pic.Height != height || len(pic.Pix) != 3*width*height {
 			t.Fatalf("%d by %d pixels in %d bytes; the header promises %d by %d (%v)", pic.Width, pic.Height, len(pic.Pix), width, height, sizeErr)
 		}
-		if rows, err := p.Features(pic); err == nil && len(rows.Rows) != rows.Count()*p.Width() {
-			t.Fatalf("%d numbers in %d rows", len(rows.Rows), rows.Count())
+		if fit, err := p.Fit(pic); err == nil {
+			if rows := p.Features(fit); len(rows.Rows) != rows.Count()*p.Width() {
+				t.Fatalf("%d numbers in %d rows", len(rows.Rows), rows.Count())
+			}
 		}
 	})
 }

@@ -129,8 +129,7 @@ func (p *Processor) Width() int {
 	return 3 * s.Temporal * s.Patch * s.Patch
 }
 
-// Patch is the pixels of a side of a patch, and Merge the patches of a side of
-// what becomes one row of the model.
+// Patch is the pixels of a side of a patch.
 func (p *Processor) Patch() int { return p.settings.Patch }
 
 // Merge is the patches of a side of what becomes one row of the model.
@@ -184,15 +183,19 @@ func (p *Processor) Grid(width, height int) (lines, line int, err error) {
 	return h / p.settings.Patch, w / p.settings.Patch, err
 }
 
-// Features makes a picture's.
-func (p *Processor) Features(pic *Picture) (*Features, error) {
-	s := &p.settings
+// Fit brings a picture to its target.
+func (p *Processor) Fit(pic *Picture) (*Picture, error) {
 	w, h, err := p.Target(pic.Width, pic.Height)
 	if err != nil {
 		return nil, err
 	}
-	pic = pic.Resize(w, h, s.Resample)
-	f := &Features{Time: 1, Lines: h / s.Patch, Line: w / s.Patch, Width: p.Width()}
+	return pic.Resize(w, h, p.settings.Resample), nil
+}
+
+// Features makes those of a picture that fits.
+func (p *Processor) Features(pic *Picture) *Features {
+	s := &p.settings
+	f := &Features{Time: 1, Lines: pic.Height / s.Patch, Line: pic.Width / s.Patch, Width: p.Width()}
 	f.Rows = make([]float32, 0, f.Count()*f.Width)
 	for line := 0; line < f.Lines; line += s.Merge {
 		for at := 0; at < f.Line; at += s.Merge {
@@ -201,7 +204,7 @@ func (p *Processor) Features(pic *Picture) (*Features, error) {
 			}
 		}
 	}
-	return f, nil
+	return f
 }
 
 // patch appends one patch: channel by channel, and the picture again for each

@@ -78,7 +78,7 @@ func (s *Server) newChat(r *http.Request, f *chatRequest) (*chat, *apiError) {
 	if f.answerField != "" {
 		field = f.answerField
 	}
-	if err := c.take(r, p, c.wrote.tokens, wanted, field); err != nil {
+	if err := c.takeSeen(r, p, wanted, field); err != nil {
 		return nil, err
 	}
 	if err := c.guide(tools); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"roundhouse/worker"
 	"roundhouse/worker/template"
 	"roundhouse/worker/tokenizer"
 )
@@ -19,6 +20,7 @@ type prompt struct {
 	segments []tokenizer.Segment
 	last     lastMessage
 	goesOn   bool // the last message is gone on with
+	media    []worker.Item
 }
 
 // lastMessage is what a chat ends with.
@@ -54,7 +56,8 @@ func (s *Server) renderChat(f *chatRequest) (*prompt, *apiError) {
 	if s.cfg.Template == nil {
 		return nil, badValue("messages", "this model has no chat template; use /v1/completions, or start the worker with --chat-template FILE")
 	}
-	messages, last, err := readMessages(f.Messages)
+	pictures := &gallery{sight: s.cfg.Sight}
+	messages, last, err := readMessages(f.Messages, pictures)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +85,11 @@ func (s *Server) renderChat(f *chatRequest) (*prompt, *apiError) {
 		return nil, s.checkLength(strings.Repeat("x", total))
 	}
 	tokens := s.cfg.Tokenizer.EncodeSegments(segments, tokenizer.EncodeOptions{AddSpecial: f.AddSpecial})
-	return &prompt{tokens: tokens, segments: segments, last: last, goesOn: f.ContinueFinal}, nil
+	p := &prompt{segments: segments, last: last, goesOn: f.ContinueFinal}
+	if p.tokens, p.media, err = pictures.hang(tokens, s.cfg.MaxModelLen); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // templateError tells a template's own complaint to the client as it is.
@@ -181,7 +188,7 @@ func templateTools(raw json.RawMessage) ([]any, *apiError) {
 
 // readMessages reads the messages into the values of a template: text parts
 // joined, arguments of tool calls parsed.
-func readMessages(raw json.RawMessage) (messages []any, last lastMessage, err *apiError) {
+func readMessages(raw json.RawMessage, pictures *gallery) (messages []any, last lastMessage, err *apiError) {
 	v, convErr := template.FromJSON(raw)
 	messages, ok := v.([]any)
 	if convErr != nil || !ok {
@@ -195,14 +202,14 @@ func readMessages(raw json.RawMessage) (messages []any, last lastMessage, err *a
 		if !ok {
 			return nil, last, badShape("dict_type", at("body.messages", i), "Input should be a valid dictionary")
 		}
-		if last, err = readMessage(d, i); err != nil {
+		if last, err = readMessage(d, i, pictures); err != nil {
 			return nil, last, err
 		}
 	}
 	return messages, last, nil
 }
 
-func readMessage(d *template.Dict, i int) (last lastMessage, err *apiError) {
+func readMessage(d *template.Dict, i int, pictures *gallery) (last lastMessage, err *apiError) {
 	role, _ := d.Get("role")
 	var ok bool
 	if last.role, ok = role.(string); !ok || last.role == "" || len(last.role) > 64 {
@@ -214,10 +221,12 @@ func readMessage(d *template.Dict, i int) (last lastMessage, err *apiError) {
 	case string:
 		last.text = c
 	case []any:
-		if last.text, err = joinParts(c, i); err != nil {
+		parts, text, err := pictures.parts(c, i)
+		if err != nil {
 			return last, err
 		}
-		d.Set("content", last.text)
+		last.text = text
+		d.Set("content", parts)
 	default:
 		return last, contentShape(c, i)
 	}
@@ -238,40 +247,6 @@ func contentShape(content any, i int) *apiError {
 		return badValue("", "the content of message %d is an object; want a text or a list of parts", i)
 	}
 	return badShape("string_type", at("body.messages", i)+".content", "Input should be a valid string")
-}
-
-// joinParts makes one text of a content in parts.
-func joinParts(parts []any, i int) (string, *apiError) {
-	var texts []string
-	for _, p := range parts {
-		if s, ok := p.(string); ok {
-			texts = append(texts, s)
-			continue
-		}
-		d, ok := p.(*template.Dict)
-		if !ok {
-			return "", badValue("", "message %d has a part that is no object", i)
-		}
-		kind, _ := d.Get("type")
-		switch kind {
-		case "thinking", "redacted_thinking":
-			continue // what the model thought before is no part of the conversation
-		case "text", "input_text", "output_text", "refusal":
-			field := "text"
-			if kind == "refusal" {
-				field = "refusal"
-			}
-			s, _ := d.Get(field)
-			t, ok := s.(string)
-			if !ok {
-				return "", badValue("", "message %d has a part of type text without the field text", i)
-			}
-			texts = append(texts, t)
-		default:
-			return "", badValue("", "message %d has a part of type %.64v, and this model reads text only", i, kind)
-		}
-	}
-	return strings.Join(texts, "\n"), nil
 }
 
 // readCalls parses the arguments of an assistant's tool calls, which clients

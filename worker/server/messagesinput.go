@@ -22,6 +22,7 @@ type inputBlock struct {
 	Input    json.RawMessage `json:"input"`
 	ToolUse  string          `json:"tool_use_id"`
 	Content  json.RawMessage `json:"content"`
+	Source   json.RawMessage `json:"source"`
 }
 
 // billing begins a block that Claude Code puts into its system prompt. It has a
@@ -103,13 +104,15 @@ func messagesInput(f *messagesRequest, systemFirst bool) (json.RawMessage, *apiE
 func turnBlocks(role string, blocks []inputBlock, i int) ([]chatMessage, *apiError) {
 	var out []chatMessage
 	own := chatMessage{Role: role}
-	var text []map[string]string
+	var text []map[string]any
 	for k, b := range blocks {
 		switch {
 		case b.Type == "text":
 			if b.Text != "" {
-				text = append(text, map[string]string{"type": "text", "text": b.Text})
+				text = append(text, map[string]any{"type": "text", "text": b.Text})
 			}
+		case b.Type == "image":
+			text = append(text, map[string]any{"type": "image", "source": b.Source})
 		case b.Type == "thinking":
 			own.Reasoning = joined(own.Reasoning, b.Thinking)
 		case b.Type == "redacted_thinking" || b.Type == "tool_reference": // nothing that the model could read
@@ -122,7 +125,7 @@ func turnBlocks(role string, blocks []inputBlock, i int) ([]chatMessage, *apiErr
 		case b.Type == "tool_result" && role == "user":
 			out = append(out, chatMessage{Role: "tool", CallID: b.ToolUse, Content: resultContent(b.Content)})
 		case b.Type == "tool_result":
-			text = append(text, map[string]string{"type": "text", "text": "Tool result: " + fmt.Sprint(resultContent(b.Content))})
+			text = append(text, map[string]any{"type": "text", "text": "Tool result: " + fmt.Sprint(resultContent(b.Content))})
 		default:
 			return nil, badShape("literal_error", at(at("body.messages", i)+".content", k)+".type",
 				fmt.Sprintf("this model reads blocks of type text, thinking, tool_use and tool_result, not %s", printable(b.Type, 64)))

@@ -59,6 +59,7 @@ type Config struct {
 	Vocab               int
 	BOSToken            string
 	EOSToken            string
+	Sight               *Sight // nil: it reads text only
 	Defaults            Defaults
 	MaxLogprobs         int
 	Seed                *uint64 // of the seeds of requests that name none; nil: drawn at random
@@ -110,6 +111,9 @@ func New(cfg Config) *Server {
 	}
 	for _, k := range cfg.APIKeys {
 		s.keys = append(s.keys, sha256.Sum256([]byte(k)))
+	}
+	if cfg.Sight != nil {
+		cfg.Sight.lists = takesParts(cfg.Template)
 	}
 	s.seeds.from(cfg.Seed)
 	if s.cfg.Role == "" {

@@ -22,7 +22,7 @@ type outputDetails struct {
 func (j *job) usage() *usage {
 	u := &usage{Prompt: j.prompt, Completion: j.generated, Total: j.prompt + j.generated}
 	if j.s.cfg.PromptTokensDetails || j.fromUs {
-		u.Details = &promptDetails{Cached: j.cached, Written: j.writtenToCache()}
+		u.Details = &promptDetails{Cached: j.cached, Written: j.writtenToCache(), Multimodal: j.seen()}
 	}
 	return u
 }
