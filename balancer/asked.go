@@ -62,7 +62,7 @@ func (a *asked) estimate() (prompt, expect int64) {
 // size is what the request's prompt is made of.
 func (a *asked) size() ledger.Size {
 	p := &a.peek
-	return ledger.Size{Text: p.PromptBytes + p.Extra.To - p.Extra.From, Media: p.Media, IDs: p.PromptIDs}
+	return ledger.Size{Text: p.PromptBytes + p.Extra.To - p.Extra.From, Media: p.Media, Pixels: p.Pixels, IDs: p.PromptIDs}
 }
 
 // promptLen is the bytes of the prompt that are hashed, pictures and token ids

@@ -11,6 +11,7 @@ type Learned struct {
 	mu     sync.Mutex
 	bytes  average // bytes of text a prompt token
 	media  average // prompt tokens a picture or piece of sound
+	pixels average // prompt tokens for as many pixels as usualPixels
 	output average
 }
 
@@ -19,20 +20,31 @@ const (
 	priorBytes  = 4
 	priorMedia  = 1024
 	priorOutput = 256
+	priorPixels = 1
 )
+
+// usualPixels is what models that see make a token of, before any has told.
+const usualPixels = 28 * 28
 
 // Size is what a prompt is made of, as far as a door can see.
 type Size struct {
-	Text  int // bytes, in which tools are counted too
-	Media int // pictures and pieces of sound or film: their bytes say nothing of their tokens
-	IDs   int // tokens that were given as such
+	Text   int // bytes, in which tools are counted too
+	Media  int // pictures and pieces of sound or film: their bytes say nothing of their tokens
+	Pixels int // of pictures whose size is known, which Media leaves out
+	IDs    int // tokens that were given as such
 }
+
+// squares is the pixels in units of usualPixels.
+func (s *Size) squares() float64 { return float64(s.Pixels) / usualPixels }
 
 // Estimate returns the tokens of a prompt, and of the answer to expect, which
 // maxTokens bounds; 0: unbounded.
 func (l *Learned) Estimate(s Size, maxTokens int64) (prompt, expect int64) {
 	l.mu.Lock()
-	per, media, out := l.perToken(), l.media.v, l.output.v
+	per, media, pixels, out := l.perToken(), l.media.v, l.pixels.v, l.output.v
+	if l.pixels.n == 0 {
+		pixels = priorPixels
+	}
 	if l.media.n == 0 {
 		media = priorMedia
 	}
@@ -40,7 +52,7 @@ func (l *Learned) Estimate(s Size, maxTokens int64) (prompt, expect int64) {
 		out = priorOutput
 	}
 	l.mu.Unlock()
-	prompt = int64(math.Ceil(float64(s.Text)/per+media*float64(s.Media))) + int64(s.IDs) + 1
+	prompt = int64(math.Ceil(float64(s.Text)/per+media*float64(s.Media)+pixels*s.squares())) + int64(s.IDs) + 1
 	expect = int64(math.Ceil(out))
 	if maxTokens > 0 {
 		expect = min(expect, maxTokens)
@@ -123,6 +135,10 @@ func (l *Learned) Learn(s Size, prompt, output int64) {
 	defer l.mu.Unlock()
 	switch {
 	case prompt <= 0:
+	case s.Pixels > 0:
+		if rest := float64(prompt) - float64(s.Text)/l.perToken() - float64(s.IDs); rest > 0 && s.Media == 0 {
+			l.pixels.add(rest / s.squares())
+		}
 	case s.Media > 0:
 		if rest := float64(prompt) - float64(s.Text)/l.perToken() - float64(s.IDs); rest > 0 {
 			l.media.add(rest / float64(s.Media))

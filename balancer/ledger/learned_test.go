@@ -65,6 +65,7 @@ func TestMediaSpoilsNothing(t *testing.T) {
 	for range 100 {
 		l.Learn(Size{Text: 4000}, 1000, 10)
 		l.Learn(Size{Text: 400, Media: 2}, 700, 10)
+		l.Learn(Size{Text: 400, Pixels: 100 * usualPixels}, 150, 10)
 		l.Learn(Size{IDs: 5000}, 5000, 10)
 		l.Learn(Size{Text: 4000, Media: 1}, 3, 10)
 	}
@@ -76,6 +77,8 @@ func TestMediaSpoilsNothing(t *testing.T) {
 	}
 	f(Size{Text: 4000}, 1000)
 	f(Size{Media: 2}, 600)
+	f(Size{Pixels: 1000 * usualPixels}, 500)
+	f(Size{Pixels: 1000 * usualPixels, Media: 1}, 800)
 	f(Size{IDs: 123}, 123)
 	f(Size{Text: 400, Media: 4, IDs: 5}, 1305)
 }

@@ -10,8 +10,9 @@ func (p *Peek) measure(v []byte) {
 		p.PromptIDs += n
 		return
 	}
-	n, inside := media(v)
+	n, pixels, inside := media(v)
 	p.Media += n
+	p.Pixels += pixels
 	p.PromptBytes += len(v) - inside
 }
 
@@ -41,12 +42,13 @@ func ids(v []byte) int {
 const leastMedia = 256
 
 // media counts the strings that hold base64, and their bytes: data: URLs, and the
-// values of "data" of audio and image parts.
-func media(v []byte) (n, inside int) {
+// values of "data" of audio and image parts. Of pictures whose header says their
+// size it counts the pixels instead.
+func media(v []byte) (n, size, inside int) {
 	for i := 0; ; {
 		at := bytes.Index(v[i:], []byte(`"data`))
 		if at < 0 {
-			return n, inside
+			return n, size, inside
 		}
 		at += i
 		i = at + len(`"data`)
@@ -64,7 +66,12 @@ func media(v []byte) (n, inside int) {
 			continue
 		}
 		length := bytes.IndexByte(v[from+1:], '"') + 2
-		n, inside, i = n+1, inside+length, from+length
+		inside, i = inside+length, from+length
+		if known := pixels(v[from:i]); known > 0 {
+			size += known
+		} else {
+			n++
+		}
 	}
 }
 

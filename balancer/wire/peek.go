@@ -36,6 +36,7 @@ type Peek struct {
 	PromptBytes int    // of the text of all of those and of System together
 	PromptIDs   int    // token ids among those
 	Media       int    // pictures and pieces of sound or film among those, whose bytes are not in PromptBytes
+	Pixels      int    // of the pictures whose size is known, which are not in Media
 	System      Span   // system or instructions: it stands before the prompt
 	Extra       Span   // tools: they are part of what a prompt is
 

@@ -300,3 +300,28 @@ func TestSightSettings(t *testing.T) {
 	f("want a number", none, "--limit-mm-per-prompt", `{"image":"x"}`)
 	f("the whole path of a folder", none, "--allowed-local-media-path", "pictures")
 }
+
+// TestResumeWithPicture: a stream that another worker has begun goes on with its
+// picture, whose rows are made anew.
+func TestResumeWithPicture(t *testing.T) {
+	dir := seeingFolder(t, "qwen2_5_vl", seeingTemplate)
+	here := demoServer(t, "--model", dir, "--served-model-name", "m", "--dtype", "float32").URL
+	there := demoServer(t, "--model", dir, "--served-model-name", "m", "--dtype", "float32").URL
+	for seed := range 2 {
+		body := asked("what is it", dataURL(drawn(t, 40, 24, seed+1)))
+		body["stream"], body["return_token_ids"], body["max_tokens"] = true, true, 12
+		text, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := readStream(t, here, string(text))
+		body["roundhouse_resume"] = map[string]any{"id": whole.id, "created": whole.created, "token_ids": whole.ids[:5]}
+		if text, err = json.Marshal(body); err != nil {
+			t.Fatal(err)
+		}
+		rest := readStream(t, there, string(text))
+		if len(whole.ids) != 12 || fmt.Sprint(rest.ids) != fmt.Sprint(whole.ids[5:]) || !strings.HasSuffix(whole.text, rest.text) {
+			t.Errorf("behind 5 tokens: %v %q; want the end of %v %q", rest.ids, rest.text, whole.ids, whole.text)
+		}
+	}
+}

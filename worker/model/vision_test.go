@@ -143,25 +143,30 @@ func TestGoldenVision(t *testing.T) {
 	for _, arch := range seers() {
 		t.Run(arch.name, func(t *testing.T) {
 			f := readSeen(t, arch.fixture)
-			m := openFixture(t, f.Config, f.Tensors)
-			for name, be := range map[string]kernels.Backend{"reference": ref.New(), "cpu": newCPU(t)} {
-				r := newRunner(t, be, m, len(f.IDs))
-				rows := f.pictures(t, be, m, r.built)
-				if d := difference(rows, decodeRows(t, f.Rows, m.Config().Vision.Rows)); !(d <= tolerance) {
-					t.Errorf("%s: rows of the tower differ by %.2g of the greatest; want at most %g", name, d, tolerance)
-				}
-				whole := f.logitsSeen(t, r, rows, m.Config().Vision.Image, len(f.IDs))
-				want := decodeRows(t, f.Logits, r.vocab)
-				if d := difference(whole, want); !(d <= tolerance) {
-					t.Errorf("%s: logits differ by %.2g of the greatest; want at most %g", name, d, tolerance)
-				}
-				sameTokens(t, whole, want)
-				if d := difference(f.logitsSeen(t, r, rows, m.Config().Vision.Image, 7), whole); d != 0 {
-					t.Errorf("%s: logits in chunks of 7 differ by %.2g from those in one piece", name, d)
-				}
-			}
+			f.golden(t, ref.New())
+			f.golden(t, newCPU(t))
 			f.variants(t)
 		})
+	}
+}
+
+// golden holds the rows and logits that a backend computes to the golden file.
+func (f *seen) golden(t *testing.T, be kernels.Backend) {
+	t.Helper()
+	m := openFixture(t, f.Config, f.Tensors)
+	r := newRunner(t, be, m, len(f.IDs))
+	rows := f.pictures(t, be, m, r.built)
+	if d := difference(rows, decodeRows(t, f.Rows, m.Config().Vision.Rows)); !(d <= tolerance) {
+		t.Errorf("%s: rows of the tower differ by %.2g of the greatest; want at most %g", be.Name(), d, tolerance)
+	}
+	whole := f.logitsSeen(t, r, rows, m.Config().Vision.Image, len(f.IDs))
+	want := decodeRows(t, f.Logits, r.vocab)
+	if d := difference(whole, want); !(d <= tolerance) {
+		t.Errorf("%s: logits differ by %.2g of the greatest; want at most %g", be.Name(), d, tolerance)
+	}
+	sameTokens(t, whole, want)
+	if d := difference(f.logitsSeen(t, r, rows, m.Config().Vision.Image, 7), whole); d != 0 {
+		t.Errorf("%s: logits in chunks of 7 differ by %.2g from those in one piece", be.Name(), d)
 	}
 }
 
