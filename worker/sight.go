@@ -147,6 +147,9 @@ func (e *Engine) letSee() (scheduled bool) {
 			return false
 		}
 		r.rows = s.cache.pin(r.Media)
+		for i := range r.Media {
+			r.Media[i].View = nil // what it holds of the picture is not needed again
+		}
 		e.schedule(r)
 		scheduled = true
 		return true
