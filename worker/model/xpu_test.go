@@ -52,20 +52,22 @@ func goldenXPU(t *testing.T, be kernels.Backend) {
 		if arch.kind != Generate {
 			continue
 		}
-		if arch.tower != nil {
-			readSeen(t, arch.fixture).golden(t, kept{be})
-			continue
-		}
-		f := readFixture(t, arch.fixture)
-		m := openFixture(t, f.Config, f.Tensors)
-		r := newRunner(t, kept{be}, m, len(f.IDs))
-		whole := r.logits(t, f.IDs, len(f.IDs))
-		if d := difference(whole, decodeRows(t, f.Logits, r.vocab)); !(d <= tolerance) {
-			t.Errorf("%s: logits differ by %.2g of the greatest; want at most %g", arch.name, d, tolerance)
-		}
-		if d := difference(r.logits(t, f.IDs, 7), whole); d != 0 {
-			t.Errorf("%s: logits in chunks of 7 differ by %.2g from those in one piece", arch.name, d)
-		}
+		t.Run(arch.name, func(t *testing.T) {
+			if arch.tower != nil {
+				readSeen(t, arch.fixture).golden(t, kept{be})
+				return
+			}
+			f := readFixture(t, arch.fixture)
+			m := openFixture(t, f.Config, f.Tensors)
+			r := newRunner(t, kept{be}, m, len(f.IDs))
+			whole := r.logits(t, f.IDs, len(f.IDs))
+			if d := difference(whole, decodeRows(t, f.Logits, r.vocab)); !(d <= tolerance) {
+				t.Errorf("logits differ by %.2g of the greatest; want at most %g", d, tolerance)
+			}
+			if d := difference(r.logits(t, f.IDs, 7), whole); d != 0 {
+				t.Errorf("logits in chunks of 7 differ by %.2g from those in one piece", d)
+			}
+		})
 	}
 }
 
