@@ -197,7 +197,7 @@ func (p *pickers) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, e
 		mu.Lock()
 		defer mu.Unlock()
 		_, _ = cert.Refresh() // one that does not load replaces nothing
-		return cert.Shown().GetCertificate(h)
+		return cert.Shown(true).GetCertificate(h)
 	}, nil
 }
 
