@@ -89,6 +89,19 @@ func (f *balanceFlags) name(hostname func() (string, error)) error {
 	return nil
 }
 
+// folders makes those of the socket and of the state.
+func (f *balanceFlags) folders() error {
+	for _, dir := range []string{filepath.Dir(f.socket), f.stateDir} {
+		if dir == "" {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // balance runs a door until it is told to end: at the first signal once its
 // streams have ended, at the second at once.
 func (c *console) balance(ctx context.Context, f balanceFlags) error {
@@ -129,15 +142,8 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	if o.Listener, err = openListener(f.fd, cfg.Door.Listen); err != nil {
 		return err
 	}
-	if f.socket != "" {
-		if err := os.MkdirAll(filepath.Dir(f.socket), 0o700); err != nil {
-			return err
-		}
-	}
-	if f.stateDir != "" {
-		if err := os.MkdirAll(f.stateDir, 0o700); err != nil {
-			return err
-		}
+	if err := f.folders(); err != nil {
+		return err
 	}
 	d, err := balancer.New(o)
 	if err != nil {
