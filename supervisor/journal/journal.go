@@ -8,10 +8,12 @@ import (
 	"hash/crc32"
 	"os"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
 )
 
 // Format is the version of what this package writes.
@@ -63,7 +65,7 @@ func Open(path string) (*Journal, error) {
 	if err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrNewer) || errors.Is(err, os.ErrPermission) {
 		return j, err
 	}
-	if _, statErr := os.Stat(path); statErr != nil {
+	if _, statErr := os.Stat(path); statErr != nil || unreachable(err) {
 		return nil, fmt.Errorf("cannot open the journal %s: %w", path, err)
 	}
 	aside := fmt.Sprintf("%s.damaged-%d", path, time.Now().UnixNano())
@@ -75,6 +77,14 @@ func Open(path string) (*Journal, error) {
 	}
 	j.SetAside = aside
 	return j, nil
+}
+
+// unreachable reports whether an error says that the system does not let a file be used
+// now: too many are open, the disk takes no writes, memory is short. It says nothing of
+// what the file holds.
+func unreachable(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && errno != unix.EIO && errno != unix.EINVAL
 }
 
 func open(path string) (j *Journal, err error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 )
 
 func openAt(t *testing.T, path string) *Journal {
@@ -128,6 +129,35 @@ func TestAnyDamage(t *testing.T) {
 			t.Logf("seed %d: %v", seed, err)
 		}
 		_ = j.Close() // of a damaged file it may fail; what matters is that it returns
+	}
+}
+
+// A journal that cannot be opened now is left where it is: nothing says that it is damaged.
+func TestUnreachableIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j := openAt(t, path)
+	if err := j.Write([]Change{{Workers, "a", 1}}); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, j)
+	var had unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: had.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(path)
+	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &had); e != nil {
+		t.Fatal(e)
+	}
+	if !errors.Is(err, unix.EMFILE) || strings.Contains(err.Error(), "damaged") {
+		t.Errorf("without descriptors: %v", err)
+	}
+	j = openAt(t, path)
+	defer shut(t, j)
+	if got := contents(t, j); j.SetAside != "" || got != "a=1 " {
+		t.Errorf("set aside %q, holds %q", j.SetAside, got)
 	}
 }
 

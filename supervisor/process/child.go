@@ -324,6 +324,10 @@ func (n *Nursery) find(id string) (Found, error) {
 		return Found{}, err
 	}
 	r, err := n.read(id)
+	if cut := new(json.SyntaxError); errors.As(err, &cut) && !held {
+		n.Forget(id) // the machine went down before the disk had it, and with it the child
+		return Found{}, fmt.Errorf("%w: %w", os.ErrNotExist, err)
+	}
 	if err != nil {
 		return Found{}, err
 	}

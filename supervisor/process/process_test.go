@@ -229,6 +229,33 @@ func TestLockOutlivesItsHolder(t *testing.T) {
 	}
 }
 
+// A record that the disk never had whole, since the machine went down, is nobody's: the
+// others are found. One whose child lives is told of.
+func TestCutRecord(t *testing.T) {
+	for _, cut := range []string{"", `{"id":"pool/a","beg`, "\x00\x00\x00"} {
+		n := nursery(t)
+		if err := n.write(Record{ID: "pool/b", Ended: "exit status 0"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(n.file("pool/a", ".json"), []byte(cut), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			found, err := n.Find()
+			if err != nil || len(found) != 1 || found[0].ID != "pool/b" {
+				t.Errorf("beside %q: %+v %v", cut, found, err)
+			}
+		}
+		start(t, n, Child{ID: "pool/a"}, "polite")
+		if err := os.WriteFile(n.file("pool/a", ".json"), []byte(cut), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := n.Find(); err == nil || !strings.Contains(err.Error(), n.file("pool/a", ".json")) {
+			t.Errorf("%q of a child that lives: %+v %v", cut, found, err)
+		}
+	}
+}
+
 func TestPlaceAndRights(t *testing.T) {
 	n := nursery(t)
 	c := Child{ID: "pool/a", CPUs: "0", Confined: true}
