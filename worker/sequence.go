@@ -24,7 +24,8 @@ type Sequence struct {
 	Parent *Sequence
 
 	// Drafts are guesses of what follows Tokens, to be verified in one step.
-	Drafts []int32
+	Drafts  []int32
+	guesser *guesser // nil: none were made yet
 
 	Table kv.Table
 

@@ -23,7 +23,8 @@ type coderParser struct {
 	types      map[string]map[string]string // by tool and parameter
 	state      coderState
 	held       string
-	raw        string // <tool_call> and what followed, until there is a name
+	inside     waiting // the value that is being read
+	raw        string  // <tool_call> and what followed, until there is a name
 	tool       string
 	key        string
 	given      int // parameters of the call so far
@@ -203,17 +204,11 @@ func (p *coderParser) closeCall(marker string, out *output) {
 
 // value reads a value up to the marker that ends it.
 func (p *coderParser) value(out *output) bool {
-	at, marker := -1, ""
-	for _, m := range []string{parameterShut, parameterOpen, functionShut} {
-		if i := strings.Index(p.held, m); i >= 0 && (at < 0 || i < at) {
-			at, marker = i, m
-		}
-	}
-	if at < 0 {
+	value, marker, rest := p.inside.until(p.held, parameterShut, parameterOpen, functionShut)
+	p.held = rest
+	if marker == "" {
 		return false
 	}
-	value := p.held[:at]
-	p.held = p.held[at+len(marker):]
 	value = strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n")
 	if p.given++; p.given > 1 {
 		out.arguments(", ")

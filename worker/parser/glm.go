@@ -14,6 +14,7 @@ type glmParser struct {
 	types map[string]map[string]string
 	state glmState
 	held  string
+	inner waiting // the key or value that is being read
 	tool  string
 	key   string
 	given int
@@ -72,11 +73,12 @@ func (p *glmParser) advance(out *output) bool {
 		}
 		return marker != ""
 	case glmKey:
-		key, rest, found := strings.Cut(p.held, argKeyShut)
-		if !found {
+		key, marker, rest := p.inner.until(p.held, argKeyShut)
+		p.held = rest
+		if marker == "" {
 			return false
 		}
-		p.key, p.held, p.state = strings.TrimSpace(key), rest, glmBetween
+		p.key, p.state = strings.TrimSpace(key), glmBetween
 	case glmBetween:
 		_, marker, rest := cutAny(p.held, argValueOpen, glmShut)
 		p.held = rest
@@ -89,11 +91,12 @@ func (p *glmParser) advance(out *output) bool {
 		}
 		return marker != ""
 	case glmValue:
-		value, rest, found := strings.Cut(p.held, argValueShut)
-		if !found {
+		value, marker, rest := p.inner.until(p.held, argValueShut)
+		p.held = rest
+		if marker == "" {
 			return false
 		}
-		p.held, p.state = rest, glmArguments
+		p.state = glmArguments
 		p.value(value, out)
 	}
 	return true

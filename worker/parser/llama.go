@@ -8,6 +8,7 @@ import "strings"
 type llamaParser struct {
 	started bool
 	plain   bool
+	blank   []byte // what it begins with, before that is known
 	held    string
 	call    *jsonCall
 	raw     strings.Builder
@@ -52,20 +53,24 @@ func (p *llamaParser) add(text string, out *output) {
 // start looks at the beginning. It reports false while that is not known.
 func (p *llamaParser) start(out *output) bool {
 	trimmed := strings.TrimLeft(p.held, " \t\r\n")
+	p.blank, p.held = append(p.blank, p.held[:len(p.held)-len(trimmed)]...), trimmed
 	is, maybe := begins(trimmed, pythonTag)
 	switch {
 	case is:
-		p.raw.WriteString(p.held[:len(p.held)-len(trimmed)] + pythonTag)
 		p.held = trimmed[len(pythonTag):]
 	case maybe:
 		return false
 	case trimmed[0] != '{':
 		p.plain = true
-		out.content(p.held)
+		out.content(string(p.blank) + p.held)
 		p.held = ""
 		return false
 	}
-	p.started = true
+	p.raw.Write(p.blank)
+	if is {
+		p.raw.WriteString(pythonTag)
+	}
+	p.started, p.blank = true, nil
 	return true
 }
 
@@ -84,7 +89,7 @@ func (p *llamaParser) finish(out *output) {
 		return
 	}
 	if !p.started || p.call != nil && !p.call.named || p.call == nil && out.calls == 0 {
-		out.content(p.raw.String() + p.held)
+		out.content(p.raw.String() + string(p.blank) + p.held)
 	}
 	p.held = ""
 }

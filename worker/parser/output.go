@@ -7,7 +7,7 @@ type output struct {
 	delta Delta
 	hold  bool   // white space behind a call is dropped
 	tight bool   // and before the first one
-	space string // white space that may stand before a call
+	space []byte // white space that may stand before a call
 	calls int
 	args  []byte // arguments for the last delta
 }
@@ -33,24 +33,25 @@ func (o *output) content(s string) {
 		o.delta.Content += s
 		return
 	}
-	s = o.space + s
-	text := strings.TrimRight(s, " \t\r\n")
-	o.delta.Content += text
-	o.space = s[len(text):]
+	if text := strings.TrimRight(s, " \t\r\n"); text != "" {
+		o.delta.Content += string(o.space) + text
+		o.space, s = o.space[:0], s[len(text):]
+	}
+	o.space = append(o.space, s...)
 }
 
 // release hands out white space at the end, but behind a call.
 func (o *output) release() {
 	if o.calls == 0 {
-		o.delta.Content += o.space
+		o.delta.Content += string(o.space)
 	}
-	o.space = ""
+	o.space = o.space[:0]
 }
 
 // begin starts a call.
 func (o *output) begin(name string) {
 	o.settle()
-	o.space = ""
+	o.space = o.space[:0]
 	o.delta.Calls = append(o.delta.Calls, CallDelta{Index: o.calls, Name: name})
 	o.calls++
 }

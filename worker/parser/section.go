@@ -45,6 +45,7 @@ type sectionParser struct {
 	section
 	state sectionState
 	held  string
+	space []byte // of the arguments: theirs if more of them comes
 }
 
 type sectionState int
@@ -108,14 +109,16 @@ func (p *sectionParser) advance(out *output) bool {
 // left out.
 func (p *sectionParser) arguments(out *output) bool {
 	before, rest, found := cut(p.held, p.callShut)
-	text := strings.TrimRight(before, " \t\r\n")
-	out.arguments(text)
-	if found {
-		p.held, p.state = rest, sectionCalls
-		return true
+	if text := strings.TrimRight(before, " \t\r\n"); text != "" {
+		out.arguments(string(p.space))
+		out.arguments(text)
+		p.space, before = p.space[:0], before[len(text):]
 	}
-	p.held = before[len(text):] + rest
-	return false
+	p.space, p.held = append(p.space, before...), rest
+	if found {
+		p.space, p.state = p.space[:0], sectionCalls
+	}
+	return found
 }
 
 func (p *sectionParser) finish(out *output) {

@@ -27,11 +27,11 @@ func (x *response) exchange() []json.RawMessage {
 	for _, m := range messages {
 		list = append(list, marshalled(m))
 	}
-	answer := chatMessage{Role: "assistant", Content: x.said.content}
+	answer := chatMessage{Role: "assistant", Content: x.said.content.String()}
 	if x.said.thought {
-		answer.Reasoning = &x.said.reasoning
+		answer.Reasoning = new(x.said.reasoning.String())
 	}
-	for _, c := range x.said.calls {
+	for _, c := range x.said.made() {
 		answer.Calls = append(answer.Calls, chatCall{ID: c.ID, Type: "function", Function: map[string]any{"name": c.Function.Name, "arguments": c.Function.Arguments}})
 	}
 	return append(list, marshalled(answer))

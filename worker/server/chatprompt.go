@@ -285,11 +285,11 @@ func readCalls(d *template.Dict, i int) *apiError {
 // cutAfter ends the prompt behind the last place where text stands, so that
 // the model goes on with it.
 func cutAfter(segments []tokenizer.Segment, text string) []tokenizer.Segment {
-	whole := ""
+	var whole strings.Builder
 	for _, s := range segments {
-		whole += s.Text
+		whole.WriteString(s.Text)
 	}
-	at := strings.LastIndex(whole, text)
+	at := strings.LastIndex(whole.String(), text)
 	if at < 0 {
 		return segments
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"roundhouse/kernels"
@@ -9,7 +10,7 @@ import (
 
 // completed is what was gathered of one choice.
 type completed struct {
-	text    string
+	text    strings.Builder
 	tokens  []int32
 	chosen  []*kernels.Choice // of each token
 	finish  string
@@ -17,7 +18,7 @@ type completed struct {
 }
 
 func (g *completed) add(u *update) {
-	g.text += u.text
+	g.text.WriteString(u.text)
 	if u.token >= 0 {
 		g.tokens, g.chosen = append(g.tokens, u.token), append(g.chosen, &u.event.Chosen)
 	}
@@ -57,11 +58,12 @@ func (c *completion) choice(i int, g *completed) completionChoice {
 	p := i / c.reqs[0].Params.N
 	req := &c.reqs[p]
 	if c.discard {
-		g.text, g.tokens, g.chosen = "", nil, nil
+		g.tokens, g.chosen = nil, nil
+		g.text.Reset()
 	}
-	ch := completionChoice{Index: i, Text: g.text, Finish: &g.finish, Stop: g.stopped}
+	ch := completionChoice{Index: i, Text: g.text.String(), Finish: &g.finish, Stop: g.stopped}
 	if c.f.Echo {
-		ch.Text = c.texts[p] + g.text
+		ch.Text = c.texts[p] + ch.Text
 	}
 	if c.f.Logprobs != nil {
 		ch.Logprobs = &textLogprobs{}

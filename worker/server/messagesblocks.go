@@ -52,8 +52,8 @@ type blocks struct {
 	seed string // what the thoughts' signatures are made of
 	done []any
 
-	open string // kind of the open block; "": none
-	text string // of it: text, thinking, or a call's arguments
+	open string          // kind of the open block; "": none
+	text strings.Builder // of it: text, thinking, or a call's arguments
 	call toolBlock
 	nth  int // of the calls, the open one
 }
@@ -80,7 +80,8 @@ func (b *blocks) add(d chatDelta) error {
 
 // start opens a block.
 func (b *blocks) start(kind string, block any) error {
-	b.open, b.text = kind, ""
+	b.open = kind
+	b.text.Reset()
 	return b.tell("content_block_start", map[string]any{"index": len(b.done), "content_block": block})
 }
 
@@ -89,7 +90,7 @@ func (b *blocks) delta(kind, field, more string) error {
 	if more == "" {
 		return nil
 	}
-	b.text += more
+	b.text.WriteString(more)
 	return b.tell("content_block_delta", map[string]any{"index": len(b.done), "delta": map[string]string{"type": kind, field: more}})
 }
 
@@ -137,19 +138,19 @@ func (b *blocks) shut() error {
 	case "":
 		return nil
 	case "tool_use":
-		if json.Valid([]byte(b.text)) { // else it was cut by max_tokens
-			b.call.Input = json.RawMessage(b.text)
+		if input := []byte(b.text.String()); json.Valid(input) { // else it was cut by max_tokens
+			b.call.Input = input
 		}
 		b.done = append(b.done, b.call)
 	case "thinking":
 		signature := b.signature()
-		b.done = append(b.done, thinkingBlock{Type: b.open, Thinking: b.text, Signature: signature})
+		b.done = append(b.done, thinkingBlock{Type: b.open, Thinking: b.text.String(), Signature: signature})
 		delta := map[string]string{"type": "signature_delta", "signature": signature}
 		if err := b.tell("content_block_delta", map[string]any{"index": len(b.done) - 1, "delta": delta}); err != nil {
 			return err
 		}
 	default:
-		b.done = append(b.done, textBlock{Type: b.open, Text: b.text})
+		b.done = append(b.done, textBlock{Type: b.open, Text: b.text.String()})
 	}
 	b.open = ""
 	return b.tell("content_block_stop", map[string]any{"index": len(b.done) - 1})

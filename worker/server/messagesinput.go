@@ -64,7 +64,8 @@ func messagesInput(f *messagesRequest, systemFirst bool) (json.RawMessage, *apiE
 		}
 	}
 	var list []chatMessage
-	system := systemText(f.System)
+	var system strings.Builder
+	system.WriteString(systemText(f.System))
 	for i, m := range given {
 		if err := oneOf(&m.Role, at("body.messages", i)+".role", "user", "assistant", "system"); err != nil {
 			return nil, err
@@ -76,7 +77,7 @@ func messagesInput(f *messagesRequest, systemFirst bool) (json.RawMessage, *apiE
 			text := systemText(m.Content)
 			switch {
 			case systemFirst:
-				system += text
+				system.WriteString(text)
 			case text != "":
 				list = append(list, chatMessage{Role: "system", Content: text})
 			}
@@ -93,8 +94,8 @@ func messagesInput(f *messagesRequest, systemFirst bool) (json.RawMessage, *apiE
 		}
 		list = append(list, turned...)
 	}
-	if system != "" {
-		list = append([]chatMessage{{Role: "system", Content: system}}, list...)
+	if system.Len() > 0 {
+		list = append([]chatMessage{{Role: "system", Content: system.String()}}, list...)
 	}
 	return marshalled(list), nil
 }

@@ -107,41 +107,50 @@ func (s *Server) channelMarks() []int32 {
 
 // gathered collects deltas into a message.
 type gathered struct {
-	content, reasoning string
+	content, reasoning strings.Builder
 	calls              []toolCall
+	arguments          [][]byte // of the calls
 	any, thought       bool
 }
 
 func (g *gathered) add(d chatDelta) {
 	if d.Content != nil {
-		g.content += *d.Content
+		g.content.WriteString(*d.Content)
 		g.any = true
 	}
 	if d.Reasoning != nil {
-		g.reasoning += *d.Reasoning
+		g.reasoning.WriteString(*d.Reasoning)
 		g.thought = true
 	}
 	for _, t := range d.ToolCalls {
 		for len(g.calls) <= t.Index {
-			g.calls = append(g.calls, toolCall{Type: "function"})
+			g.calls, g.arguments = append(g.calls, toolCall{Type: "function"}), append(g.arguments, nil)
 		}
 		c := &g.calls[t.Index]
 		if t.ID != "" {
 			c.ID = t.ID
 		}
 		c.Function.Name += t.Function.Name
-		c.Function.Arguments += value(t.Function.Arguments, "")
+		g.arguments[t.Index] = append(g.arguments[t.Index], value(t.Function.Arguments, "")...)
 	}
+}
+
+// made are the calls that were gathered.
+func (g *gathered) made() []toolCall {
+	for i := range g.calls {
+		g.calls[i].Function.Arguments = string(g.arguments[i])
+	}
+	return g.calls
 }
 
 // message is what was gathered; a message that only calls tools has no content.
 func (g *gathered) message(role, echo string) message {
-	m := message{Role: role, ToolCalls: g.calls}
-	if text := echo + g.content; text != "" || len(g.calls) == 0 && !g.thought {
+	m := message{Role: role, ToolCalls: g.made()}
+	if text := echo + g.content.String(); text != "" || len(g.calls) == 0 && !g.thought {
 		m.Content = &text
 	}
 	if g.thought {
-		m.Reasoning = &g.reasoning
+		m.Reasoning = new(g.reasoning.String())
 	}
 	return m
 }

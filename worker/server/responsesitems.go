@@ -46,13 +46,14 @@ type responseItems struct {
 	tell func(kind string, fields map[string]any) error
 	done []any
 
-	open     string        // kind of the item that is open: message, reasoning or a call; "": none
-	text     string        // of the open item, or the arguments of the open call
-	probs    []chatLogprob // of the open message
-	logprobs []chatLogprob // of the token whose text is being put in
+	open     string          // kind of the item that is open: message, reasoning or a call; "": none
+	text     strings.Builder // of the open item, or the arguments of the open call
+	probs    []chatLogprob   // of the open message
+	logprobs []chatLogprob   // of the token whose text is being put in
 	call     callItem
-	custom   *customText // of the open call; nil: it has arguments
-	nth      int         // of the calls, the open one
+	custom   *customText     // of the open call; nil: it has arguments
+	input    strings.Builder // of the open call of a custom tool
+	nth      int             // of the calls, the open one
 }
 
 // The kinds of items that are calls.
@@ -121,7 +122,7 @@ func (it *responseItems) item(status string) textItem {
 
 // content is the part of the open item.
 func (it *responseItems) content() outputPart {
-	p := outputPart{Type: textKinds[it.open].part, Text: it.text}
+	p := outputPart{Type: textKinds[it.open].part, Text: it.text.String()}
 	if it.open == "message" {
 		p.Annotations, p.Logprobs = []any{}, append([]chatLogprob{}, it.probs...)
 	}
@@ -134,7 +135,8 @@ func (it *responseItems) say(kind, text string) error {
 		if err := it.shut(); err != nil {
 			return err
 		}
-		it.open, it.text, it.probs = kind, "", nil
+		it.open, it.probs = kind, nil
+		it.text.Reset()
 		if err := it.tell("response.output_item.added", map[string]any{"output_index": len(it.done), "item": it.item("in_progress")}); err != nil {
 			return err
 		}
@@ -145,7 +147,7 @@ func (it *responseItems) say(kind, text string) error {
 	if text == "" {
 		return nil
 	}
-	it.text += text
+	it.text.WriteString(text)
 	fields := it.part(map[string]any{"delta": text})
 	if kind == "message" {
 		fields["logprobs"] = append([]chatLogprob{}, it.logprobs...)
@@ -167,13 +169,11 @@ func (it *responseItems) calls(d *toolDelta) error {
 		}
 	}
 	more := value(d.Function.Arguments, "")
-	it.text += more
+	it.text.WriteString(more)
 	event := "response.function_call_arguments.delta"
 	if it.custom != nil {
 		event, more = "response.custom_tool_call_input.delta", it.custom.add(more)
-		it.call.Input = joined(it.call.Input, more)
-	} else {
-		it.call.Arguments = &it.text
+		it.input.WriteString(more)
 	}
 	if more == "" {
 		return nil
@@ -188,7 +188,9 @@ func (it *responseItems) inCall() bool {
 // begin opens a call.
 func (it *responseItems) begin(d *toolDelta) {
 	tool, known := it.x.tools[d.Function.Name]
-	it.open, it.nth, it.text, it.custom = functionCallItem, d.Index, "", nil
+	it.open, it.nth, it.custom = functionCallItem, d.Index, nil
+	it.text.Reset()
+	it.input.Reset()
 	it.call = callItem{CallID: "call_" + strings.TrimPrefix(d.ID, callPrefix), Name: d.Function.Name, Status: "in_progress"}
 	if known {
 		it.call.Name = tool.name
@@ -231,20 +233,20 @@ func (it *responseItems) shutCall() (any, error) {
 	it.call.Status = "completed"
 	if it.custom != nil {
 		var whole map[string]string
-		if json.Unmarshal([]byte(it.text), &whole) == nil {
-			text := whole[customInput]
-			it.call.Input = &text
+		it.call.Input = new(it.input.String())
+		if json.Unmarshal([]byte(it.text.String()), &whole) == nil {
+			it.call.Input = new(whole[customInput])
 		}
 		return it.call, it.tell("response.custom_tool_call_input.done", it.at("", map[string]any{"input": it.call.Input}))
 	}
-	text := it.text
+	text := it.text.String()
 	it.call.Arguments = &text
 	return it.call, it.tell("response.function_call_arguments.done", it.at("", map[string]any{"name": it.call.Name, "arguments": text}))
 }
 
 func (it *responseItems) shutText() (any, error) {
 	k, whole := textKinds[it.open], it.item("completed")
-	fields := it.part(map[string]any{"text": it.text})
+	fields := it.part(map[string]any{"text": it.text.String()})
 	if it.open == "message" {
 		it.probs, it.logprobs = append(it.probs, it.logprobs...), nil
 		fields["logprobs"] = append([]chatLogprob{}, it.probs...)
@@ -257,7 +259,7 @@ func (it *responseItems) shutText() (any, error) {
 	}
 	whole.Content = append(whole.Content, it.content())
 	if it.open == "reasoning" && it.x.f.includes(includeEncrypted) {
-		whole.Encrypted = marshalled(sealed(it.text))
+		whole.Encrypted = marshalled(sealed(it.text.String()))
 	}
 	return whole, nil
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"strings"
 )
 
 // customInput is the argument that holds the text of a call of a custom tool:
@@ -161,9 +162,9 @@ func responseFormat(format json.RawMessage) json.RawMessage {
 // customText takes the text out of the arguments of a call of a custom tool,
 // {"input":"…"}, as they come.
 type customText struct {
-	inside bool   // behind the quotation mark that begins the text
-	over   bool   // behind the one that ends it
-	held   string // an escape that is not complete, or what stands before the text
+	marks int    // quotation marks before the text: the third one begins it
+	over  bool   // behind the one that ends it
+	held  string // an escape that is not complete
 }
 
 // add returns the text that more of the arguments bring.
@@ -171,14 +172,14 @@ func (c *customText) add(more string) string {
 	if c.over {
 		return ""
 	}
-	c.held += more
-	if !c.inside {
-		at := textBegins(c.held)
+	for ; c.marks < 3; c.marks++ {
+		at := strings.IndexByte(more, '"')
 		if at < 0 {
 			return ""
 		}
-		c.held, c.inside = c.held[at:], true
+		more = more[at+1:]
 	}
+	c.held += more
 	n := 0
 	for n < len(c.held) && c.held[n] != '"' {
 		step := 1
@@ -197,20 +198,6 @@ func (c *customText) add(more string) string {
 	}
 	c.held = c.held[n:]
 	return text
-}
-
-// textBegins is where the first value of an object begins, if it is a text;
-// -1: not yet there.
-func textBegins(s string) int {
-	marks := 0
-	for i := range len(s) {
-		if s[i] == '"' {
-			if marks++; marks == 3 {
-				return i + 1
-			}
-		}
-	}
-	return -1
 }
 
 // escapeLength is the length of the escape that s begins with; 0: it is not
