@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
+	if err := flag.Set("test.parallel", "16"); err != nil { // systems wait more than they compute
+		panic("BUG: " + err.Error())
+	}
 	code := m.Run()
 	results.print(os.Stdout)
 	built.Remove()
@@ -75,7 +78,7 @@ func TestBodies(t *testing.T) {
 	b := bodies{to: []string{s.Door, s.Door, direct.Workers[0].URL}}
 	ctx, cancel := context.WithTimeout(t.Context(), *goOn)
 	defer cancel()
-	grown := watchMemory(ctx, s)
+	grown := watchMemory(ctx, func() []process { return processes(s) })
 	var all sync.WaitGroup
 	for client := range 6 {
 		all.Go(func() {
@@ -183,7 +186,7 @@ func TestClients(t *testing.T) {
 	c.keep(t, s, 4)
 	ctx, cancel := context.WithTimeout(t.Context(), *goOn)
 	defer cancel()
-	grown := watchMemory(ctx, s)
+	grown := watchMemory(ctx, func() []process { return processes(s) })
 	var mu sync.Mutex
 	came := map[string]int{}
 	var all sync.WaitGroup

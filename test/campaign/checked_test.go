@@ -3,10 +3,12 @@ package campaign
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"roundhouse/test/counting"
 	"roundhouse/test/system"
@@ -14,6 +16,8 @@ import (
 
 // checked are streams of checkable answers, and what became of them.
 type checked struct {
+	pause time.Duration // of a client after an answer, in the mean
+
 	ending atomic.Bool
 	whole  atomic.Int64
 	doors  atomic.Int64 // odd while no door is there, as the test wants it
@@ -38,6 +42,9 @@ func (c *checked) keep(t *testing.T, s *system.System, n int) {
 	for i := range n {
 		c.all.Go(func() {
 			for k := i; !c.ending.Load(); k++ {
+				if k > i {
+					<-time.After(time.Duration(rand.IntN(2*int(c.pause) + 1)))
+				}
 				q := questions[k%len(questions)]
 				at, full, both := c.doors.Load(), c.full.Load(), c.both.Load()
 				ctx, cancel := context.WithTimeout(context.Background(), system.Patience)
@@ -67,9 +74,9 @@ func (c *checked) note(err error, doorless, full, both bool) {
 	}
 }
 
-// atBoth reports whether an answer says that both workers ended, or were about to.
+// atBoth reports whether an answer says that both workers ended.
 func atBoth(err error) bool {
-	return strings.Contains(err.Error(), "two workers died") || strings.Contains(err.Error(), "the worker is shutting down")
+	return strings.Contains(err.Error(), "two workers died")
 }
 
 // stop waits for the last answers, and fails the test if one of them was not whole.

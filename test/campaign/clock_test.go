@@ -15,15 +15,16 @@ import (
 	"roundhouse/test/program"
 )
 
-// clocks has the programs built so that their clock on the wall can jump. That is
-// another build of everything, which short runs leave to the simulation of
-// supervisor/core: there clocks jump too.
+// clocks has the programs built so that their clock can jump. That is another build of
+// everything, which short runs leave to the simulation of supervisor/core: there clocks
+// jump too.
 var clocks = flag.Bool("clocks", false, "let the clock on the wall jump; builds the programs anew")
 
-// jumping are the programs with a time.Now whose wall part is ahead by as many
-// seconds as the file "jump" beside the program says. Its steady part, and with it
-// every timer, goes on as it was: so it is when an operator or NTP sets a clock. The
-// machine's own clock stays, because other programs read it.
+// jumping are the programs with a time.Now whose wall part is ahead by as many seconds as
+// the file "jump" beside the program says. Its steady part, and with it every timer, goes
+// on as it was: so it is when an operator or NTP sets a clock, and when the machine has
+// slept, since CLOCK_MONOTONIC stands still in a sleep. The machine's own clock stays,
+// because other programs read it.
 var jumping program.Set
 
 // jumpSource is read into package time. It asks for no system call but at the start:
@@ -90,39 +91,51 @@ func jumpingPrograms(t *testing.T) *program.Set {
 	return &jumping
 }
 
-// jump sets the clock of every program that was built for it, and lies where path does.
-func jump(path string, ahead time.Duration) error {
+// setClock sets the clock of the programs in the system's folder.
+func (s *trial) setClock(ahead time.Duration) {
+	s.ahead = ahead
 	var seconds [8]byte
 	binary.NativeEndian.PutUint64(seconds[:], uint64(ahead/time.Second))
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "jump"), os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return err
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(s.binary), "jump"), os.O_WRONLY|os.O_CREATE, 0o644)
+	if err == nil {
+		_, err = f.WriteAt(seconds[:], 0)
+		f.Close()
 	}
-	defer f.Close()
-	_, err = f.WriteAt(seconds[:], 0)
-	return err
-}
-
-// jumps are where a clock goes: what a time zone set by mistake, a battery that is
-// empty and a wrong date do.
-var jumps = []time.Duration{time.Hour, -time.Hour, 365 * 24 * time.Hour, -365 * 24 * time.Hour}
-
-// clockJumps lets the clock jump while the pool is rotated, and has it right again
-// at the end of half of the times.
-func clockJumps(s *trial) {
-	ahead := jumps[s.r.IntN(len(jumps))]
-	s.rotate()
-	if err := jump(s.binary, ahead); err != nil {
+	if err != nil {
 		s.t.Error(err)
 	}
+}
+
+// jumps are where a clock on the wall goes: what a time zone set by mistake, a battery
+// that is empty and a wrong date do.
+var jumps = []time.Duration{time.Hour, -time.Hour, 365 * 24 * time.Hour, -365 * 24 * time.Hour}
+
+// clockJumps lets the clock on the wall jump, and has it right again at the end of half
+// of the times.
+func clockJumps(s *trial) {
+	s.setClock(jumps[s.r.IntN(len(jumps))])
+	s.tellsTime()
+	if s.r.IntN(2) == 0 {
+		<-time.After(time.Duration(s.r.IntN(1500)) * time.Millisecond)
+		s.setClock(0)
+	}
+}
+
+// suspended lets the machine sleep for hours: every process stands still meanwhile, and
+// when it wakes, the clock on the wall is ahead. Nothing of ours reads the clock that
+// counts sleep as well (supervisor TestSleepIsNotCounted).
+func suspended(s *trial) {
+	s.freezeFor(func() {
+		<-time.After(time.Duration(s.r.IntN(1000)) * time.Millisecond)
+		s.setClock(s.ahead + time.Duration(1+s.r.IntN(8))*time.Hour)
+	})
+	s.tellsTime()
+}
+
+// tellsTime waits until the supervisor tells the time that it is told.
+func (s *trial) tellsTime() {
 	var shown struct{ At time.Time }
 	s.Until("the supervisor tells the time that it is told", func() bool {
-		return s.Get("/api/workers", &shown) && time.Until(shown.At).Round(time.Minute) == ahead
+		return s.Get("/api/workers", &shown) && time.Until(shown.At).Round(time.Minute) == s.ahead
 	})
-	if s.r.IntN(2) == 0 {
-		<-time.After(time.Duration(s.r.IntN(3000)) * time.Millisecond)
-		if err := jump(s.binary, 0); err != nil {
-			s.t.Error(err)
-		}
-	}
 }

@@ -5,7 +5,6 @@ package campaign
 import (
 	"bytes"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
@@ -165,29 +164,33 @@ func engineFaults(d *dockerd) []fault {
 		}
 	}
 	return []fault{
-		{"the pool rotated, the engine killed", func(s *trial) { s.rotate(); restart(s, syscall.SIGKILL, false) }},
-		{"the pool rotated, the engine stopped", func(s *trial) { s.rotate(); restart(s, syscall.SIGTERM, false) }},
-		{"the pool rotated, the engine and the supervisor killed", func(s *trial) {
-			s.rotate()
-			restart(s, syscall.SIGKILL, true)
+		{name: "no fault of containers", do: func(*trial) {}},
+		{name: "a container killed", do: func(s *trial) { s.signal(syscall.SIGKILL) }},
+		{name: "a container removed", do: remove},
+		{name: "the supervisor of containers killed", do: func(s *trial) { s.Kill(); s.Up() }},
+		{name: "the door of containers killed", do: killDoor},
+		{name: "the engine stopped for a while", do: func(s *trial) {
+			d.cmd.Process.Signal(syscall.SIGSTOP)
+			<-time.After(time.Duration(s.r.IntN(3000)) * time.Millisecond)
+			d.cmd.Process.Signal(syscall.SIGCONT)
 		}},
-		{"a container killed", func(s *trial) { s.signal(syscall.SIGKILL) }},
-		{"a container removed", remove},
-		{"the pool rotated, a container removed", func(s *trial) { s.rotate(); remove(s) }},
-		{"the pool rotated", func(s *trial) { s.rotate() }},
+		{name: "the engine killed", do: func(s *trial) { restart(s, syscall.SIGKILL, false) }},
+		{name: "the engine ended", do: func(s *trial) { restart(s, syscall.SIGTERM, false) }},
+		{name: "the engine and the supervisor killed", ends: true, do: func(s *trial) { restart(s, syscall.SIGKILL, true) }},
 	}
 }
 
 // TestEngineFaults is TestRotations for containers, whose engine is killed as well.
 func TestEngineFaults(t *testing.T) {
+	t.Parallel()
 	t.Cleanup(alone.Remove)
 	d := newDockerd(t)
-	t.Setenv("DOCKER_HOST", d.host.URL)
 	d.load(alone.Path(t, "roundhouse-worker"))
-	s := &trial{t: t, r: rand.New(rand.NewPCG(*seed, 4)), binary: alone.Path(t, "roundhouse"), calls: map[string]int{}, ended: map[string]int{}, turned: map[uint64]string{}}
+	s := newTrial(t, "containers", alone.Path(t, "roundhouse"), 2)
 	t.Logf("seed %d", *seed)
-	s.System = system.Start(t, s.binary, "  queue {\n    max_wait = \"10m\"\n  }", twoContainers)
-	s.c.keep(t, s.System, 6)
-	s.suffer(engineFaults(d))
-	s.report("containers")
+	s.faults = engineFaults(d)
+	s.System = system.Start(t, after(t, "export DOCKER_HOST="+d.host.URL, s.binary), "  queue {\n    max_wait = \"10m\"\n  }", twoContainers)
+	course := newCourse(*rotated / 4)
+	s.run(course, 3)
+	course.report(t)
 }

@@ -1,11 +1,13 @@
 package campaign
 
 import (
-	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,39 +18,58 @@ import (
 	"roundhouse/test/system"
 )
 
-// fault is one thing that goes wrong, until all is well again.
+// fault is one thing that goes wrong at any moment of a rotation, until all is well again.
 type fault struct {
-	name string
-	do   func(*trial)
+	name  string
+	do    func(*trial)
+	still bool              // it comes while nothing turns
+	ends  bool              // the supervisor or the door ends by it
+	needs func(*trial) bool // whether a system can have it; nil: any
 }
 
 var faults = []fault{
-	{"a worker killed", func(s *trial) { s.signal(syscall.SIGKILL) }},
-	{"a worker terminated", func(s *trial) { s.signal(syscall.SIGTERM) }},
-	{"a worker stopped for a while", func(s *trial) {
+	{name: "nothing", do: func(*trial) {}},
+	{name: "a worker killed", do: func(s *trial) { s.signal(syscall.SIGKILL) }},
+	{name: "a worker terminated", do: func(s *trial) { s.signal(syscall.SIGTERM) }},
+	{name: "a worker stopped for a while", do: func(s *trial) {
 		w := s.signal(syscall.SIGSTOP)
 		<-time.After(time.Duration(s.r.IntN(3000)) * time.Millisecond)
 		syscall.Kill(w.Place.PID, syscall.SIGCONT) // it may have been ended for its silence
 	}},
-	{"the pool rotated", func(s *trial) { s.rotate() }},
-	{"the pool rotated, a worker killed", func(s *trial) { s.rotate(); s.signal(syscall.SIGKILL) }},
-	{"the pool rotated, the supervisor killed", func(s *trial) { s.rotate(); s.Kill(); s.Up() }},
-	{"a worker drained", func(s *trial) {
+	{name: "the supervisor stopped for a while", do: func(s *trial) {
+		syscall.Kill(s.PID(), syscall.SIGSTOP)
+		<-time.After(time.Duration(s.r.IntN(3000)) * time.Millisecond)
+		syscall.Kill(s.PID(), syscall.SIGCONT)
+	}},
+	{name: "the supervisor killed", ends: true, do: func(s *trial) { s.Kill(); s.Up() }},
+	{name: "the supervisor and a worker killed", ends: true, do: func(s *trial) { s.signal(syscall.SIGKILL); s.Kill(); s.Up() }},
+	{name: "the door killed", ends: true, do: killDoor},
+	{name: "all killed", ends: true, do: func(s *trial) { s.allDown(func() {}) }},
+	{name: "a worker drained", still: true, do: func(s *trial) {
 		w := s.Workers()[s.r.IntN(2)]
 		s.word("/api/workers/" + w.ID + "/drain")
-		<-time.After(time.Duration(s.r.IntN(2000)) * time.Millisecond)
+		<-time.After(time.Duration(s.r.IntN(1000)) * time.Millisecond)
 		s.word("/api/workers/" + w.ID + "/undrain")
 	}},
-	{"the supervisor killed", func(s *trial) { s.Kill(); s.Up() }},
-	{"the door killed", killDoor},
-	{"no descriptors", noDescriptors},
+	{name: "the door's descriptors taken by clients", do: crowdDoor},
+	{name: "the supervisor without descriptors", do: func(s *trial) { s.withoutFiles(s.PID()) }},
+	{name: "a worker without descriptors", do: func(s *trial) { s.withoutFiles(s.Workers()[s.r.IntN(2)].Place.PID) }},
+	{name: "the door without descriptors", do: func(s *trial) {
+		s.c.full.Store(true)
+		s.withoutFiles(s.DoorPID())
+		s.Until("the door answers again", s.answers)
+		s.c.full.Store(false)
+	}},
+	{name: "the machine frozen", do: func(s *trial) { d := nap(s.r); s.freezeFor(func() { <-time.After(d) }) }},
+	{name: "the machine suspended", needs: hasClocks, do: suspended},
+	{name: "the clock on the wall jumps", needs: hasClocks, do: clockJumps},
+	{name: "the disk full", needs: hasDisk, do: diskFull},
+	{name: "the state folder read-only", still: true, ends: true, needs: hasDisk, do: readOnly},
+	{name: "the disk breaks, read-only under open files", ends: true, needs: func(s *trial) bool { return s.disk != nil && s.disk.image != "" }, do: diskBreaks},
 }
 
-// diskFaults are those that need a state folder on a file system of its own.
-var diskFaults = []fault{
-	{"the disk full", diskFull},
-	{"the state folder read-only", readOnly},
-}
+func hasDisk(s *trial) bool { return s.disk != nil }
+func hasClocks(*trial) bool { return *clocks }
 
 // word says something to the admin API, which has to take it.
 func (s *trial) word(path string) {
@@ -80,11 +101,89 @@ func killDoor(s *trial) {
 	s.c.doors.Add(1)
 }
 
+// allDown ends every process at once, as a power cut does, and starts the program
+// again after what is done meanwhile.
+func (s *trial) allDown(meanwhile func()) {
+	s.c.doors.Add(1)
+	for _, w := range s.Workers() {
+		s.ended[w.ID] = w.Place.PID
+	}
+	for list := s.own(); len(list) > 0; list = s.own() {
+		for _, pid := range list {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		s.Kill() // and reap it
+	}
+	meanwhile()
+	s.Up()
+	s.Until("another door answers", s.answers)
+	s.c.doors.Add(1)
+}
+
+// own are this system's processes: those whose program lies in its folder.
+func (s *trial) own() (pids []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		s.t.Error(err)
+	}
+	dir := filepath.Dir(s.binary) + "/"
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if exe, err := os.Readlink("/proc/" + e.Name() + "/exe"); err == nil && strings.HasPrefix(exe, dir) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// freeze stops every process, as a hypervisor that moves the machine does, and lets
+// them go on in any order. Their timers have all run out by then.
+func (s *trial) freezeFor(a func()) {
+	var frozen []int
+	for more := true; more; {
+		more = false
+		for _, pid := range s.own() {
+			if !slices.Contains(frozen, pid) && syscall.Kill(pid, syscall.SIGSTOP) == nil {
+				frozen, more = append(frozen, pid), true
+			}
+		}
+	}
+	a()
+	s.r.Shuffle(len(frozen), func(i, j int) { frozen[i], frozen[j] = frozen[j], frozen[i] })
+	for _, pid := range frozen {
+		syscall.Kill(pid, syscall.SIGCONT)
+	}
+}
+
+// nap is how long a machine stands still: mostly for a moment; in long runs at times for
+// longer than a lease holds, and than a silent worker is waited for.
+func nap(r *rand.Rand) time.Duration {
+	if *goOn > time.Minute && r.IntN(4) == 0 {
+		return 10*time.Second + time.Duration(r.IntN(30000))*time.Millisecond
+	}
+	return time.Duration(r.IntN(3000)) * time.Millisecond
+}
+
+// withoutFiles lets a process open nothing for a moment; what is open stays so.
+func (s *trial) withoutFiles(pid int) {
+	var had unix.Rlimit
+	none := func(cur uint64) *unix.Rlimit { return &unix.Rlimit{Cur: cur, Max: had.Max} }
+	if pid <= 0 || unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &had) != nil || unix.Prlimit(pid, unix.RLIMIT_NOFILE, none(3), nil) != nil {
+		return // it has ended with its rotation
+	}
+	<-time.After(time.Duration(s.r.IntN(3000)) * time.Millisecond)
+	_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, none(had.Cur), nil) // as above
+}
+
 // files is how many descriptors each process may have.
 const files = 400
 
-// noDescriptors takes all that the door has left with connections that say nothing.
-func noDescriptors(s *trial) {
+// crowdDoor takes all descriptors that the door has left with connections that say
+// nothing.
+func crowdDoor(s *trial) {
 	s.c.full.Store(true)
 	var held []net.Conn
 	for range files + 100 {
@@ -97,8 +196,7 @@ func noDescriptors(s *trial) {
 	if len(held) < files {
 		s.t.Errorf("only %d connections", len(held))
 	}
-	s.rotate() // workers turn meanwhile
-	<-time.After(2 * time.Second)
+	<-time.After(time.Second)
 	for _, c := range held {
 		c.Close()
 	}
@@ -106,64 +204,14 @@ func noDescriptors(s *trial) {
 	s.c.full.Store(false)
 }
 
-// fewFiles is a program that runs another with few descriptors.
-func fewFiles(t *testing.T, binary string) string {
+// after is a program that runs another after a line of shell.
+func after(t *testing.T, line, binary string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "roundhouse")
-	text := fmt.Sprintf("#!/bin/sh\nulimit -n %d\nexec '%s' \"$@\"\n", files, binary)
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\n%s\nexec '%s' \"$@\"\n", line, binary), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// diskFull fills the disk that the state folder is on, and kills a worker meanwhile.
-func diskFull(s *trial) {
-	filler := filepath.Join(s.State, "filler")
-	f, err := os.Create(filler)
-	if err != nil {
-		s.t.Errorf("filling the disk: %v", err)
-		return
-	}
-	for page := make([]byte, 4096); err == nil; {
-		_, err = f.Write(page)
-	}
-	if !errors.Is(err, unix.ENOSPC) {
-		s.t.Errorf("filling the disk: %v", err)
-	}
-	f.Close()
-	s.signal(syscall.SIGKILL)
-	<-time.After(2 * time.Second)
-	if err := os.Remove(filler); err != nil {
-		s.t.Error(err)
-	}
-}
-
-// readOnly covers the state folder with a view of itself that takes no writes, as after
-// a remount; descriptors that are open go on. A worker is killed meanwhile, and the
-// supervisor: its successor has to refuse the folder, while the door and the workers
-// that there are serve.
-func readOnly(s *trial) {
-	err := unix.Mount(s.State, s.State, "", unix.MS_BIND, "")
-	if err == nil {
-		err = unix.Mount("", s.State, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
-	}
-	if err != nil {
-		s.t.Errorf("a state folder that is read-only: %v", err)
-		return
-	}
-	s.signal(syscall.SIGKILL)
-	<-time.After(2 * time.Second)
-	s.Kill()
-	if said, err := s.Attempt(); err == nil || !strings.Contains(said, s.State) {
-		s.t.Errorf("up on a state folder that is read-only: %v; it said %s", err, said)
-	}
-	since := s.c.whole.Load()
-	s.Until("answers come without a supervisor", func() bool { return s.c.whole.Load() > since })
-	if err := unix.Unmount(s.State, unix.MNT_DETACH); err != nil {
-		s.t.Error(err)
-	}
-	s.Up()
 }
 
 // answers reports whether the door answers.

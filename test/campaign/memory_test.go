@@ -11,18 +11,18 @@ import (
 	"roundhouse/test/system"
 )
 
-// growth is how much memory each process had from a third of the time on, when it has
-// what it needs for good, and at the end.
+// growth is how much memory and how many open files each process had from a third of the
+// time on, when it has what it needs for good, and at the end.
 type growth struct {
 	parts  []string // "door 60 to 62"
-	failed string   // which grew by half and 100 MiB
+	failed string   // which grew by half and 100 MiB, or 100 files
 }
 
 func (g growth) String() string { return strings.Join(g.parts, ", ") }
 
-// watchMemory looks at the memory of the workers, the door and the supervisor until ctx
-// ends.
-func watchMemory(ctx context.Context, s *system.System) <-chan growth {
+// watchMemory looks at the memory of the processes that there are after a third of the
+// time, until ctx ends.
+func watchMemory(ctx context.Context, list func() []process) <-chan growth {
 	said := make(chan growth, 1)
 	go func() {
 		deadline, _ := ctx.Deadline()
@@ -31,17 +31,18 @@ func watchMemory(ctx context.Context, s *system.System) <-chan growth {
 		case <-settled:
 		case <-ctx.Done():
 		}
-		names, first := processes(s), map[int]int{}
+		names, first, opened := list(), map[int]int{}, map[int]int{}
 		for _, p := range names {
-			first[p.pid] = resident(p.pid)
+			first[p.pid], opened[p.pid] = resident(p.pid), openFiles(p.pid)
 		}
 		<-ctx.Done()
 		var g growth
 		for _, p := range names {
 			was, now := first[p.pid], resident(p.pid)
-			g.parts = append(g.parts, fmt.Sprintf("%s %d to %d", p.name, was, now))
-			if was > 0 && now > was+was/2+100 {
-				g.failed = fmt.Sprintf("%s grew from %d to %d MiB", p.name, was, now)
+			files := openFiles(p.pid)
+			g.parts = append(g.parts, fmt.Sprintf("%s %d to %d (%d to %d files)", p.name, was, now, opened[p.pid], files))
+			if was > 0 && now > was+was/2+100 || files > opened[p.pid]+100 {
+				g.failed = fmt.Sprintf("%s grew from %d to %d MiB, from %d to %d files", p.name, was, now, opened[p.pid], files)
 			}
 		}
 		said <- g
@@ -54,8 +55,13 @@ type process struct {
 	pid  int
 }
 
+// keepers are the processes of a system that outlive its workers.
+func keepers(s *system.System) []process {
+	return []process{{"supervisor", s.PID()}, {"door", s.DoorPID()}}
+}
+
 func processes(s *system.System) []process {
-	list := []process{{"supervisor", s.PID()}, {"door", s.DoorPID()}}
+	list := keepers(s)
 	for _, w := range s.Workers() {
 		list = append(list, process{w.ID, w.Place.PID})
 	}
@@ -75,4 +81,13 @@ func resident(pid int) int {
 		return 0
 	}
 	return kib >> 10
+}
+
+// openFiles is how many descriptors a process has open.
+func openFiles(pid int) int {
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return 0
+	}
+	return len(list)
 }

@@ -1,18 +1,25 @@
 package campaign
 
 import (
+	"context"
 	"flag"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"roundhouse/test/system"
 )
 
-// rotated is how many rotations a run waits for, however long they take.
-var rotated = flag.Int("rotations", 0, "go on until there were so many rotations, also after -for")
+var (
+	rotated = flag.Int("rotations", 0, "go on until there were so many rotations of processes, and a quarter as many of containers, also after -for")
+	fleets  = flag.Int("fleets", 2, "how many systems of processes turn side by side")
+)
 
 // trial is a system under rotations and faults.
 type trial struct {
@@ -20,93 +27,141 @@ type trial struct {
 	t      *testing.T
 	r      *rand.Rand
 	c      checked
-	binary string            // the program itself
-	mounts bool              // file systems can be mounted, and the state folder is a small one of its own
+	part   string
+	binary string            // the program itself, in a folder that is this system's alone
+	faults []fault           // those that it can have
+	disk   *disk             // what its state folder lies on, if that is a disk of its own
+	ahead  time.Duration     // of its clock
 	ended  map[string]int    // the process of each worker that was ended
-	calls  map[string]int    // faults, by name
 	turned map[uint64]string // rotations, and how they stood when they were last looked at
 }
 
-// smallDisk puts the state folder on a disk of its own.
-func (s *trial) smallDisk(state string) {
-	if err := unix.Mount("tmpfs", state, "tmpfs", 0, "size=64m"); err != nil {
-		s.t.Logf("no small disk (%v): it will not be full, nor read-only", err)
-		return
+func newTrial(t *testing.T, part, binary string, number uint64) *trial {
+	return &trial{
+		t: t, r: rand.New(rand.NewPCG(*seed, number)), part: part, binary: ownFolder(t, binary),
+		ended: map[string]int{}, turned: map[uint64]string{},
 	}
-	s.mounts = true
-	s.t.Cleanup(func() {
-		if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
-			s.t.Error(err)
+}
+
+// ownFolder links the programs into a folder that no other system runs: there its
+// processes are known by, and there its clocks are set.
+func ownFolder(t *testing.T, binary string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(filepath.Dir(binary), "fleet-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // the door runs as another user
+		t.Fatal(err)
+	}
+	for _, name := range []string{"roundhouse", "roundhouse-worker"} {
+		if err := os.Link(filepath.Join(filepath.Dir(binary), name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
 		}
-	})
+	}
+	return filepath.Join(dir, "roundhouse")
 }
 
-// list are the faults that this machine can have.
-func (s *trial) list() []fault {
-	list := append([]fault(nil), faults...)
-	if s.mounts {
-		list = append(list, diskFaults...)
-	}
-	if *clocks {
-		list = append(list, fault{"the pool rotated, the clock jumps", clockJumps})
-	}
-	return list
-}
-
-// TestRotations lets one thing after the other go wrong under checked answers, and
-// waits after each until both workers are ready. None of the answers is lost but
-// those of a door that is killed.
+// TestRotations rotates pools of processes and lets one thing after the other go wrong
+// meanwhile, under checked answers; after each it waits until both workers are ready.
+// None of the answers is lost but those of a door that is killed. A rotation waits for
+// processes more than it computes, so several systems turn side by side.
 func TestRotations(t *testing.T) {
+	t.Parallel() // beside the containers
 	programs := &built
 	if *clocks {
 		programs = jumpingPrograms(t)
 	}
-	s := &trial{
-		t: t, r: rand.New(rand.NewPCG(*seed, 3)), binary: programs.Path(t, "roundhouse"),
-		calls: map[string]int{}, ended: map[string]int{}, turned: map[uint64]string{},
-	}
-	if err := jump(s.binary, 0); err != nil {
-		t.Fatal(err)
-	}
-	s.System = start(t, fewFiles(t, s.binary), s.smallDisk)
-	s.c.keep(t, s.System, 6)
-	s.suffer(s.list())
-	s.report("rotations")
-}
-
-// report fails the test if an answer was not whole, and notes what the part came to.
-func (s *trial) report(part string) {
-	s.t.Helper()
-	s.c.stop(s.t)
-	s.t.Logf("%d faults: %v; rotations: %v; %s", s.faults(), s.calls, s.ends(), s.c.String())
-	results.add(tally{part: part, requests: s.c.whole.Load() + int64(s.c.bad()+s.c.excuse), faults: s.faults(), rotations: len(s.turned), c: &s.c, ended: "by faults", grown: "-"})
-}
-
-// suffer lets every fault come once, and then any, until it is time.
-func (s *trial) suffer(list []fault) {
-	n := 0
-	for began := time.Now(); time.Since(began) < *goOn || n < len(list) || len(s.turned) < *rotated; n++ {
-		f := list[s.r.IntN(len(list))]
-		if n < len(list) {
-			f = list[n]
+	binary := programs.Path(t, "roundhouse")
+	t.Logf("seed %d", *seed)
+	course := newCourse(*rotated)
+	t.Run("fleet", func(t *testing.T) {
+		for i := range max(1, *fleets) {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				s := newTrial(t, fmt.Sprintf("rotations %d", i), binary, uint64(3+i))
+				s.setClock(0)
+				s.place(i)
+				s.System = start(t, after(t, fmt.Sprint("ulimit -n ", files), s.binary), s.onDisk)
+				s.run(course, 3)
+			})
 		}
-		s.calls[f.name]++
-		since := s.c.whole.Load()
+	})
+	course.report(t)
+}
+
+// place gives the i-th system its disk and its faults. The first one's supervisor and
+// door live to the end, so that their memory can be watched; the second one's disk can
+// break.
+func (s *trial) place(i int) {
+	s.disk = newDisk(s.t, i == 1)
+	for _, f := range faults {
+		if (i > 0 || !f.ends) && (f.needs == nil || f.needs(s)) {
+			s.faults = append(s.faults, f)
+		}
+	}
+}
+
+// onDisk puts the state folder on a disk of its own.
+func (s *trial) onDisk(state string) {
+	if s.disk != nil {
+		s.disk.mount(state)
+	}
+}
+
+// run goes through faults under n checked streams, and notes what the part came to.
+func (s *trial) run(course *course, n int) {
+	s.t.Helper()
+	s.c.pause = 500 * time.Millisecond
+	s.c.keep(s.t, s.System, n)
+	row := tally{part: s.part, c: &s.c, ended: "by faults", grown: "-"}
+	ctx, cancel := context.WithTimeout(s.t.Context(), *goOn)
+	defer cancel()
+	var grown <-chan growth
+	if s.keeps() {
+		grown = watchMemory(ctx, func() []process { return keepers(s.System) })
+	}
+	struck := s.suffer(course)
+	s.c.stop(s.t)
+	if grown != nil {
+		cancel()
+		memory := <-grown
+		if memory.failed != "" {
+			s.t.Error(memory.failed)
+		}
+		row.grown = memory.String()
+	}
+	row.requests, row.faults, row.rotations = s.c.whole.Load()+int64(s.c.bad()+s.c.excuse), struck, len(s.turned)
+	results.add(row)
+	s.t.Logf("%d faults, rotations: %v; %s", struck, s.ends(), s.c.String())
+}
+
+// suffer lets faults come until it is time, and returns how many came.
+func (s *trial) suffer(course *course) (n int) {
+	for began := time.Now(); ; n++ {
+		f, ok := course.next(s, time.Since(began) >= *goOn)
+		if !ok {
+			return n
+		}
+		since, turns, at := s.c.whole.Load(), len(s.turned), time.Now()
+		if !f.still {
+			s.rotate()
+			<-time.After(time.Duration(s.r.IntN(1500)) * time.Millisecond) // any moment of the rotation
+		}
 		f.do(s)
 		s.Until(f.name+": all are ready and no rotation runs", s.settled)
 		s.Until(f.name+": answers come", func() bool { return s.c.whole.Load() > since })
+		course.came(f.name, len(s.turned)-turns, s.c.whole.Load()-since, time.Since(at))
 		if s.c.bad() > 0 {
 			s.t.Errorf("after %d faults, the last %q", n+1, f.name)
-			return
+			return n + 1
 		}
 	}
 }
 
-func (s *trial) faults() (n int) {
-	for _, times := range s.calls {
-		n += times
-	}
-	return n
+// keeps reports whether no fault of the system ends its supervisor or its door.
+func (s *trial) keeps() bool {
+	return !slices.ContainsFunc(s.faults, func(f fault) bool { return f.ends })
 }
 
 // ends counts the rotations by how they ended.
@@ -145,4 +200,65 @@ func (s *trial) settled() bool {
 		}
 	}
 	return s.AllReady()
+}
+
+// course is what the systems of a run share: the faults that have not come yet, and what
+// those came to that did.
+type course struct {
+	want int // rotations
+
+	mu      sync.Mutex
+	turns   int
+	names   []string // in the order in which they first came
+	strikes map[string]*strikes
+}
+
+type strikes struct {
+	faults, rotations int
+	whole             int64
+	took              time.Duration
+}
+
+func newCourse(want int) *course { return &course{want: want, strikes: map[string]*strikes{}} }
+
+// next is the fault that comes to a system next: one that nobody has had, or any. There
+// is none once it is late, each came, and there were rotations enough.
+func (c *course) next(s *trial, late bool) (fault, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := s.faults[s.r.IntN(len(s.faults))]
+	for _, owed := range s.faults {
+		if c.strikes[owed.name] == nil {
+			f, late = owed, false
+			break
+		}
+	}
+	if late && c.turns >= c.want {
+		return f, false
+	}
+	if c.strikes[f.name] == nil {
+		c.names, c.strikes[f.name] = append(c.names, f.name), &strikes{}
+	}
+	c.strikes[f.name].faults++
+	return f, true
+}
+
+// came notes what a fault came to.
+func (c *course) came(name string, rotations int, whole int64, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.strikes[name]
+	n.rotations, n.whole, n.took = n.rotations+rotations, n.whole+whole, n.took+took
+	c.turns += rotations
+}
+
+// report tells what each kind of fault came to.
+func (c *course) report(t *testing.T) {
+	t.Helper()
+	var text strings.Builder
+	for _, name := range c.names {
+		n := c.strikes[name]
+		fmt.Fprintf(&text, "\n%4d times, %4d rotations, %6d answers whole, %8v each: %s", n.faults, n.rotations, n.whole, (n.took / time.Duration(n.faults)).Round(time.Millisecond), name)
+	}
+	t.Logf("%d rotations%s", c.turns, text.String())
 }
