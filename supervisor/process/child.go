@@ -271,7 +271,7 @@ func (n *Nursery) read(id string) (Record, error) {
 
 // Find returns every child that has a record, and watches those that live.
 func (n *Nursery) Find() ([]Found, error) {
-	paths, err := filepath.Glob(filepath.Join(n.dir, "run", "*.json"))
+	names, err := os.ReadDir(filepath.Join(n.dir, "run")) // Glob takes a folder that cannot be read for an empty one
 	if err != nil {
 		return nil, err
 	}
@@ -279,8 +279,12 @@ func (n *Nursery) Find() ([]Found, error) {
 	n.starved = driver.Starved()
 	n.mu.Unlock()
 	var out []Found
-	for _, path := range paths {
-		id := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(path), ".json"), "@", "/")
+	for _, name := range names {
+		base, record := strings.CutSuffix(name.Name(), ".json")
+		if !record {
+			continue
+		}
+		id := strings.ReplaceAll(base, "@", "/")
 		f, err := n.find(id)
 		if errors.Is(err, os.ErrNotExist) {
 			continue

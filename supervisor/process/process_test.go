@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"roundhouse/supervisor/driver"
 	"roundhouse/test/leaks"
@@ -253,6 +256,29 @@ func TestCutRecord(t *testing.T) {
 		if found, err := n.Find(); err == nil || !strings.Contains(err.Error(), n.file("pool/a", ".json")) {
 			t.Errorf("%q of a child that lives: %+v %v", cut, found, err)
 		}
+	}
+}
+
+// Who can open nothing does not take the children that live for gone.
+func TestFindWithoutFiles(t *testing.T) {
+	n := nursery(t)
+	start(t, n, Child{ID: "pool/a"}, "polite")
+	var had unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: had.Max}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := n.Find()
+	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &had); e != nil {
+		t.Fatal(e)
+	}
+	if !errors.Is(err, unix.EMFILE) {
+		t.Errorf("without descriptors: %+v %v", found, err)
+	}
+	if found, err := n.Find(); err != nil || len(found) != 1 || !found[0].Running {
+		t.Errorf("with them: %+v %v", found, err)
 	}
 }
 
