@@ -173,7 +173,7 @@ bench-xpu: build ## every kernel beside a bare copy, on the CPU and on the GPU (
 
 campaign: ## ten thousand simulated worlds; then an hour of odd bodies, broken clients, and rotations in which processes, clocks, disks and a Docker engine fail (the tests run a short form; FOR=15m each)
 	$(GO) test ./supervisor/core -run '^TestSimulation$$' -count=1 -v -args -seeds 10000
-	$(GO) test -tags docker ./test/campaign -count=1 -timeout 5h -v -args -clocks -for $(or $(FOR),15m)
+	$(GO) test -tags docker ./test/campaign -count=1 -timeout 5h -v -args -clocks -fleets 4 -rotations $(or $(ROTATIONS),1000) -for $(or $(FOR),15m)
 
 images: ## container images from our own binaries, with no registry (TARGETS="roundhouse worker-cpu" for some)
 	@compose/images $(TARGETS)
