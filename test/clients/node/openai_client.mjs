@@ -6,6 +6,8 @@
 
 import assert from "node:assert/strict";
 import OpenAI from "openai";
+import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
+import { z } from "zod";
 
 const client = new OpenAI({ baseURL: process.env.BASE_URL, apiKey: "none", maxRetries: 0, timeout: 300_000 });
 const model = process.env.MODEL;
@@ -93,6 +95,16 @@ async function structured() {
   assert.deepEqual(Object.keys(JSON.parse(answer.choices[0].message.content)).sort(), ["a", "b"]);
 }
 
+// parse has the client itself read the answer by zod's schema.
+async function parse() {
+  const Pair = z.object({ a: z.number().int().min(0).max(99), b: z.number().int().min(0).max(99) });
+  const asked = { model, temperature: 0, messages: [{ role: "user", content: "Which numbers?" }] };
+  const chat = await client.chat.completions.parse({ ...asked, response_format: zodResponseFormat(Pair, "pair") });
+  assert.deepEqual(Object.keys(chat.choices[0].message.parsed).sort(), ["a", "b"]);
+  const response = await client.responses.parse({ model, temperature: 0, input: "Which numbers?", text: { format: zodTextFormat(Pair, "pair") } });
+  Pair.parse(response.output_parsed);
+}
+
 async function responses() {
   const answer = await client.responses.create({ model, temperature: 0, input: "Count from 2 to 9 by 1." });
   assert.deepEqual(numbers(answer.output_text), range(2, 9));
@@ -126,7 +138,7 @@ async function errors() {
   );
 }
 
-for (const step of [chat, stream, leave, completion, tools, structured, responses, embeddings, models, errors]) {
+for (const step of [chat, stream, leave, completion, tools, structured, parse, responses, embeddings, models, errors]) {
   await step();
   console.log("passed:", step.name);
 }

@@ -51,6 +51,27 @@ def tools() -> None:
     assert after.content[0].type == "text", after
 
 
+def thinking() -> None:
+    """Thoughts come as blocks of their own, whole and streamed, and go back with the next turn."""
+    ask = {"role": "user", "content": "Count from 2 to 9 by 1."}
+    asked = {
+        "model": os.environ["THINKER"],
+        "extra_body": greedy,
+        "max_tokens": 2000,
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+    }
+    answer = client.messages.create(messages=[ask], **asked)
+    thought = answer.content[0]
+    assert thought.type == "thinking" and numbers(thought.thinking) == list(range(2, 10)), answer
+    with client.messages.stream(messages=[ask], **asked) as stream:
+        pieces = [e.thinking for e in stream if e.type == "thinking"]
+        final = stream.get_final_message()
+    assert "".join(pieces) == final.content[0].thinking == thought.thinking, (pieces, final)
+    turns = [ask, {"role": "assistant", "content": [*answer.content, {"type": "text", "text": "Done."}]}, ask]
+    after = client.messages.create(messages=turns, **asked)
+    assert after.usage.input_tokens > answer.usage.input_tokens, (after, answer)
+
+
 def errors() -> None:
     try:
         client.messages.create(model=model, max_tokens=4, extra_body={"temperature": 9}, messages=[question])
@@ -60,7 +81,7 @@ def errors() -> None:
 
 
 if __name__ == "__main__":
-    for step in (messages, tools, errors):
+    for step in (messages, tools, thinking, errors):
         step()
         print("passed:", step.__name__)
     print("ok")
