@@ -114,15 +114,14 @@ func (s *sight) checkItems(r *Request) error {
 
 // look schedules the requests whose rows are there, and works on the oldest
 // other for as long as two steps take. It reports whether it has worked.
-func (e *Engine) look() (worked bool, err error) {
-	s := &e.sight
+func (s *sight) look(e *Engine) (worked bool, err error) {
 	if s.tower == nil {
 		return false, nil
 	}
 	began := time.Now()
 	budget := 2 * e.timings.ended.Sub(e.timings.began)
 	for {
-		worked = e.letSee() || worked
+		worked = s.letSee(e) || worked
 		if s.job == nil || s.job.view == nil && s.job.err == nil {
 			return worked, nil
 		}
@@ -137,8 +136,7 @@ func (e *Engine) look() (worked bool, err error) {
 }
 
 // letSee schedules who has all rows, and begins with what the oldest lacks.
-func (e *Engine) letSee() (scheduled bool) {
-	s := &e.sight
+func (s *sight) letSee(e *Engine) (scheduled bool) {
 	s.queue = slices.DeleteFunc(s.queue, func(r *request) bool {
 		if _, alive := e.live[r]; !alive {
 			return true
@@ -158,22 +156,21 @@ func (e *Engine) letSee() (scheduled bool) {
 		if _, alive := e.live[j.request]; alive {
 			if j.err != nil {
 				s.job = nil
-				e.failSight(j)
+				j.fail(e)
 			}
 			return scheduled
 		}
 		s.job = nil // nobody waits for it any more
 	}
 	if len(s.queue) > 0 {
-		e.beginLook(s.queue[0])
+		s.begin(e, s.queue[0])
 	}
 	return scheduled
 }
 
-// beginLook has the first item that a request lacks made ready, if there is room
+// begin has the first item that a request lacks made ready, if there is room
 // for its rows.
-func (e *Engine) beginLook(r *request) {
-	s := &e.sight
+func (s *sight) begin(e *Engine, r *request) {
 	for i := range r.Media {
 		it := &r.Media[i]
 		if s.cache.has(it.Digest) {
@@ -203,8 +200,8 @@ func seen(it *Item) (v *View, err error) {
 	return &view, err
 }
 
-// failSight ends the requests of an item that no rows can be made of.
-func (e *Engine) failSight(j *look) {
+// fail ends the requests of an item that no rows can be made of.
+func (j *look) fail(e *Engine) {
 	for c, q := range j.request.choices {
 		if q != nil {
 			e.endWith(j.request, c, failure(q, j.err))

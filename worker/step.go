@@ -28,7 +28,7 @@ func (e *Engine) runStep(ctx context.Context) (bool, error) {
 	if len(e.pooling) > 0 {
 		return e.poolStep()
 	}
-	looked, err := e.look()
+	looked, err := e.sight.look(e)
 	if err != nil {
 		return true, err
 	}

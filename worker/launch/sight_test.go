@@ -116,8 +116,8 @@ func (a *seenAnswer) said() string {
 	return fmt.Sprint(a.Choices[0].Message.Content, a.Choices[0].Logprobs.Content)
 }
 
-// asked is a chat whose content is in parts: texts, and URLs of pictures.
-func asked(parts ...string) map[string]any {
+// picturing is a chat whose content is in parts: texts, and URLs of pictures.
+func picturing(parts ...string) map[string]any {
 	var content []any
 	for _, p := range parts {
 		if strings.Contains(p, ":") {
@@ -132,7 +132,7 @@ func asked(parts ...string) map[string]any {
 func see(t *testing.T, url string, parts ...string) *seenAnswer {
 	t.Helper()
 	a := &seenAnswer{}
-	if err := postJSON(url+"/v1/chat/completions", asked(parts...), a); err != nil {
+	if err := postJSON(url+"/v1/chat/completions", picturing(parts...), a); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -214,7 +214,7 @@ func TestSeesByAllDoors(t *testing.T) {
 		t.Fatal(err)
 	}
 	var counted struct{ Count int }
-	if err := postJSON(url+"/tokenize", asked("what is it", dataURL(file)), &counted); err != nil {
+	if err := postJSON(url+"/tokenize", picturing("what is it", dataURL(file)), &counted); err != nil {
 		t.Fatal(err)
 	}
 	if responses.Usage.Input != want || messages.Usage.Input != want || counted.Count != want {
@@ -232,7 +232,7 @@ func TestPicturesRefused(t *testing.T) {
 		"--limit-mm-per-prompt", `{"image":2}`, "--allowed-local-media-path", root, "--allowed-media-domains", "pictures.example").URL
 	f := func(status int, want string, parts ...string) {
 		t.Helper()
-		data, err := json.Marshal(asked(parts...))
+		data, err := json.Marshal(picturing(parts...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +308,7 @@ func TestResumeWithPicture(t *testing.T) {
 	here := demoServer(t, "--model", dir, "--served-model-name", "m", "--dtype", "float32").URL
 	there := demoServer(t, "--model", dir, "--served-model-name", "m", "--dtype", "float32").URL
 	for seed := range 2 {
-		body := asked("what is it", dataURL(drawn(t, 40, 24, seed+1)))
+		body := picturing("what is it", dataURL(drawn(t, 40, 24, seed+1)))
 		body["stream"], body["return_token_ids"], body["max_tokens"] = true, true, 12
 		text, err := json.Marshal(body)
 		if err != nil {

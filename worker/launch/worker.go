@@ -206,7 +206,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts, Dimensions: cfg.Dimensions, Pair: pairOf(cfg),
 		Segments: cfg.Segments > 0, Positions: cfg.Positions,
 		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, Role: o.ResponseRole, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
-		RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking, LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
+		Headers: server.Headers{RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking}, LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
 	})
 	return &Worker{Engine: e, Server: s, memory: mem}
 }

@@ -73,12 +73,17 @@ type Config struct {
 	LegacyMetrics       bool                  // without vllm:num_requests_waiting_by_reason, which old scripts stumble over
 	PromptTokensDetails bool
 	ForceUsage          bool
-	RequestIDHeaders    bool
-	LoadTracking        bool
-	LoadAdapters        bool              // the routes that load and unload adapters
-	DevMode             bool              // the routes that operate the engine
-	Profiler            *profile.Profiler // nil: no profiles are taken
-	Log                 *slog.Logger
+	Headers
+	LoadAdapters bool              // the routes that load and unload adapters
+	DevMode      bool              // the routes that operate the engine
+	Profiler     *profile.Profiler // nil: no profiles are taken
+	Log          *slog.Logger
+}
+
+// Headers are what answers have besides, as vLLM's flags say.
+type Headers struct {
+	RequestIDHeaders bool
+	LoadTracking     bool
 }
 
 // Defaults are what a request that leaves them out is sampled with.
