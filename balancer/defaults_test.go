@@ -13,7 +13,7 @@ import (
 func TestDefaultsOfASet(t *testing.T) {
 	want := configs.DefaultDoor()
 	want.Listen, want.Policy = "", "" // the listener is given, and a pool names its policy
-	want.Retry, want.Resume, want.SlowStart, want.Batches.Concurrency = configs.Retry{}, configs.Resume{}, 0, 0
+	want.Retry, want.Resume, want.SlowStart, want.Batches.Concurrency, want.HTTP2 = configs.Retry{}, configs.Resume{}, 0, 0, false
 	if got := filled(configs.Door{}); !reflect.DeepEqual(got, want) {
 		t.Errorf("an empty door block is filled to\n%+v, want\n%+v", got, want)
 	}
