@@ -114,7 +114,7 @@ leave the model's text.
 | Hunyuan | hunyuan_a13b | hunyuan_a13b |
 | Llama 3.x | llama3_json, pythonic | |
 | Mistral, Ministral | mistral | |
-| Kimi-K2, Granite 3, ERNIE 4.5 (not served; for models that write as they do) | kimi_k2, granite, ernie45 | kimi_k2 |
+| Kimi-K2, Granite 3, ERNIE 4.5 (not served; for models that write as they do) | kimi_k2, granite, ernie45 | kimi_k2, ernie45 |
 
 gpt-oss answers in channels: analysis is the reasoning, final and commentary to nobody the content, text to functions.NAME a call. Its marks count as tokens
 only; <|call|> and <|return|> end an answer. An answer held to a form, or that must call tools, has no channels and no reasoning.

@@ -12,6 +12,7 @@ type Marks struct {
 	Always     bool // the reasoning has begun though neither the prompt nor the output says so
 
 	answer string // the tag around what follows; "": none
+	exact  bool   // line breaks beside the tag and the reasoning belong to them
 	trim   bool   // line breaks at the end of the reasoning are no part of it
 }
 
@@ -19,6 +20,7 @@ type Marks struct {
 var thoughts = map[string]Marks{
 	"deepseek_r1":   {Open: "<think>", Shut: "</think>", Always: true},
 	"deepseek_v3":   {Open: "<think>", Shut: "</think>"},
+	"ernie45":       {Open: "<think>", Shut: "</think>", Always: true, answer: "response", exact: true},
 	"glm45":         {Open: "<think>", Shut: "</think>", trim: true},
 	"glm47":         {Open: "<think>", Shut: "</think>", trim: true},
 	"hunyuan_a13b":  {Open: "<think>", Shut: "</think>", answer: "answer"},

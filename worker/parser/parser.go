@@ -66,11 +66,17 @@ type toolParser interface {
 	finish(out *output)
 }
 
+// wrapper takes off what stands around an answer.
+type wrapper interface {
+	add(text string) string // what certainly belongs to the answer
+	finish() string
+}
+
 // Parser takes one output apart.
 type Parser struct {
 	channels  *channelParser   // of an output in channels, which hold all of it; nil: it has none
 	reasoning *reasoningParser // nil: none
-	wrap      *wrapParser      // what stands around the answer; nil: nothing
+	wrap      wrapper          // what stands around the answer; nil: nothing
 	tools     toolParser       // nil: none
 	out       output
 }
@@ -88,7 +94,10 @@ func New(o Options) (*Parser, error) {
 	}
 	if m, ok := Thoughts(o.Reasoning); ok {
 		p.reasoning = &reasoningParser{open: o.Begun || m.Always, marks: m}
-		if m.answer != "" {
+		switch {
+		case m.exact:
+			p.wrap = &responseParser{open: "<" + m.answer + ">", shut: "</" + m.answer + ">"}
+		case m.answer != "":
 			p.wrap = &wrapParser{tag: m.answer}
 		}
 	}

@@ -51,7 +51,7 @@ func (r *reasoningParser) add(text string, out *output) string {
 // think hands out reasoning. Where the family writes line breaks around it,
 // they are left out.
 func (r *reasoningParser) think(s string, last bool, out *output) {
-	if r.marks.answer != "" || r.marks.trim {
+	if r.marks.answer != "" && !r.marks.exact || r.marks.trim {
 		if !r.said && !r.marks.trim {
 			s = strings.TrimLeft(s, "\n")
 		}
