@@ -1,14 +1,17 @@
 package balancer
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/keyfile"
 	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/lease"
@@ -26,6 +29,8 @@ type Admin struct {
 	Reload func() (changes []string, err error)
 	// Shown is the configuration without its secrets.
 	Shown func() any
+	File  string         // the configuration's
+	Keys  *keyfile.Store // made at run time
 }
 
 // ServeAdmin serves the door's own admin API until the door ends. Call it
@@ -59,6 +64,8 @@ func (d *Door) adminHandler(a Admin) http.Handler {
 		m.Handle(same, private)
 	}
 	m.Handle("GET /metrics", d.Private())
+	m.HandleFunc("GET /api/usage", d.serveUsage)
+	d.keysAPI(a).Mount(m)
 	m.HandleFunc("GET /api/workers", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.workersShown()) })
 	m.HandleFunc("GET /api/pools", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.poolsShown()) })
 	m.HandleFunc("GET /api/version", func(w http.ResponseWriter, _ *http.Request) {
@@ -158,6 +165,54 @@ func (d *Door) Change(change func(*control.WorkerSet) error) error {
 	set.Version++
 	set.Door = filled(set.Door)
 	return d.apply(set, true)
+}
+
+// keysAPI makes, lists and revokes keys.
+func (d *Door) keysAPI(a Admin) *keyfile.API {
+	return &keyfile.API{
+		Store:      a.Keys,
+		Configured: func(context.Context) ([]configs.Key, string, error) { return d.current().set.Door.Keys, a.File, nil },
+		Used:       func(context.Context) *control.KeysUse { return d.keysUse() },
+		Who: func(r *http.Request) string {
+			return "operator " + strconv.Quote(r.Header.Get("X-Roundhouse-Operator"))
+		},
+		Changed: func(_ context.Context, by, what string) control.Taken {
+			err := d.Change(func(set *control.WorkerSet) error {
+				set.Keys, set.Keyed = a.Keys.Keys(set.Door.Keys), a.Keys.Asked()
+				return nil
+			})
+			if err != nil {
+				d.log.Error("a change of keys is not taken up", "key", what, "error", err.Error())
+				return control.Taken{Waiting: []string{d.id}}
+			}
+			d.log.Info("key", "why", what, "by", by)
+			return control.Taken{Doors: 1, Waiting: []string{}}
+		},
+	}
+}
+
+// keysUse is what is known of the use of the keys.
+func (d *Door) keysUse() *control.KeysUse {
+	v, now := d.current(), time.Now()
+	zone, _ := v.set.Door.BudgetZone() // it was checked when the set was applied
+	u := &control.KeysUse{Timezone: zone.String(), Keys: []control.KeyUsed{}}
+	u.Day, u.Month = d.usage.Resets(now)
+	for _, k := range v.keys.Keys {
+		one := control.KeyUsed{Name: k.Name, Live: k.Live()}
+		one.Day, one.Month = d.usage.Of(k.Name, now)
+		u.Keys = append(u.Keys, one)
+	}
+	return u
+}
+
+// serveUsage answers what was used, by key, model and day.
+func (d *Door) serveUsage(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if err := control.CheckDays(q); err != nil {
+		control.Fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	answer(w, d.usage.Rows(q.Get("from"), q.Get("to"), time.Now()))
 }
 
 func (d *Door) workersShown() control.WorkersShown {

@@ -49,7 +49,11 @@ func (d *Door) apply(set control.WorkerSet, strict bool) error {
 	if err != nil {
 		return err
 	}
-	keys, err := keyring.New(set.Door.Keys, old.keys)
+	keys, err := keyring.New(slices.Concat(set.Door.Keys, set.Keys), set.Keyed, old.keys)
+	if err != nil {
+		return err
+	}
+	zone, err := set.Door.BudgetZone()
 	if err != nil {
 		return err
 	}
@@ -71,6 +75,8 @@ func (d *Door) apply(set control.WorkerSet, strict bool) error {
 	d.faults.note(d.log, faultCertificate, uncertain)
 	d.faults.note(d.log, faultPlugins, missing)
 	d.cert = cert
+	d.requests.Configure(set.Door.LogRequests)
+	d.usage.SetZone(zone, time.Now())
 	d.replace(set, keys, trusted, ext)
 	return nil
 }
@@ -124,6 +130,11 @@ func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted trust,
 		if !kept[w] {
 			d.fleet.Retire(w)
 			d.metrics.Forget(w.ID)
+		}
+	}
+	for _, k := range old.keys.Keys {
+		if keys.Configured(k.Name) == nil {
+			d.metrics.ForgetKey(k.Name)
 		}
 	}
 	for _, p := range v.pools {

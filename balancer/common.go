@@ -13,7 +13,9 @@ import (
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/memory"
 	"roundhouse/balancer/metrics"
+	"roundhouse/balancer/requestlog"
 	"roundhouse/balancer/stored"
+	"roundhouse/balancer/usage"
 )
 
 // common is what connections and requests have of their door.
@@ -37,6 +39,8 @@ type common struct {
 	past     past
 	lobby    fleet.Tally // of requests that came to no pool
 	held     stored.Responses
+	usage    *usage.Book
+	requests requestlog.Log
 	faults   faults
 
 	draining atomic.Bool

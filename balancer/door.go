@@ -24,6 +24,7 @@ import (
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/metrics"
 	"roundhouse/balancer/surface"
+	"roundhouse/balancer/usage"
 	"roundhouse/configs"
 )
 
@@ -43,6 +44,7 @@ type Options struct {
 	// the worker set says longer.
 	DrainTimeout time.Duration
 	Batches      string // where files and batches are kept; empty: they are not served
+	Usage        string // where the use of keys is kept; empty: nowhere
 	PeerToken    string // shown to the doors that the configuration names
 	// PluginDeadline bounds one call of a filter or policy plugin; 0: the host's default.
 	PluginDeadline time.Duration
@@ -108,6 +110,7 @@ func New(o Options) (*Door, error) {
 	d.fleet.Remap, d.fleet.MoveAway, d.fleet.Resident = d.remap, d.moveAway, d.peers.resident
 	d.metrics = metrics.New(o.Build, d.droppedLines)
 	d.metrics.Registry.MustRegister(newGauges(c))
+	d.usage = usage.Open(o.Usage, time.Now(), o.Log)
 	d.ledger.OnEject = d.metrics.Ejected
 	def := configs.DefaultDoor()
 	d.memory.Limit.Store(int64(def.Memory))
@@ -116,6 +119,7 @@ func New(o Options) (*Door, error) {
 	c.aside = d.side.takes
 	if err := d.firstSet(); err != nil {
 		d.end()
+		d.requests.Close()
 		w.Close()
 		return nil, err
 	}
@@ -163,6 +167,7 @@ func (d *Door) Run(ctx, hard context.Context) error {
 	go d.accept()
 	go d.keepHouse()
 	go d.tellPeers()
+	d.wg.Go(func() { d.usage.Run(d.ctx) })
 	select {
 	case <-ctx.Done():
 	case <-d.shutdown:
@@ -312,6 +317,7 @@ func (d *Door) stopAll() {
 	d.current().traces.Close()
 	d.current().ext.Close()
 	d.peers.closeWays()
+	d.requests.Close()
 }
 
 // lookAtFiles is how often the certificate's files are looked at, in tenths of a
@@ -345,7 +351,11 @@ func (d *Door) keepHouse() {
 	}
 }
 
-func (d *Door) everySecond(v *view) { d.fleet.EverySecond(v.workers) }
+func (d *Door) everySecond(v *view) {
+	d.fleet.EverySecond(v.workers)
+	d.faults.note(d.log, faultUsage, d.usage.Fault())
+	d.faults.note(d.log, faultRequestLog, d.requests.Fault())
+}
 
 // moveAway makes all requests at a worker go on elsewhere.
 func (d *Door) moveAway(w *fleet.Worker, hung bool) {

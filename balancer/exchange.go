@@ -34,6 +34,7 @@ type exchange struct {
 	pass   *extend.Pass                                    // its way through the filters; nil: there are none
 	trace  *trace                                          // nil: traces are not sent
 	out    direct                                          // where the door has read the request itself
+	logged *capture                                        // for the log of requests; nil: none is written
 	shown  atomic.Bool                                     // others may hold it still when it has ended
 }
 

@@ -38,3 +38,6 @@ func (d *Door) PluginWithin(span time.Duration) { d.pluginWithin = span }
 
 // CutAll ends what is in flight, as at the end of a drain.
 func (d *Door) CutAll() { d.cutAll() }
+
+// Held is the bytes that are booked of requests and answers.
+func (d *Door) Held() int64 { return d.memory.Over(0) + d.memory.Limit.Load() }

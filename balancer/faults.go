@@ -16,9 +16,11 @@ const (
 	faultCertificate = "certificate"
 	faultPlugins     = "plugins"
 	faultSet         = "worker_set"
+	faultUsage       = "usage"       // it cannot be written
+	faultRequestLog  = "request_log" // nor this
 )
 
-var faultNames = [...]string{faultCertificate, faultPlugins, faultSet}
+var faultNames = [...]string{faultCertificate, faultPlugins, faultSet, faultUsage, faultRequestLog}
 
 // faults are what the door could not take up, until it can.
 type faults struct {

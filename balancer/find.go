@@ -39,7 +39,7 @@ func (a *asked) find(f *fleet.Fleet, v *view, pass *extend.Pass, body []byte, se
 	a.session = r.sessionOf(a, body, sessionHeader)
 	usable := func(model string) bool {
 		t := v.models[model]
-		return t != nil && t.alive(f) != nil
+		return t != nil && t.alive(f, a.key) != nil
 	}
 	if i := r.choose(a.session, usable); i >= 0 {
 		a.model = r.cfg.Targets[i].Model
@@ -102,8 +102,8 @@ func (a *asked) pickPool(f *fleet.Fleet, v *view, name string) *surface.Failure 
 	if a.target == nil {
 		return v.unknown(name)
 	}
-	if a.pool = a.target.alive(f); a.pool == nil {
-		a.pool = a.target.pools[0]
+	if a.pool = a.target.alive(f, a.key); a.pool == nil {
+		a.pool = a.target.first(a.key)
 	}
 	return nil
 }

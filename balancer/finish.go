@@ -1,6 +1,9 @@
 package balancer
 
 import (
+	"time"
+
+	"roundhouse/balancer/control"
 	"roundhouse/balancer/metrics"
 	"roundhouse/balancer/surface"
 )
@@ -23,6 +26,8 @@ func (x *exchange) finish() {
 	}
 	x.tell()
 	x.count()
+	x.account()
+	x.logged.end(x.d.id, &x.asked, r)
 	x.d.past.add(x)
 	if x.v.set.Log.Access {
 		x.d.logAccess(x.v, &x.asked, r)
@@ -46,6 +51,23 @@ func (x *exchange) count() {
 	})
 }
 
+// account enters the request in the use of its key, if an engine has answered it. A
+// filter's keys are without bound: they are one.
+func (x *exchange) account() {
+	r := &x.record
+	if x.booking.sentAt == 0 || r.status >= 400 && r.outcome != "cancelled" {
+		return
+	}
+	name := ""
+	if k := x.asked.key; k != nil {
+		if name = k.Name; x.v.keys.Configured(name) != k {
+			name = "other"
+		}
+	}
+	out := r.output()
+	x.d.usage.Count(name, x.asked.labels().Model, control.Used{Requests: 1, TokensIn: x.used() - out, TokensCached: max(0, r.usage.Cached), TokensOut: out}, time.Now())
+}
+
 // used is the tokens that the request's key is charged with in the end. Of an answer
 // that does not say what it took, the prompt counts as it was estimated: several
 // choices, an echo, or a client that left before the end are no cheaper.
@@ -66,7 +88,7 @@ func (x *exchange) tell() {
 	}
 	x.trace.finish(&x.asked, &x.record)
 	x.trace = nil
-	if k := x.asked.key; k != nil && x.v.keys.Configured(k.Name) == k { // a filter's keys are without bound
+	if k := x.asked.key; k != nil && x.v.keys.Configured(k.Name) == k && x.d.current().keys.Configured(k.Name) != nil { // a filter's keys are without bound
 		r := &x.record
 		x.d.metrics.EndedOf(k.Name, &metrics.Outcome{Word: r.outcome, Usage: r.usage, Generated: r.generated.Load()})
 	}

@@ -3,6 +3,7 @@ package balancer
 import (
 	"bytes"
 	"io"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
@@ -17,7 +18,7 @@ import (
 type gaugeSet struct {
 	d                                                   *common
 	queued, inFlight, state, capacity, kv, aged, faults *prometheus.Desc
-	answers                                             *prometheus.Desc
+	answers, budgetUsed, budgetLeft, unwritten          *prometheus.Desc
 }
 
 // phases are the states of a worker that metrics tell.
@@ -28,15 +29,18 @@ func newGauges(d *common) *gaugeSet {
 		return prometheus.NewDesc("roundhouse_"+name, help, labels, nil)
 	}
 	return &gaugeSet{
-		d:        d,
-		queued:   desc("queue_requests", "Requests that wait for room.", "pool", "priority"),
-		inFlight: desc("in_flight_requests", "Requests of this door at a worker.", "pool", "worker"),
-		state:    desc("worker_state", "1 for the state that a worker is in.", "pool", "worker", "state"),
-		capacity: desc("worker_kv_capacity_tokens", "What a worker's KV cache holds.", "pool", "worker"),
-		kv:       desc("worker_kv_tokens", "KV tokens of a worker: charged by this door, foreign, and as it reports.", "pool", "worker", "source"),
-		faults:   desc("door_fault", "1 for what the door could not take up: it goes on with the old one.", "what"),
-		answers:  desc("worker_requests_total", "Requests that a worker has served or failed, since its generation began.", "pool", "worker", "outcome"),
-		aged:     desc("worker_report_age_seconds", "The age of a worker's last report.", "pool", "worker"),
+		d:          d,
+		queued:     desc("queue_requests", "Requests that wait for room.", "pool", "priority"),
+		inFlight:   desc("in_flight_requests", "Requests of this door at a worker.", "pool", "worker"),
+		state:      desc("worker_state", "1 for the state that a worker is in.", "pool", "worker", "state"),
+		capacity:   desc("worker_kv_capacity_tokens", "What a worker's KV cache holds.", "pool", "worker"),
+		kv:         desc("worker_kv_tokens", "KV tokens of a worker: charged by this door, foreign, and as it reports.", "pool", "worker", "source"),
+		faults:     desc("door_fault", "1 for what the door could not take up: it goes on with the old one.", "what"),
+		answers:    desc("worker_requests_total", "Requests that a worker has served or failed, since its generation began.", "pool", "worker", "outcome"),
+		unwritten:  desc("request_log_lines_dropped_total", "Lines of door.log_requests that its file did not take."),
+		budgetUsed: desc("key_budget_used", "What a key has used of a budget, at all doors together.", "key", "period", "kind"),
+		budgetLeft: desc("key_budget_left", "What is left of a key's budget.", "key", "period", "kind"),
+		aged:       desc("worker_report_age_seconds", "The age of a worker's last report.", "pool", "worker"),
 	}
 }
 
@@ -59,9 +63,16 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 		}
 		put(g.faults, on, what)
 	}
+	ch <- prometheus.MustNewConstMetric(g.unwritten, prometheus.CounterValue, float64(g.d.requests.Dropped()))
 	for _, p := range v.pools {
 		for i, n := range p.Queue.ByClass() {
 			put(g.queued, float64(n), p.Name, surface.PriorityNames[i])
+		}
+	}
+	for _, k := range v.keys.Keys {
+		for _, l := range g.d.usage.Budgets(&k.Cfg, time.Now()) {
+			put(g.budgetUsed, float64(l.Used), k.Name, l.Period, l.Kind)
+			put(g.budgetLeft, float64(max(0, l.Limit-l.Used)), k.Name, l.Period, l.Kind)
 		}
 	}
 	for _, w := range v.workers {

@@ -57,7 +57,7 @@ func (d *Door) handle(ctx *fasthttp.RequestCtx) {
 
 // admit checks the key where keys are set.
 func (v *view) admit(authorization, xAPIKey []byte) (*keyring.Key, *surface.Failure) {
-	if len(v.keys.Keys) == 0 {
+	if !v.keys.Asked {
 		return nil, nil
 	}
 	k := v.keys.Find(string(authorization), string(xAPIKey))
@@ -67,6 +67,10 @@ func (v *view) admit(authorization, xAPIKey []byte) (*keyring.Key, *surface.Fail
 	if k == nil {
 		return nil, &surface.Failure{Status: 401, Type: "authentication_error", Code: "invalid_api_key", Reason: "auth",
 			Message: "a valid API key is needed: Authorization: Bearer KEY"}
+	}
+	if k.Expired(time.Now()) {
+		return nil, &surface.Failure{Status: 401, Type: "authentication_error", Code: "invalid_api_key", Reason: "auth",
+			Message: fmt.Sprintf("key %q expired at %s", k.Name, k.Cfg.Expires)}
 	}
 	return k, nil
 }
@@ -124,6 +128,7 @@ func (d *common) newExchange(v *view, g *guard, seen *wire.Seen) *exchange {
 // those in flight.
 func (x *exchange) enter(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 	x.asked.key = k
+	x.logged = captureOf(x.d, &x.asked, x.payload.Body)
 	x.asked.identify(k, seen)
 	if f := x.read(seen, k); f != nil {
 		return f
@@ -135,6 +140,9 @@ func (x *exchange) enter(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 	}
 	x.asked.filtered(x.pass)
 	if k != nil {
+		if f := x.d.usage.Refuse(&k.Cfg, k.Live(), x.asked.wall); f != nil {
+			return f
+		}
 		if f := k.Enter(x.asked.wall); f != nil {
 			return f
 		}
@@ -153,6 +161,7 @@ func (x *exchange) turnAway(f *surface.Failure) *surface.Failure {
 	x.d.memory.Give(x.payload.Booked)
 	x.record.status, x.record.outcome, x.record.code = f.Status, "refused", f.Code
 	x.tell()
+	x.logged.end(x.d.id, &x.asked, &x.record)
 	x.d.past.add(x)
 	return f
 }

@@ -60,7 +60,7 @@ func (d *common) listModels(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, p
 	}
 	cards := []modelCard{}
 	for name, t := range names {
-		if k == nil || k.Allows(name) {
+		if k == nil || k.Allows(name) && (t == nil || k.AllowsPool(t.first(k).Name)) {
 			cards = append(cards, d.card(name, t))
 		}
 	}

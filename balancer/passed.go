@@ -55,6 +55,7 @@ func (s *side) serve(w http.ResponseWriter, r *http.Request) {
 		d.memory.Give(x.payload.Booked)
 		x.record.status, x.record.outcome = f.Status, "refused"
 		x.tell()
+		x.logged.end(d.id, &x.asked, &x.record)
 		p.write(f, true)
 		return
 	}
@@ -207,7 +208,7 @@ func (a *asked) findPass(f *fleet.Fleet, v *view, path *pass.Path) *surface.Fail
 		if !path.Serves(task) && (task != "" || surface.KindOf(a.path) != surface.Form) {
 			continue
 		}
-		if a.pool == nil || !a.pool.Alive(f) && p.Alive(f) {
+		if a.pool == nil || a.key.AllowsPool(p.Name) && (!a.key.AllowsPool(a.pool.Name) || !a.pool.Alive(f) && p.Alive(f)) {
 			a.pool = p
 		}
 	}

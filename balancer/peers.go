@@ -19,6 +19,7 @@ import (
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/surface"
+	"roundhouse/configs"
 	"roundhouse/worker/api"
 )
 
@@ -42,6 +43,7 @@ type peers struct {
 	ways   map[string]*way   // by address
 	serial uint64
 	looked time.Time
+	budget time.Time // when what budgets have used was last told
 
 	sharing  sync.Mutex    // held while workers are shared out
 	listened atomic.Bool   // some door is to be told
@@ -241,6 +243,7 @@ func (d *Door) tellAll(last bool) {
 	}
 	t := d.totals()
 	t.Gone = last
+	t.Usage = d.budgets(last)
 	for _, pool := range d.current().pools {
 		t.Cached = append(t.Cached, pool.TakeUntold(listeners)...)
 	}
@@ -290,6 +293,27 @@ func (d *Door) totals() control.Totals {
 	return t
 }
 
+// budgets is what this door's folder knows of keys with a budget, once a second.
+func (d *Door) budgets(last bool) *control.FolderUse {
+	now := time.Now()
+	d.peers.mu.Lock()
+	due := last || now.Sub(d.peers.budget) >= time.Second
+	if due {
+		d.peers.budget = now
+	}
+	d.peers.mu.Unlock()
+	var names []string
+	for _, k := range d.current().keys.Keys {
+		if due && (k.Cfg.Day != configs.Budget{} || k.Cfg.Month != configs.Budget{}) {
+			names = append(names, k.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return d.usage.Told(names, now)
+}
+
 // hear takes another door's totals.
 func (d *Door) hear(t control.Totals) {
 	if t.Door == d.id || !surface.ValidID(t.Door) {
@@ -311,6 +335,7 @@ func (d *Door) hear(t control.Totals) {
 		d.shareOut(d.current())
 	}
 	d.countKeys(old, &t, now)
+	d.usage.Hear(t.Usage)
 	d.hearCached(t.Cached)
 	d.countElsewhere(now)
 }

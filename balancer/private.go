@@ -77,6 +77,8 @@ func (d *Door) Private() http.Handler {
 	})
 	m.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.current().ext.Stats()) })
 	m.HandleFunc("PUT /totals", d.putTotals)
+	m.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.keysUse()) })
+	m.HandleFunc("GET /usage", d.serveUsage)
 	m.HandleFunc("GET /handover", func(w http.ResponseWriter, _ *http.Request) {
 		d.findPeers(time.Now(), true) // whoever asks is one
 		answer(w, d.handOver())

@@ -187,9 +187,12 @@ func checkType(given []byte) *surface.Failure {
 	return nil
 }
 
-// permit checks that the key may use what was asked for; the answer does not
+// permit checks that the key may use what was asked for, where it is served; the answer does not
 // tell a model that is hidden from one that is not there.
 func (a *asked) permit(k *keyring.Key) *surface.Failure {
+	if k != nil && !k.AllowsPool(a.pool.Name) {
+		return surface.UnknownModel(a.peek.Model)
+	}
 	if k == nil || k.Allows(a.model) && a.route == nil || a.route != nil && (k.Allows(a.route.cfg.Name) || k.Allows(a.model)) {
 		return nil
 	}

@@ -359,6 +359,7 @@ func (s *relay) write(payload []byte) error {
 
 // flush sends what an out buffer holds as one chunk.
 func (s *relay) flush(o *conn.Out) error {
+	s.x.logged.answered(o.B[conn.ChunkHead:])
 	b := o.Framed(!s.x.asked.http10)
 	if s.closing && s.answer.MayEnd() && !s.x.asked.http10 && b != nil {
 		b = append(b, lastChunk...)

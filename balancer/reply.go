@@ -151,6 +151,7 @@ func (s *relay) whole(status int, head reply, body []byte) bool {
 	x.record.status = status
 	b := x.head(make([]byte, 0, 512+len(body)), head, len(body), s.cors)
 	s.started = true
+	x.logged.answered(body)
 	defer x.g.sent()
 	return x.g.send(append(b, body...)) == nil && !x.close
 }

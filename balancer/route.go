@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"roundhouse/balancer/fleet"
+	"roundhouse/balancer/keyring"
 	"roundhouse/configs"
 )
 
@@ -84,14 +85,25 @@ func rendezvous(session, node string, weight float64) float64 {
 	return -weight / math.Log(u)
 }
 
-// alive returns the first pool of a target that can be asked, nil if none.
-func (t *target) alive(f *fleet.Fleet) *fleet.Pool {
+// alive returns the first pool of a target that can be asked and that a key may use, nil
+// if there is none.
+func (t *target) alive(f *fleet.Fleet, k *keyring.Key) *fleet.Pool {
 	for _, p := range t.pools {
-		if p.Alive(f) {
+		if k.AllowsPool(p.Name) && p.Alive(f) {
 			return p
 		}
 	}
 	return nil
+}
+
+// first returns the first pool that a key may use, or the first at all.
+func (t *target) first(k *keyring.Key) *fleet.Pool {
+	for _, p := range t.pools {
+		if k.AllowsPool(p.Name) {
+			return p
+		}
+	}
+	return t.pools[0]
 }
 
 // target is a model and the pools that serve it.

@@ -56,6 +56,7 @@ func (x *exchange) unary(out replier) {
 				whole = append(whole[:len(room):len(room)], resume.Rename(whole[len(room):], x.asked.model, x.asked.peek.Model)...)
 			}
 			x.record.status = a.Status
+			x.logged.answered(whole[len(room):])
 			out.reply(x, head, whole)
 			return
 		}
@@ -304,6 +305,7 @@ func (p *passage) send(b []byte) error {
 	if p.tail = append(p.tail, b[max(0, len(b)-usageWithin):]...); len(p.tail) > 2*usageWithin {
 		p.tail = append(p.tail[:0], p.tail[len(p.tail)-usageWithin:]...)
 	}
+	p.x.logged.answered(b)
 	if !p.chunks {
 		if p.x.g.send(b) != nil {
 			return errWriting

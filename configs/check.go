@@ -86,6 +86,21 @@ func (d *decoder) checkDoor(c *Config) {
 			}
 		}
 	}
+	if l := c.Door.LogRequests; l != nil {
+		if !filepath.IsAbs(l.Path) {
+			d.failf("door/log_requests", "path is %s; write an absolute path, in a folder that the door may write to", d.show("door/log_requests/path", l.Path))
+		}
+		if l.Body > 1<<20 {
+			d.failf("door/log_requests/body", "body is %s; a text has 1MiB at most", l.Body)
+		}
+	}
+	d.checkKeys(c)
+}
+
+func (d *decoder) checkKeys(c *Config) {
+	if _, err := c.Door.BudgetZone(); err != nil {
+		d.failf("door/budget_timezone", `budget_timezone is %s; write an IANA name such as "Europe/Berlin"`, d.show("door/budget_timezone", c.Door.BudgetTimezone))
+	}
 	owner := map[string]string{}
 	for _, k := range c.Door.Keys {
 		path := sub("door", labelled("key", k.Name))
@@ -93,7 +108,7 @@ func (d *decoder) checkDoor(c *Config) {
 			d.failf(path, "key %q has no sha256, so nothing would open it; `roundhouse key %s` prints a key and its block", k.Name, k.Name)
 		}
 		for _, sum := range k.SHA256 {
-			if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 {
+			if !goodSum(sum) {
 				d.failf(sub(path, "sha256"), "sha256 holds what is not 64 hexadecimal digits; `roundhouse key %s` prints a key and its block", k.Name)
 				continue
 			}
@@ -104,6 +119,14 @@ func (d *decoder) checkDoor(c *Config) {
 		}
 		if len(k.Models) == 0 {
 			d.failf(sub(path, "models"), `models is empty, so the key could ask for nothing; "*" is all`)
+		}
+		if _, err := k.Expiry(); err != nil {
+			d.failf(sub(path, "expires"), `expires is %s; write a time such as "2027-01-31T00:00:00Z"`, d.show(sub(path, "expires"), k.Expires))
+		}
+		for _, name := range k.Pools {
+			if !d.unsound[labelled("pool", name)] && !slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Name == name }) {
+				d.failf(sub(path, "pools"), "there is no pool %q", name)
+			}
 		}
 	}
 }

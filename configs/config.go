@@ -54,6 +54,10 @@ type Door struct {
 	// Objectives are what requests that come by way of a gateway may say that they are
 	// for.
 	Objectives []Objective `json:"objectives,omitempty"`
+	// BudgetTimezone is where a budget's days and months begin. Empty: UTC.
+	BudgetTimezone string `json:"budget_timezone,omitempty"`
+	// LogRequests writes requests to a file. Nil: it does not.
+	LogRequests *LogRequests `json:"log_requests,omitempty"`
 	// Peers are the admin APIs of doors on other hosts that serve the same
 	// workers: host:port, or a name that stands for several. Totals are exchanged
 	// with them under admin.token.
@@ -62,6 +66,16 @@ type Door struct {
 	TrustedProxies []string `json:"trusted_proxies,omitempty"`
 	// ProxyProtocol are the addresses whose connections may begin with a PROXY header.
 	ProxyProtocol []string `json:"proxy_protocol,omitempty"`
+}
+
+// LogRequests is a file that requests are written to, a line of JSON each.
+type LogRequests struct {
+	Path   string   `json:"path"`
+	Keys   []string `json:"keys"`   // whose; "*" for all
+	Bodies bool     `json:"bodies"` // requests' and answers' texts too
+	Body   Size     `json:"body"`   // of each text at most
+	Size   Size     `json:"size"`   // of a file; then the next begins
+	Files  int      `json:"files"`  // that are kept
 }
 
 // TLS names the door's certificate.
@@ -120,18 +134,6 @@ type Breaker struct {
 // CORS lists the origins whose pages may call the door. None: no CORS headers.
 type CORS struct {
 	Origins []string `json:"origins"`
-}
-
-// Key is one client's key and what it may use.
-type Key struct {
-	Name              string   `json:"name"`
-	SHA256            []string `json:"sha256"`              // hex; several, so that old and new overlap
-	Models            []string `json:"models"`              // "*" for all
-	RequestsPerMinute int      `json:"requests_per_minute"` // 0: no limit
-	TokensPerMinute   int      `json:"tokens_per_minute"`   // 0: no limit
-	MaxConcurrent     int      `json:"max_concurrent"`      // 0: no limit
-	Priority          string   `json:"priority"`            // "high", "normal" or "low"
-	Weight            int      `json:"weight"`              // share among the keys of one priority
 }
 
 // Admin is where operators reach the supervisor.

@@ -106,6 +106,10 @@ func (d *decoder) door(b *body, c *Door) {
 	})
 	b.truth("http2", &c.HTTP2)
 	b.duration("slow_start", &c.SlowStart, 0)
+	b.block("log_requests", func(b *body) {
+		c.LogRequests = &LogRequests{Keys: []string{"*"}, Body: 64 << 10, Size: 100 << 20, Files: 5}
+		d.logRequests(b, c.LogRequests)
+	})
 	b.list("peers", &c.Peers)
 	b.list("trusted_proxies", &c.TrustedProxies)
 	b.list("proxy_protocol", &c.ProxyProtocol)
@@ -113,8 +117,9 @@ func (d *decoder) door(b *body, c *Door) {
 		b.list("origins", &c.CORS.Origins)
 		b.end()
 	})
+	b.text("budget_timezone", &c.BudgetTimezone)
 	b.each("key", func(name string, b *body) {
-		key := Key{Name: name, Models: []string{"*"}, Priority: "normal", Weight: 1}
+		key := NewKey(name)
 		d.key(b, &key)
 		c.Keys = append(c.Keys, key)
 	})
@@ -144,11 +149,33 @@ func (d *decoder) limits(b *body, c *Limits) {
 func (d *decoder) key(b *body, c *Key) {
 	b.list("sha256", &c.SHA256)
 	b.list("models", &c.Models)
+	b.list("pools", &c.Pools)
 	integer(b, "requests_per_minute", &c.RequestsPerMinute, 0, maxCount)
 	integer(b, "tokens_per_minute", &c.TokensPerMinute, 0, math.MaxInt64)
 	integer(b, "max_concurrent", &c.MaxConcurrent, 0, maxCount)
 	b.choice("priority", &c.Priority, "high", "normal", "low")
-	integer(b, "weight", &c.Weight, 1, 1_000_000)
+	integer(b, "weight", &c.Weight, 1, maxWeight)
+	b.text("expires", &c.Expires)
+	b.block("day_budget", func(b *body) { d.budget(b, &c.Day) })
+	b.block("month_budget", func(b *body) { d.budget(b, &c.Month) })
+	b.end()
+}
+
+func (d *decoder) budget(b *body, c *Budget) {
+	integer(b, "requests", &c.Requests, 0, math.MaxInt64)
+	integer(b, "tokens", &c.Tokens, 0, math.MaxInt64)
+	integer(b, "tokens_in", &c.TokensIn, 0, math.MaxInt64)
+	integer(b, "tokens_out", &c.TokensOut, 0, math.MaxInt64)
+	b.end()
+}
+
+func (d *decoder) logRequests(b *body, c *LogRequests) {
+	b.text("path", &c.Path)
+	b.list("keys", &c.Keys)
+	b.truth("bodies", &c.Bodies)
+	b.size("body", &c.Body, 1)
+	b.size("size", &c.Size, 1<<20)
+	integer(b, "files", &c.Files, 1, 1000)
 	b.end()
 }
 

@@ -77,15 +77,39 @@ door {
     origins = ["https://app.example"]
   }
 
-  # `roundhouse key team-a` prints a key and such a block.
+  # Requests as lines of JSON; texts only with bodies. The door must be able to write there.
+  log_requests {
+    path   = "/var/log/roundhouse/requests.jsonl"
+    keys   = ["team-a"] # left out: all
+    bodies = false
+    body   = "64KiB"  # of a request's and of an answer's text
+    size   = "100MiB" # of a file; then the next begins
+    files  = 5
+  }
+
+  budget_timezone = "UTC" # where the days and months of budgets begin
+
+  # `roundhouse key team-a` prints a key and such a block. `roundhouse key add team-b`
+  # makes one at run time, which stands in the state folder.
   key "team-a" {
     sha256              = ["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
     models              = ["*"]
+    pools               = ["chat"] # left out: all
     requests_per_minute = 600
     tokens_per_minute   = 200000
     max_concurrent      = 64
     priority            = "normal" # high | normal | low
     weight              = 1
+    expires             = "2031-01-31T00:00:00Z"
+    day_budget {
+      requests   = 10000
+      tokens     = 5000000 # of prompts and answers together
+      tokens_in  = 4000000
+      tokens_out = 1000000
+    }
+    month_budget {
+      tokens = 100000000
+    }
   }
 
   # What requests by way of a gateway may say that they are for (docs/kubernetes.md).

@@ -17,6 +17,7 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/sim"
+	"roundhouse/configs"
 	"roundhouse/live"
 	"roundhouse/measure/verdict"
 	"roundhouse/supervisor"
@@ -66,7 +67,7 @@ func TestPaths(t *testing.T) {
 	}
 	served := map[string]bool{"POST /api/code": true, "POST /api/session": true, "POST /api/try/{path}": true} // as control.Guard and TryPath have them
 	route := regexp.MustCompile(`"((?:GET|POST|PUT|DELETE) /(?:api|metrics)[^"]*)"`)
-	for _, name := range []string{"../supervisor/admin.go", "../balancer/admin.go"} {
+	for _, name := range []string{"../supervisor/admin.go", "../balancer/admin.go", "../balancer/control/keyfile/api.go"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -109,6 +110,8 @@ func TestFields(t *testing.T) {
 		"Verdict": verdict.Verdict{}, "Finding": verdict.Finding{}, "Code": control.CodeShown{}, "Session": control.SessionShown{},
 		"Workers": control.WorkersShown{}, "Worker": control.WorkerShown{}, "Traffic": control.Traffic{}, "Device": control.Device{},
 		"Door": control.DoorShown{}, "Supervisor": control.SupervisorShown{}, "Pools": control.PoolsShown{}, "Pool": control.PoolShown{},
+		"Keys": control.KeysShown{}, "Key": control.KeyShown{}, "KeyAdded": control.KeyAdded{}, "KeyRemoved": control.KeyRemoved{},
+		"Budget": configs.Budget{}, "BudgetShown": control.BudgetShown{}, "Used": control.Used{}, "Usage": control.Usage{}, "UsageRow": control.UsageRow{},
 		"Rotation": live.Rotation{}, "Schedule": live.Schedule{}, "RotateCommand": supervisor.RotateCommand{}, "ScheduleCommand": supervisor.ScheduleCommand{}, "ProfileCommand": supervisor.ProfileCommand{}, "ProfiledElsewhere": supervisor.ProfiledElsewhere{},
 	}
 	for name, v := range types {
@@ -127,8 +130,8 @@ func TestFields(t *testing.T) {
 func compare(t *testing.T, name string, s schema, typ reflect.Type) {
 	t.Helper()
 	var all, always []string
-	for i := range typ.NumField() {
-		field, options, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+	for _, f := range reflect.VisibleFields(typ) {
+		field, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if field == "" || field == "-" {
 			continue
 		}
@@ -136,7 +139,7 @@ func compare(t *testing.T, name string, s schema, typ reflect.Type) {
 		if !strings.Contains(options, "omitempty") {
 			always = append(always, field)
 		}
-		inner := typ.Field(i).Type
+		inner := f.Type
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}

@@ -36,6 +36,8 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("GET /api/decisions/{id}", s.relay)
 	mux.HandleFunc("GET /api/plugins", s.servePlugins)
 	mux.HandleFunc("GET /metrics", s.serveMetrics)
+	mux.HandleFunc("GET /api/usage", s.serveUsage)
+	s.keysAPI().Mount(mux)
 	mux.HandleFunc("POST /api/reload", s.reload)
 	mux.HandleFunc("POST /api/workers/{pool}/{name}/profile", s.serveProfile)
 	mux.HandleFunc("POST /api/workers/{pool}/{name}/{verb}", s.answer(s.commandWorker))

@@ -185,6 +185,34 @@ func passable(folder string) bool {
 	return false
 }
 
+// doorFolders makes the folders that the door keeps beside the journal, where they outlast
+// the machine's next start, as /run does not, and says where it finds them. Those that it
+// may not be let into are handed to it open, behind the other files.
+func (s *Supervisor) doorFolders(files []*os.File) (all []*os.File, kept map[string]string, err error) {
+	kept = map[string]string{}
+	for _, name := range []string{"batches", "usage"} {
+		dir := filepath.Join(s.options.Config.StateDir, name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return files, nil, err
+		}
+		if kept[name] = dir; os.Geteuid() != 0 {
+			continue
+		}
+		if err := os.Lchown(dir, doorUser, doorUser); err != nil {
+			return files, nil, err
+		}
+		if !passable(filepath.Dir(dir)) {
+			folder, err := os.Open(dir)
+			if err != nil {
+				return files, nil, err
+			}
+			kept[name] = "/proc/self/fd/" + strconv.Itoa(listenerFD+len(files))
+			files = append(files, folder)
+		}
+	}
+	return files, kept, nil
+}
+
 // startDoor starts a door on the listener.
 func (s *Supervisor) startDoor() (*door, error) {
 	if s.gate.listen == nil {
@@ -202,20 +230,12 @@ func (s *Supervisor) startDoor() (*door, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	// Beside the journal, where it outlasts the machine's next start, as /run does not.
-	batches := filepath.Join(s.options.Config.StateDir, "batches")
-	if err := os.MkdirAll(batches, 0o700); err != nil {
-		return nil, err
-	}
-	files := []*os.File{s.gate.listen}
-	kept := batches
-	if os.Geteuid() == 0 && !passable(filepath.Dir(batches)) {
-		folder, err := os.Open(batches)
-		if err != nil {
-			return nil, err
-		}
+	files, kept, err := s.doorFolders([]*os.File{s.gate.listen})
+	for _, folder := range files[1:] {
 		defer folder.Close() // the door has its own by then
-		files, kept = append(files, folder), "/proc/self/fd/"+strconv.Itoa(listenerFD+1)
+	}
+	if err != nil {
+		return nil, err
 	}
 	socket := filepath.Join(dir, id+".sock")
 	if len(socket) > 100 {
@@ -227,13 +247,11 @@ func (s *Supervisor) startDoor() (*door, error) {
 	}
 	child := process.Child{
 		ID: doorPrefix + id, Log: "door", Env: s.options.DoorEnv, Files: files, Confined: true, Note: note,
-		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir, "--batches", kept, "--log-format", s.plan.config.Log.Format},
+		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir, "--batches", kept["batches"], "--usage", kept["usage"], "--log-format", s.plan.config.Log.Format},
 	}
 	if os.Geteuid() == 0 {
-		for _, own := range []string{dir, batches} {
-			if err := os.Lchown(own, doorUser, doorUser); err != nil { // what is in it is the door's own
-				return nil, err
-			}
+		if err := os.Lchown(dir, doorUser, doorUser); err != nil { // what is in it is the door's own
+			return nil, err
 		}
 		child.UID, child.GID = doorUser, doorUser
 	}

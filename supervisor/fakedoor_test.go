@@ -45,7 +45,7 @@ func balanceFake(args []string) error {
 	fd := flags.Int("listener-fd", 0, "")
 	socket := flags.String("socket", "", "")
 	id := flags.String("id", "", "")
-	for _, ignored := range []string{"state-dir", "batches", "log-format"} {
+	for _, ignored := range []string{"state-dir", "batches", "usage", "log-format"} {
 		flags.String(ignored, "", "")
 	}
 	if err := flags.Parse(args); err != nil {

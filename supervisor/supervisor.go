@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/keyfile"
 	"roundhouse/configs"
 	"roundhouse/live"
 	"roundhouse/supervisor/docker"
@@ -92,8 +93,9 @@ type Supervisor struct {
 	set      atomic.Pointer[control.WorkerSet]
 	health   *health.Watch
 	profiler profiler
-	first    chan struct{} // closed once something can be served
-	end      chan error    // ends Run
+	keys     *keyfile.Store // made at run time
+	first    chan struct{}  // closed once something can be served
+	end      chan error     // ends Run
 
 	// All below belongs to the loop.
 	clock     clock
@@ -134,6 +136,7 @@ func New(o Options) (*Supervisor, error) {
 	s := &Supervisor{
 		options: o, log: o.Log, memory: remembered,
 		client: client, profiler: profiler{client: client},
+		keys:  keyfile.Open(dir),
 		inbox: make(chan func(), 64), first: make(chan struct{}), end: make(chan error, 1),
 		gate: gate{doors: map[string]*door{}}, fleet: newFleet(), runners: map[string]*runner{}, preparing: newPreparing(), meters: map[string]*meter{},
 		events: events{log: o.Log, notify: o.Notify, watchers: map[chan journal.Event]bool{}}, counters: newCounters(),
@@ -152,6 +155,9 @@ func New(o Options) (*Supervisor, error) {
 func (s *Supervisor) open(dir string) error {
 	if s.memory.journal.SetAside != "" {
 		s.events.note("", "", "journal", "was damaged and is set aside as "+s.memory.journal.SetAside+"; it is rebuilt from what runs")
+	}
+	if err := s.keys.Fault(); err != nil {
+		s.events.note("", "", "key", err.Error())
 	}
 	if err := s.memory.recall(); err != nil {
 		return err

@@ -22,6 +22,10 @@ type WorkerSet struct {
 	Pools   []Pool           `json:"pools"`
 	Routes  []configs.Route  `json:"routes"`
 	Plugins []configs.Plugin `json:"plugins"` // of the kinds that a door runs
+	// Keys are those made at run time, beside the door's own. Keyed has the door ask for a
+	// key also where there is none: the last one's end must not let everybody in.
+	Keys  []configs.Key `json:"keys,omitempty"`
+	Keyed bool          `json:"keyed,omitempty"`
 	// DrainSeconds is how long streams may go on at least once the door is asked to
 	// end: the longest drain_timeout.
 	DrainSeconds float64 `json:"drain_seconds,omitempty"`

@@ -12,6 +12,7 @@ type Totals struct {
 	Leaving bool          `json:"leaving,omitempty"` // it drains: new connections are not its own any more
 	Workers []WorkerTotal `json:"workers"`
 	Keys    []KeyUse      `json:"keys,omitempty"`
+	Usage   *FolderUse    `json:"usage,omitempty"`  // of budgets; not with every telling
 	Cached  []Cached      `json:"cached,omitempty"` // what workers got into their caches since the totals before
 }
 

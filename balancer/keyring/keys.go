@@ -3,6 +3,7 @@ package keyring
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -15,16 +16,26 @@ import (
 	"roundhouse/configs"
 )
 
-// Ring holds the keys that clients may show. An empty one asks for none.
+// Ring holds the keys that clients may show.
 type Ring struct {
-	Keys []*Key
+	Keys  []*Key
+	Asked bool // clients need a key
+	names map[string]*Key
+	sums  map[uint64][]opener
+}
+
+// opener is a hash that opens a key. They are found by their first bytes, which tells
+// whoever takes the time nothing of the rest, nor of a key that has such a hash.
+type opener struct {
+	sum [sha256.Size]byte
+	key *Key
 }
 
 // Key is one client's key, as configured, with what it has used.
 type Key struct {
-	Name   string
-	Cfg    configs.Key
-	hashes [][sha256.Size]byte
+	Name    string
+	Cfg     configs.Key
+	expires time.Time // zero: never
 	*use
 }
 
@@ -61,26 +72,31 @@ func (b *bucket) wait(limit float64) int {
 	return max(1, int(math.Ceil(math.Min(86400, (1-b.level)/limit*60))))
 }
 
-// New reads the keys of a configuration; one that was there before
-// keeps what it has used.
-func New(cfgs []configs.Key, old *Ring) (*Ring, error) {
-	r := &Ring{}
+// New makes a ring of keys; one that was there before keeps what it has used. Of two of
+// one name the first holds. Without a key none is asked for, unless asked says so.
+func New(cfgs []configs.Key, asked bool, old *Ring) (*Ring, error) {
+	r := &Ring{Asked: asked || len(cfgs) > 0, names: map[string]*Key{}, sums: map[uint64][]opener{}}
 	for _, c := range cfgs {
+		if r.names[c.Name] != nil {
+			continue
+		}
 		k := &Key{Name: c.Name, Cfg: c, use: &use{}}
+		var err error
+		if k.expires, err = c.Expiry(); err != nil {
+			return nil, fmt.Errorf("key %q: %w", c.Name, err)
+		}
 		for _, h := range c.SHA256 {
 			raw, err := hex.DecodeString(h)
 			if err != nil || len(raw) != sha256.Size {
 				return nil, fmt.Errorf("key %q: sha256 must be 64 hexadecimal digits", c.Name)
 			}
-			k.hashes = append(k.hashes, [sha256.Size]byte(raw))
+			at := binary.NativeEndian.Uint64(raw)
+			r.sums[at] = append(r.sums[at], opener{[sha256.Size]byte(raw), k})
 		}
-		if old != nil {
-			for _, o := range old.Keys {
-				if o.Name == c.Name {
-					k.use = o.use
-				}
-			}
+		if o := old.Configured(c.Name); o != nil {
+			k.use = o.use
 		}
+		r.names[c.Name] = k
 		r.Keys = append(r.Keys, k)
 	}
 	return r, nil
@@ -88,16 +104,14 @@ func New(cfgs []configs.Key, old *Ring) (*Ring, error) {
 
 // Configured is the key of that name, nil if there is none.
 func (r *Ring) Configured(name string) *Key {
-	for _, k := range r.Keys {
-		if k.Name == name {
-			return k
-		}
+	if r == nil {
+		return nil
 	}
-	return nil
+	return r.names[name]
 }
 
-// Find returns the key that a client shows. All are compared, each in constant
-// time, so that the time tells nothing.
+// Find returns the key that a client shows. The hashes are compared in constant time, so
+// that the time tells nothing.
 func (r *Ring) Find(authorization, xAPIKey string) *Key {
 	shown := xAPIKey
 	if rest, ok := CutBearer(authorization); ok {
@@ -107,15 +121,12 @@ func (r *Ring) Find(authorization, xAPIKey string) *Key {
 		return nil
 	}
 	sum := sha256.Sum256([]byte(shown))
-	var found *Key
-	for _, k := range r.Keys {
-		for i := range k.hashes {
-			if subtle.ConstantTimeCompare(sum[:], k.hashes[i][:]) == 1 {
-				found = k
-			}
+	for _, o := range r.sums[binary.NativeEndian.Uint64(sum[:])] {
+		if subtle.ConstantTimeCompare(sum[:], o.sum[:]) == 1 {
+			return o.key
 		}
 	}
-	return found
+	return nil
 }
 
 // CutBearer returns the token of an Authorization field.
@@ -129,6 +140,21 @@ func CutBearer(s string) (string, bool) {
 // Allows reports whether the key may use a model.
 func (k *Key) Allows(model string) bool {
 	return len(k.Cfg.Models) == 0 || slices.Contains(k.Cfg.Models, "*") || slices.Contains(k.Cfg.Models, model)
+}
+
+// AllowsPool reports whether the key may use a pool.
+func (k *Key) AllowsPool(pool string) bool {
+	return k == nil || len(k.Cfg.Pools) == 0 || slices.Contains(k.Cfg.Pools, pool)
+}
+
+// Expired reports whether the key's time is over.
+func (k *Key) Expired(now time.Time) bool { return !k.expires.IsZero() && !now.Before(k.expires) }
+
+// Live is the requests of the key that run, at all doors.
+func (k *Key) Live() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.live + k.elsewhere
 }
 
 // Enter counts a request against the key's limits, or says which is used up.
@@ -238,10 +264,8 @@ func (k *Key) Leave() {
 // Named is the configured key of that name, or one without limits: a filter that
 // knows keys of its own accounts to them.
 func (r *Ring) Named(name string) *Key {
-	for _, k := range r.Keys {
-		if k.Name == name {
-			return k
-		}
+	if k := r.Configured(name); k != nil {
+		return k
 	}
 	return &Key{Name: name, use: &use{}, Cfg: configs.Key{Name: name, Models: []string{"*"}, Weight: 1}}
 }

@@ -163,6 +163,12 @@ func (m *Metrics) EndedOf(key string, r *Outcome) {
 	}
 }
 
+// ForgetKey drops the series of a key that is no more.
+func (m *Metrics) ForgetKey(key string) {
+	m.keyRequests.DeletePartialMatch(prometheus.Labels{"key": key})
+	m.keyTokens.DeletePartialMatch(prometheus.Labels{"key": key})
+}
+
 // Began counts the first event or answer of a request, nanoseconds after its head.
 func (s *Series) Began(after int64) { s.ttft.Observe(float64(after) / 1e9) }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"roundhouse/balancer"
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/control/keyfile"
 	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/lines"
 	"roundhouse/configs"
@@ -36,6 +38,7 @@ type balanceFlags struct {
 	id       string
 	stateDir string
 	batches  string
+	usage    string
 	format   string   // of the log, before the first worker set
 	beside   *pickers // nil: the door serves its own clients alone
 }
@@ -59,6 +62,7 @@ undrain, reload and the list of what is in flight work against it.`,
 	cmd.Flags().StringVar(&f.socket, "socket", "", "the private socket, for a supervisor; in a folder that ends in / it has the host's name")
 	cmd.Flags().StringVar(&f.stateDir, "state-dir", "", "keep the worker set here; in a folder that ends in /, under the host's name")
 	cmd.Flags().StringVar(&f.batches, "batches", "", "keep files and batches here (default: batches in --state-dir)")
+	cmd.Flags().StringVar(&f.usage, "usage", "", "keep what keys use here (default: usage in --state-dir)")
 	cmd.Flags().IntVar(&f.fd, "listener-fd", -1, "serve on this inherited listener")
 	cmd.Flags().StringVar(&f.id, "id", "", "the door's id")
 	cmd.Flags().StringVar(&f.format, "log-format", "", "the format of the log until a worker set says it: text or json")
@@ -73,6 +77,7 @@ undrain, reload and the list of what is in flight work against it.`,
 // name gives several doors that are started alike, as the tasks of a Swarm's service
 // are, a socket and a folder each, by the names of their hosts.
 func (f *balanceFlags) name(hostname func() (string, error)) error {
+	defer f.fill()
 	if !strings.HasSuffix(f.socket, "/") && !strings.HasSuffix(f.stateDir, "/") {
 		return nil
 	}
@@ -89,9 +94,28 @@ func (f *balanceFlags) name(hostname func() (string, error)) error {
 	return nil
 }
 
-// folders makes those of the socket and of the state.
-func (f *balanceFlags) folders() error {
-	for _, dir := range []string{filepath.Dir(f.socket), f.stateDir} {
+// fill names the folders that stand in the state folder.
+func (f *balanceFlags) fill() {
+	if f.stateDir == "" {
+		return
+	}
+	f.batches = cmp.Or(f.batches, filepath.Join(f.stateDir, "batches"))
+	f.usage = cmp.Or(f.usage, filepath.Join(f.stateDir, "usage"))
+	for _, dir := range []string{f.batches, f.usage} {
+		fd, ok := strings.CutPrefix(dir, "/proc/self/fd/")
+		if n, err := strconv.Atoi(fd); ok && err == nil { // a folder that it was handed open, and plugins are not
+			syscall.CloseOnExec(n)
+		}
+	}
+}
+
+// makeFolders makes the folders that are not there.
+func (f *balanceFlags) makeFolders() error {
+	dirs := []string{f.stateDir, f.usage}
+	if f.socket != "" {
+		dirs = append(dirs, filepath.Dir(f.socket))
+	}
+	for _, dir := range dirs {
 		if dir == "" {
 			continue
 		}
@@ -108,22 +132,17 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	if err := f.name(os.Hostname); err != nil {
 		return err
 	}
-	if f.batches == "" && f.stateDir != "" {
-		f.batches = filepath.Join(f.stateDir, "batches")
-	}
-	if fd, ok := strings.CutPrefix(f.batches, "/proc/self/fd/"); ok { // a folder that it was handed open, and plugins are not
-		if n, err := strconv.Atoi(fd); err == nil {
-			syscall.CloseOnExec(n)
-		}
-	}
-	o := balancer.Options{ID: f.id, Socket: f.socket, StateDir: f.stateDir, Batches: f.batches, Build: api.Version}
-	cfg := &configs.Config{Log: configs.Log{Format: f.format}} // until the first worker set says more
+	o := balancer.Options{Usage: f.usage, ID: f.id, Socket: f.socket, StateDir: f.stateDir, Batches: f.batches, Build: api.Version}
+	cfg, keys := &configs.Config{Log: configs.Log{Format: f.format}}, keyfile.Open("") // until the first worker set says more
 	if f.file != "" {
 		var err error
 		if cfg, err = c.loadStatic(f); err != nil {
 			return err
 		}
-		set := staticSet(cfg)
+		if f.socket == "" { // else a supervisor has them
+			keys = keyfile.Open(f.stateDir)
+		}
+		set := staticSet(cfg, keys)
 		o.Set = &set
 		o.PeerToken = cfg.Admin.Token.Reveal()
 	} else if f.socket == "" {
@@ -142,8 +161,11 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	if o.Listener, err = openListener(f.fd, cfg.Door.Listen); err != nil {
 		return err
 	}
-	if err := f.folders(); err != nil {
+	if err := f.makeFolders(); err != nil {
 		return err
+	}
+	if err := keys.Fault(); err != nil {
+		o.Log.Error("keys made at run time are missing", "error", err.Error())
 	}
 	d, err := balancer.New(o)
 	if err != nil {
@@ -155,7 +177,7 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		go balancer.PaceCollections(paced)
 	}
 	if f.file != "" && f.socket == "" {
-		where, err := c.serveAdmin(d, f, cfg)
+		where, err := c.serveAdmin(d, f, cfg, keys)
 		if err != nil {
 			return errors.Join(err, o.Listener.Close())
 		}
@@ -181,14 +203,14 @@ func (c *console) loadStatic(f balanceFlags) (*configs.Config, error) {
 }
 
 // serveAdmin opens the admin API of a door that runs alone.
-func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Config) (where string, err error) {
+func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Config, keys *keyfile.Store) (where string, err error) {
 	l, err := control.ListenAdmin(cfg.Admin)
 	if err != nil {
 		return "", err
 	}
 	var mu sync.Mutex
 	d.ServeAdmin(l, balancer.Admin{
-		Config: cfg.Admin,
+		Config: cfg.Admin, File: f.file, Keys: keys,
 		Shown: func() any {
 			mu.Lock()
 			defer mu.Unlock()
@@ -205,7 +227,7 @@ func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Conf
 				return nil, err
 			}
 			changes := supervisor.Changes(cfg, next)
-			set := staticSet(next)
+			set := staticSet(next, keys)
 			if err := d.Change(func(now *control.WorkerSet) error {
 				set.Version = now.Version
 				keepDrains(&set, now)
@@ -300,8 +322,8 @@ func openListener(fd int, address string) (net.Listener, error) {
 }
 
 // staticSet is the worker set of a configuration's static pools.
-func staticSet(cfg *configs.Config) control.WorkerSet {
-	set := control.WorkerSet{Schema: 1, Version: 1, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes, Plugins: cfg.Plugins}
+func staticSet(cfg *configs.Config, keys *keyfile.Store) control.WorkerSet {
+	set := control.WorkerSet{Keys: keys.Keys(cfg.Door.Keys), Keyed: keys.Asked(), Schema: 1, Version: 1, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes, Plugins: cfg.Plugins}
 	for _, p := range cfg.Pools {
 		if p.Driver != "static" {
 			continue

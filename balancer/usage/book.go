@@ -1,0 +1,321 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"roundhouse/balancer/control"
+)
+
+const (
+	writeEvery = time.Second // a door that is killed loses as much
+	keepMonths = 13          // with the present one
+	mostRows   = 50_000      // of a month; what is beyond is of model "other"
+	dayForm    = "2006-01-02"
+)
+
+// at is what a sum is of.
+type at struct{ day, key, model string }
+
+func (a at) month() string { return a.day[:len("2006-01")] }
+
+// Book counts. Its methods may be called from any goroutine.
+type Book struct {
+	log    *slog.Logger
+	folder *folder    // nil: nothing is kept
+	disk   sync.Mutex // held while the folder is read or written; taken before mu
+
+	mu      sync.Mutex
+	id      string // of the folder, or of this book
+	zone    *time.Location
+	day     string              // today
+	next    time.Time           // when tomorrow begins
+	rows    map[at]control.Used // as written: of this month, or of all where nothing is kept
+	untold  map[at]control.Used // counted here, and not written yet
+	going   map[at]control.Used // of these, what is being written
+	sums    map[string]*sum     // by key, of rows and untold
+	foreign map[string]control.FolderUse
+	fault   error // of the last write
+}
+
+// sum is what a key has used today and this month.
+type sum struct{ day, month control.Used }
+
+// Open makes the book of a folder; an empty path keeps nothing beyond the process.
+func Open(dir string, now time.Time, log *slog.Logger) *Book {
+	b := &Book{log: log, zone: time.UTC, rows: map[at]control.Used{}, untold: map[at]control.Used{}, sums: map[string]*sum{}, foreign: map[string]control.FolderUse{}, id: rand.Text()}
+	if dir != "" {
+		b.folder = &folder{dir: dir}
+	}
+	b.turn(now)
+	b.Write(now)
+	return b
+}
+
+// SetZone says where days begin.
+func (b *Book) SetZone(zone *time.Location, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if zone.String() != b.zone.String() {
+		b.zone, b.next = zone, time.Time{}
+		b.turn(now)
+	}
+}
+
+// turn begins a new day, if one has begun. b.mu is held.
+func (b *Book) turn(now time.Time) {
+	if now.Before(b.next) && !now.Before(b.next.Add(-48*time.Hour)) {
+		return
+	}
+	local := now.In(b.zone)
+	y, m, d := local.Date()
+	b.day, b.next = local.Format(dayForm), time.Date(y, m, d+1, 0, 0, 0, 0, b.zone)
+	oldest := time.Date(y, m-keepMonths+1, 1, 0, 0, 0, 0, b.zone).Format(dayForm)
+	for a := range b.rows {
+		if a.day < oldest || b.folder != nil && a.month() != b.day[:7] {
+			delete(b.rows, a)
+		}
+	}
+	b.sum()
+}
+
+// sum makes the keys' sums anew. b.mu is held.
+func (b *Book) sum() {
+	clear(b.sums)
+	for _, rows := range []map[at]control.Used{b.rows, b.untold, b.going} {
+		for a, u := range rows {
+			b.enter(a, u)
+		}
+	}
+}
+
+// enter adds to the sums of a key. b.mu is held.
+func (b *Book) enter(a at, u control.Used) {
+	if a.month() != b.day[:7] {
+		return
+	}
+	s := b.sums[a.key]
+	if s == nil {
+		s = &sum{}
+		b.sums[a.key] = s
+	}
+	if s.month.Add(u); a.day == b.day {
+		s.day.Add(u)
+	}
+}
+
+// Count counts what a key has used of a model.
+func (b *Book) Count(key, model string, u control.Used, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn(now)
+	a := at{b.day, key, model}
+	if _, known := b.rows[a]; !known && len(b.rows)+len(b.untold) >= mostRows {
+		a.model = "other"
+	}
+	had := b.untold[a]
+	had.Add(u)
+	b.untold[a] = had
+	b.enter(a, u)
+}
+
+// Of is what a key has used today and this month, at all doors that are heard of.
+func (b *Book) Of(key string, now time.Time) (day, month control.Used) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn(now)
+	return b.of(key)
+}
+
+func (b *Book) of(key string) (day, month control.Used) {
+	if s := b.sums[key]; s != nil {
+		day, month = s.day, s.month
+	}
+	for _, f := range b.foreign {
+		for _, k := range f.Keys {
+			if k.Name != key || f.Day[:7] != b.day[:7] {
+				continue
+			}
+			if month.Add(k.Month); f.Day == b.day {
+				day.Add(k.Day)
+			}
+		}
+	}
+	return day, month
+}
+
+// Told is what this book tells doors of other folders.
+func (b *Book) Told(keys []string, now time.Time) *control.FolderUse {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn(now)
+	t := &control.FolderUse{Folder: b.id, Day: b.day}
+	for _, name := range keys {
+		if s := b.sums[name]; s != nil {
+			t.Keys = append(t.Keys, control.BudgetUse{Name: name, Day: s.day, Month: s.month})
+		}
+	}
+	return t
+}
+
+// Hear takes what a door of another folder tells.
+func (b *Book) Hear(t *control.FolderUse) {
+	if t == nil || len(t.Folder) > 64 {
+		return
+	}
+	if _, err := time.Parse(dayForm, t.Day); err != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.foreign[t.Folder]
+	switch {
+	case t.Folder == b.id, t.Day < old.Day:
+	case t.Day > old.Day:
+		if len(b.foreign) < 1024 || old.Day != "" {
+			b.foreign[t.Folder] = *t
+		}
+	default:
+		b.foreign[t.Folder] = larger(old, t)
+	}
+}
+
+// larger joins two tellings of one folder: doors of it are a second apart.
+func larger(old control.FolderUse, t *control.FolderUse) control.FolderUse {
+	was := map[string]control.BudgetUse{}
+	for _, k := range old.Keys {
+		was[k.Name] = k
+	}
+	for _, k := range t.Keys {
+		w := was[k.Name]
+		was[k.Name] = control.BudgetUse{Name: k.Name, Day: w.Day.Most(k.Day), Month: w.Month.Most(k.Month)}
+	}
+	out := control.FolderUse{Folder: old.Folder, Day: old.Day}
+	for _, k := range was {
+		out.Keys = append(out.Keys, k)
+	}
+	return out
+}
+
+// Rows is what was used from one day to another, as far as it is kept.
+func (b *Book) Rows(from, to string, now time.Time) control.Usage {
+	b.Write(now)
+	b.disk.Lock()
+	defer b.disk.Unlock()
+	b.mu.Lock()
+	from, to = cmp.Or(from, b.day[:8]+"01"), cmp.Or(to, b.day)
+	u := control.Usage{Schema: 1, Folder: b.id, Timezone: b.zone.String(), From: from, To: to, Rows: []control.UsageRow{}}
+	all, month := map[at]control.Used{}, b.day[:7]
+	for _, rows := range []map[at]control.Used{b.rows, b.untold} {
+		add(all, rows)
+	}
+	b.mu.Unlock()
+	if b.folder != nil {
+		add(all, b.folder.older(b.log, from, to, month))
+	}
+	for a, used := range all {
+		if a.day >= from && a.day <= to {
+			u.Rows = append(u.Rows, control.UsageRow{Day: a.day, Key: a.key, Model: a.model, Used: used})
+		}
+	}
+	control.SortUsage(u.Rows)
+	return u
+}
+
+// add adds sums to sums.
+func add(to, rows map[at]control.Used) {
+	for a, u := range rows {
+		had := to[a]
+		had.Add(u)
+		to[a] = had
+	}
+}
+
+// Fault is why what was counted cannot be written; nil: it is.
+func (b *Book) Fault() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fault
+}
+
+// Write writes down what was counted, and reads what other doors have. A fault is kept
+// and told; what was counted waits in memory.
+func (b *Book) Write(now time.Time) {
+	b.disk.Lock()
+	defer b.disk.Unlock()
+	b.mu.Lock()
+	b.turn(now)
+	if b.folder == nil {
+		add(b.rows, b.untold)
+		clear(b.untold)
+		b.mu.Unlock()
+		return
+	}
+	b.going, b.untold = b.untold, map[at]control.Used{}
+	going, month, id := b.going, b.day[:7], b.id
+	b.mu.Unlock()
+	x, err := b.folder.exchange(month, going, id, now)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.note(err)
+	b.id, b.going = x.id, nil
+	if x.fresh {
+		clear(b.rows)
+	}
+	b.take(x.read)
+	for _, rows := range x.written {
+		b.take(rows)
+		for a := range rows {
+			delete(going, a)
+		}
+	}
+	add(b.untold, going)
+	if x.fresh || len(x.read) > 0 {
+		b.sum()
+	}
+	if b.folder.damaged > 0 {
+		b.log.Error("lines of a file of usage cannot be read, and are left out", "file", b.folder.path(month), "lines", b.folder.damaged)
+		b.folder.damaged = 0
+	}
+}
+
+// take enters rows that stand in the folder, if they are of this month. b.mu is held.
+func (b *Book) take(rows map[at]control.Used) {
+	for a, u := range rows {
+		if a.month() == b.day[:7] {
+			had := b.rows[a]
+			had.Add(u)
+			b.rows[a] = had
+		}
+	}
+}
+
+// Run writes once a second, and a last time when ctx has ended.
+func (b *Book) Run(ctx context.Context) {
+	tick := time.NewTicker(writeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			b.Write(time.Now())
+			return
+		case <-tick.C:
+			b.Write(time.Now())
+		}
+	}
+}
+
+// note keeps why what was counted could not be written. b.mu is held.
+func (b *Book) note(err error) {
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return // another door writes; the next time will do
+	}
+	b.fault = err
+}
