@@ -28,4 +28,12 @@
 // int8 a row and group for int8 and int4, float32 for float32). Keys and
 // values are rounded once, when they are written to their page, and always
 // read from there, even by the step that wrote them.
+//
+// # A new operation
+//
+// It is defined in program.go, its shapes in check.go; ref has it in plain loops in
+// float64, every rounding named; kerneltest gets odd sizes, tails, infinite values and a
+// tolerance with its reason; cpu has it in plain Go, products as float32(a*b) before they
+// are added, or Go may fuse them. If it is hot, it is described in cpu/gen, added to
+// cpu's level, and shows 10 % of a step.
 package kernels

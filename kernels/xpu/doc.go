@@ -28,4 +28,13 @@
 //
 // It depends on the shape of a weight and on the tuning, never on the number of rows:
 // a row gets the same bits in any batch. Integer linears have the reference's bits.
+//
+// # A new kernel
+//
+// It stands in kernels, reads blocks by sg.cl, and has UNROLL before loops over arrays of
+// registers (PoCL 3.1 miscompiles them). Its file is named in files (or linears) of
+// source.go, its launch in executable.go. A kernel for decoding uses LOAD and STORE, and
+// is added to traffic.go and package measure. `make test-pocl`, `make kernels` (no private
+// memory, no spills) and `make test-intel` try it; TestNativeCode looks for DPAS and block
+// messages.
 package xpu

@@ -20,7 +20,6 @@ type card struct {
 }
 
 var cards = []card{
-	{"Arc A770", matrixTuning(8), 560e9, 275e12, 137e12, 19.7e12},
 	{"Arc Pro B60", matrixTuning(16), 456e9, 197e12, 98e12, 12.3e12},
 	{"Max 1100", matrixTuning(16), 1229e9, 705e12, 352e12, 22.2e12},
 }
@@ -47,8 +46,8 @@ func stepTraffic(t Tuning, f kernels.Format, seqs, rows, context int) (linears, 
 // roofline is the table of docs/kernels.md.
 func roofline() string {
 	var s strings.Builder
-	fmt.Fprintln(&s, "| step | card | from memory, GB | from caches, GB | operations, G | a byte of memory | bound | least ms | tokens/s at most |")
-	fmt.Fprintln(&s, "|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(&s, "| step | card | from memory, GB | from caches, GB | bound | least ms | tokens/s at most |")
+	fmt.Fprintln(&s, "|---|---|---|---|---|---|---|")
 	for _, f := range []kernels.Format{kernels.FormatInt4, kernels.FormatFP8} {
 		for _, step := range []struct {
 			name                string
@@ -56,8 +55,7 @@ func roofline() string {
 		}{{"decode, 1 sequence", 1, 1, 4096}, {"decode, 32 sequences", 32, 1, 4096}, {"prefill, 2048 tokens", 1, 2048, 2048}} {
 			for _, c := range cards {
 				l, a := stepTraffic(c.tuning, f, step.seqs, step.rows, step.context)
-				bytes, flops := float64(l.Weights+a.Weights), float64(l.Flops+a.Flops)
-				unit := c.half
+				bytes, unit := float64(l.Weights+a.Weights), c.half
 				if integer(f) {
 					unit = c.integer
 				}
@@ -66,8 +64,8 @@ func roofline() string {
 				if computing > seconds {
 					seconds, bound = computing, "arithmetic"
 				}
-				fmt.Fprintf(&s, "| %v, %s | %s | %.2f | %.1f | %.0f | %.1f | %s | %.1f | %.0f |\n", f, step.name, c.name,
-					bytes/1e9, float64(l.Cached+a.Cached)/1e9, flops/1e9, flops/bytes, bound, 1e3*seconds, float64(step.seqs*step.rows)/seconds)
+				fmt.Fprintf(&s, "| %v, %s | %s | %.2f | %.1f | %s | %.1f | %.0f |\n", f, step.name, c.name,
+					bytes/1e9, float64(l.Cached+a.Cached)/1e9, bound, 1e3*seconds, float64(step.seqs*step.rows)/seconds)
 			}
 		}
 	}
