@@ -38,7 +38,7 @@ func TestMetricNames(t *testing.T) {
 		"roundhouse_worker_kv_tokens": "[pool worker source]", "roundhouse_worker_report_age_seconds": "[pool worker]", "roundhouse_door_fault": "[what]",
 		"roundhouse_decisions_total": "[pool policy reason]", "roundhouse_retries_total": "[pool reason]", "roundhouse_resumes_total": "[pool reason result]",
 		"roundhouse_key_requests_total": "[key outcome]", "roundhouse_key_tokens_total": "[key kind]",
-		"roundhouse_hangups_total": "[pool phase]", "roundhouse_ejections_total": "[pool worker reason]", "roundhouse_log_lines_dropped_total": "[]",
+		"roundhouse_hangups_total": "[pool phase]", "roundhouse_ejections_total": "[pool worker reason]", "roundhouse_log_lines_dropped_total": "[]", "roundhouse_request_log_lines_dropped_total": "[]",
 		"roundhouse_worker_requests_total": "[pool worker outcome]", "roundhouse_ttft_prediction_ratio": "[pool worker]",
 	}
 	descs := make(chan *prometheus.Desc, 100)

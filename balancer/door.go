@@ -339,8 +339,8 @@ func (d *Door) keepHouse() {
 		for _, p := range v.pools {
 			p.Pump(&d.fleet)
 		}
+		d.side.batches.start()
 		if n%10 == 0 {
-			d.side.batches.start()
 			d.everySecond(v)
 		}
 		if n%lookAtFiles == 0 {

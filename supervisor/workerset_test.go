@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"roundhouse/balancer/control/keyfile"
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
 )
@@ -13,7 +14,7 @@ import (
 func TestSetTellsOfGaps(t *testing.T) {
 	f := func(workers, minReady int, r core.Rotation, want time.Duration) {
 		t.Helper()
-		s := &Supervisor{fleet: newFleet(), clock: clock{}.resume()}
+		s := &Supervisor{fleet: newFleet(), clock: clock{}.resume(), keys: new(keyfile.Store)}
 		cfg := &configs.Config{Pools: []configs.Pool{{Name: "p", Workers: counted(workers)}}}
 		p := core.Pool{Name: "p", MinReady: minReady, Drain: 20 * time.Minute, Ready: 15 * time.Minute}
 		for i := range workers {

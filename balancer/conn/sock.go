@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"roundhouse/balancer/conn/rawio"
 	"roundhouse/balancer/wire"
 )
@@ -98,9 +100,30 @@ func (s *Sock) ended(fd uintptr) error {
 	case err != 0:
 		return err
 	case n == 0:
-		return io.EOF
+		return errUnread
 	}
 	return wire.ErrAnswer // to nothing that was asked
+}
+
+// errUnread is of an end before the other end has read all that was written to it. It
+// counts as the kernel's reset, which comes a moment too late to be read in its place.
+var errUnread = fmt.Errorf("the connection had ended before what was written was read: %w", syscall.ECONNRESET)
+
+// unread reports whether the other end has ended without reading all that was written to
+// it: its kernel has answered that with a reset, or has not acknowledged it.
+func (s *Sock) unread() (is bool) {
+	if s.raw == nil {
+		return false
+	}
+	_ = s.raw.Control(func(fd uintptr) { // a closed one tells nothing
+		if code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR); err == nil && code != 0 {
+			is = true
+			return
+		}
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		is = err == nil && info.Unacked > 0
+	})
+	return is
 }
 
 // writeAsk writes what the other end is asked.

@@ -269,6 +269,9 @@ func (c *Conn) Answer(a *wire.Answer) error {
 		}
 		started := c.to > c.from
 		if err := c.Fill(); err != nil {
+			if err == io.EOF && !started && c.unread() {
+				err = errUnread
+			}
 			if c.Reused && !started && !TimedOut(err) {
 				return fmt.Errorf("%w: %w", ErrStale, err)
 			}
