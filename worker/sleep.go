@@ -45,6 +45,9 @@ func (e *Engine) held() bool { return e.paused || e.asleep > 0 }
 // ErrCannotSleep is returned by Sleep of an engine whose memory is not its own.
 var ErrCannotSleep = errors.New("this engine cannot give its memory back")
 
+// ErrNoRoom is of WakeUp while others hold the memory that this engine had.
+var ErrNoRoom = errors.New("there is no room to wake up in")
+
 // Sleep gives weights and pages back at level 1 and 2, which differ in name
 // alone: both are read from the model's files again. What runs is set back to
 // its beginning and waits, like what comes; its stream goes on after WakeUp.

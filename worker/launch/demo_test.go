@@ -31,6 +31,13 @@ func demoServer(t *testing.T, args ...string) *httptest.Server {
 // serveOpen serves what options name by HTTP, until the test ends.
 func serveOpen(t *testing.T, o Options, log *slog.Logger) *httptest.Server {
 	t.Helper()
+	_, hs := workerOpen(t, o, log)
+	return hs
+}
+
+// workerOpen is serveOpen for who looks into the worker.
+func workerOpen(t *testing.T, o Options, log *slog.Logger) (*Worker, *httptest.Server) {
+	t.Helper()
 	w, err := Open(o, log)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +58,7 @@ func serveOpen(t *testing.T, o Options, log *slog.Logger) *httptest.Server {
 			t.Error(err)
 		}
 	})
-	return hs
+	return w, hs
 }
 
 func postJSON(url string, body, answer any) error {

@@ -9,6 +9,7 @@ import (
 	"roundhouse/kernels"
 	"roundhouse/kernels/cpu"
 	"roundhouse/worker"
+	"roundhouse/worker/device"
 	"roundhouse/worker/model"
 )
 
@@ -22,6 +23,8 @@ type memory struct {
 	pages   []kernels.KV    // as specs say
 	backend kernels.Backend // nil: asleep
 	log     *slog.Logger
+	total   int64              // bytes of the machine's memory that all of it takes; 0: of a device's own
+	room    func() device.Room // that the machine leaves now
 
 	tower    []worker.Slice  // nil: the model sees nothing, or asleep
 	adapters *model.Adapters // nil: no room for any, or asleep
@@ -70,12 +73,26 @@ func (m *memory) Load() (_ kernels.Executable, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.fits(); err != nil {
+		return nil, errors.Join(err, be.Close())
+	}
 	exec, err := m.compile(name, md, be, packed, nil)
 	if err != nil {
 		return nil, errors.Join(err, be.Close())
 	}
 	m.log.Info("awake", "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
 	return exec, nil
+}
+
+// fits reports that others have taken the memory of a worker that slept. It wakes with the
+// cache that it had, since what waits was admitted for that; the kernel would kill it for
+// the memory, with all that waits.
+func (m *memory) fits() error {
+	room := m.room()
+	if m.total == 0 || room.Bytes == 0 || m.total <= room.Bytes-spare(room.Bytes) {
+		return nil
+	}
+	return fmt.Errorf("%w: weights, a step and the KV cache take %s, and %s leaves %s; free some and wake it again, or start it anew with a smaller cache (--kv-cache-memory-bytes)", worker.ErrNoRoom, gib(m.total), room.Limit, gib(room.Bytes))
 }
 
 // Close gives back what is held.

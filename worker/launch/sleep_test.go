@@ -8,7 +8,10 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"testing"
+
+	"roundhouse/worker/device"
 )
 
 // TestSleepFreesMemory holds that a sleeping worker has given weights and KV
@@ -65,6 +68,45 @@ func TestSleepFreesMemory(t *testing.T) {
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a part of a worker is woken: %d", resp.StatusCode)
+	}
+}
+
+// TestNoRoomToWake holds that a worker whose memory was taken by others while it slept
+// says so and sleeps on, and answers once the memory is back.
+func TestNoRoomToWake(t *testing.T) {
+	o, err := ParseServe(nil, func(name string) string { return map[string]string{"VLLM_SERVER_DEV_MODE": "1"}[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, hs := workerOpen(t, o, quiet)
+	call := func(path string) (int, string) {
+		t.Helper()
+		resp, err := http.Post(hs.URL+path, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(text)
+	}
+	asked := prompts(t)[:2]
+	awake := tokens(t, hs.URL, asked, true, 1)
+	if code, text := call("/sleep?level=1"); code != 200 {
+		t.Fatal(code, text)
+	}
+	w.memory.room = func() device.Room { return device.Room{Bytes: 64 << 20, Limit: "memory.max of /here"} }
+	if code, text := call("/wake_up"); code != 500 || !strings.Contains(text, "memory.max of /here leaves 0.06 GiB") || !strings.Contains(text, "--kv-cache-memory-bytes") {
+		t.Errorf("%d %s", code, text)
+	}
+	if metric(t, hs.URL, "vllm:engine_sleep_state", `sleep_state="weights_offloaded"`) != 1 {
+		t.Error("it does not sleep on")
+	}
+	w.memory.room = device.MemoryHere
+	if code, text := call("/wake_up"); code != 200 {
+		t.Fatal(code, text)
+	}
+	if got := tokens(t, hs.URL, asked, true, 1); fmt.Sprint(got) != fmt.Sprint(awake) {
+		t.Errorf("got %v; want %v", got, awake)
 	}
 }
 

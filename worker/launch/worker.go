@@ -78,8 +78,10 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 		return nil, err
 	}
 	warnModel(&o, m, p.maxModelLen, log)
-	mem := &memory{o: o, specs: p.specs, context: p.context(&o, cfg), log: log}
-	if _, grows := be.(kernels.Growing); grows && o.autoPages(m) {
+	mem := &memory{o: o, specs: p.specs, context: p.context(&o, cfg), log: log, room: device.MemoryHere}
+	if _, grows := be.(kernels.Growing); !grows {
+		mem.total = p.total
+	} else if o.autoPages(m) {
 		mem.specs = p.small()
 	}
 	exec, err := mem.compile(name, m, be, packed, reading.failed)

@@ -130,6 +130,10 @@ func (s *Server) operationFailed(w http.ResponseWriter, what string, err error) 
 		writeError(w, badValue("", "%v", err))
 		return
 	}
+	if errors.Is(err, worker.ErrNoRoom) {
+		writeError(w, internal(err.Error()))
+		return
+	}
 	s.cfg.Log.Error("an operation failed", "operation", what, "error", err)
 	writeError(w, internal(what+" failed; the worker's log says why"))
 }
