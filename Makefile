@@ -118,7 +118,7 @@ bench-diagnose: ## what diagnose finds of provoked illnesses, and in healthy tra
 	$(GO) test ./test/ailing ./measure/diagnose -count=1 -v -run 'TestFound|TestSilent|TestMemoryLeak|TestFlapping|TestPrefixMisses' | grep -E 'provoked|healthy|^(---|ok|FAIL)'
 
 bench-console: ## what the console costs with 100 workers and 500 streams: the supervisor's CPU a tab, first paint, bytes of the binary
-	$(GO) test -tags browser,cost -run '^TestCost$$' -count=1 -v ./web
+	$(GO) test -tags browser,cost -run '^TestCost$$' -count=1 -v ./web $(if $(SHORT),-args -for 4s)
 
 bench-killing: build ## streams cut by the door, nginx and HAProxy while their engines are killed (two minutes)
 	$(GO) run ./balancer/bench -only kill $(short)

@@ -29,8 +29,10 @@ type Admin struct {
 	Reload func() (changes []string, err error)
 	// Shown is the configuration without its secrets.
 	Shown func() any
-	File  string         // the configuration's
-	Keys  *keyfile.Store // made at run time
+	// Changes shows how the file differs from what is in force. Nil: there is no file.
+	Changes func() any
+	File    string         // the configuration's
+	Keys    *keyfile.Store // made at run time
 }
 
 // ServeAdmin serves the door's own admin API until the door ends. Call it
@@ -72,6 +74,13 @@ func (d *Door) adminHandler(a Admin) http.Handler {
 		answer(w, map[string]any{"schema": 1, "version": d.opts.Build, "door": d.opts.Build, "pid": os.Getpid()})
 	})
 	m.HandleFunc("GET /api/config", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.Shown()) })
+	m.HandleFunc("GET /api/config/changes", func(w http.ResponseWriter, _ *http.Request) {
+		if a.Changes == nil {
+			control.Fail(w, http.StatusConflict, "there is no file to compare with")
+			return
+		}
+		answer(w, a.Changes())
+	})
 	m.HandleFunc("POST /api/reload", func(w http.ResponseWriter, _ *http.Request) {
 		if a.Reload == nil {
 			control.Fail(w, http.StatusConflict, "there is no file to reload")
@@ -229,7 +238,7 @@ func (d *Door) shown(w *fleet.Worker) control.WorkerShown {
 	s := w.View(&d.fleet)
 	pool, name := workerid.Split(w.ID)
 	shown := control.WorkerShown{ID: w.ID, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
-		Models: s.Models, KV: s.KV, Requests: s.Requests, Traffic: s.Traffic(), Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
+		Models: s.Models, Modalities: s.Modalities, KV: s.KV, Requests: s.Requests, Traffic: s.Traffic(), Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
 	if s.Device != nil {
 		shown.Device = *s.Device
 	}

@@ -75,6 +75,7 @@ func TestAdmin(t *testing.T) {
 	f("a reload that fails", 400, "line 3", "POST", "/api/reload")
 	broken = nil
 	f("a reload", 200, "door.queue", "POST", "/api/reload")
+	f("the file, of which there is none", 409, "no file", "GET", "/api/config/changes")
 	f("what needs a supervisor", 404, "supervisor", "POST", "/api/workers/p/1/stop")
 	f("what needs a supervisor", 404, "supervisor", "GET", "/api/rotations")
 	f("a worker that is not there", 404, "p/9", "POST", "/api/workers/p/9/drain")

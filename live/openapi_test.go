@@ -112,7 +112,7 @@ func TestFields(t *testing.T) {
 		"Door": control.DoorShown{}, "Supervisor": control.SupervisorShown{}, "Pools": control.PoolsShown{}, "Pool": control.PoolShown{},
 		"Keys": control.KeysShown{}, "Key": control.KeyShown{}, "KeyAdded": control.KeyAdded{}, "KeyRemoved": control.KeyRemoved{},
 		"Budget": configs.Budget{}, "BudgetShown": control.BudgetShown{}, "Used": control.Used{}, "Usage": control.Usage{}, "UsageRow": control.UsageRow{},
-		"Rotation": live.Rotation{}, "Schedule": live.Schedule{}, "RotateCommand": supervisor.RotateCommand{}, "ScheduleCommand": supervisor.ScheduleCommand{}, "ProfileCommand": supervisor.ProfileCommand{}, "ProfiledElsewhere": supervisor.ProfiledElsewhere{},
+		"Rotation": live.Rotation{}, "Schedule": live.Schedule{}, "RotateCommand": supervisor.RotateCommand{}, "ScheduleCommand": supervisor.ScheduleCommand{}, "ProfileCommand": supervisor.ProfileCommand{}, "ProfiledElsewhere": supervisor.ProfiledElsewhere{}, "FileChanges": supervisor.FileChanges{}, "FileChange": supervisor.FileChange{},
 	}
 	for name, v := range types {
 		s, ok := api.Components.Schemas[name]
@@ -186,7 +186,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s is no %s: %v\n%s", what, name, err, data)
 		}
 	}
-	h := newHouse(t, sim.New(sim.Options{Own: true, Words: 3}), sim.New(sim.Options{Words: 300, Pace: 10_000_000}))
+	h := newHouse(t, sim.New(sim.Options{Own: true, Words: 3, Modalities: []string{"text", "image"}}), sim.New(sim.Options{Words: 300, Pace: 10_000_000}))
 	s := h.tab("?requests=chat&worker=chat/w1&log=door")
 	h.chat("first")
 	enough, ended, last := make(chan bool), make(chan bool), 1
@@ -214,7 +214,7 @@ func TestAnswers(t *testing.T) {
 	close(enough)
 	<-ended
 	for path, name := range map[string]string{
-		"/api/workers": "Workers", "/api/pools": "Pools", "/api/rotations": "Rotations", "/api/schedule": "Schedules", "/api/version": "Version",
+		"/api/workers": "Workers", "/api/pools": "Pools", "/api/rotations": "Rotations", "/api/schedule": "Schedules", "/api/version": "Version", "/api/config/changes": "FileChanges",
 		"/api/history": "History", "/api/history?range=6h&pool=chat&series=tokens_per_second,ttft_p95_seconds": "History",
 		"/api/history?worker=*&pool=chat": "History", "/api/history?worker=chat/w1&points=7": "History", "/api/thresholds": "Thresholds",
 		"/api/decisions": "Decisions", "/api/decisions?limit=1&worker=chat/w1": "Decisions", "/api/decisions/" + strconv.Itoa(last): "Decision",
@@ -222,6 +222,10 @@ func TestAnswers(t *testing.T) {
 	} {
 		_, text := h.ask("GET", path, "")
 		check(path, name, []byte(text))
+	}
+	_, text := h.ask("GET", "/api/workers", "")
+	if w := read[control.WorkersShown](t, []byte(text)).Workers; !slices.Equal(w[0].Modalities, []string{"text", "image"}) || w[1].Modalities != nil {
+		t.Errorf("a worker that sees is shown with %q, and one that says nothing with %q", w[0].Modalities, w[1].Modalities)
 	}
 	for _, path := range []string{"/api/requests", "/api/queue"} {
 		_, text := h.ask("GET", path, "")
@@ -236,7 +240,7 @@ func TestAnswers(t *testing.T) {
 		_, text := h.ask("POST", c[0], c[1])
 		check(c[0], c[2], []byte(text))
 	}
-	_, text := h.ask("POST", "/api/code", "")
+	_, text = h.ask("POST", "/api/code", "")
 	code := read[control.CodeShown](t, []byte(text)).Code
 	if status, text := h.ask("POST", "/api/session", `{"code":"`+code+`"}`, "Authorization", ""); status != http.StatusOK {
 		t.Errorf("the code: %d %s", status, text)

@@ -49,7 +49,10 @@ func newHouse(t *testing.T, workers ...*sim.Worker) *house {
 	if err := os.WriteFile(path, []byte(text+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := configs.Load(path, func(string) (string, bool) { return "", false })
+	load := func() (*configs.Config, error) {
+		return configs.Load(path, func(string) (string, bool) { return "", false })
+	}
+	cfg, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,7 @@ func newHouse(t *testing.T, workers ...*sim.Worker) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := supervisor.New(supervisor.Options{Config: cfg, Doors: []string{socket}, Version: "0.0", Sysfs: "/nowhere", Proc: "/nowhere", Log: log})
+	s, err := supervisor.New(supervisor.Options{Config: cfg, Load: load, File: path, Doors: []string{socket}, Version: "0.0", Sysfs: "/nowhere", Proc: "/nowhere", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

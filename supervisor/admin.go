@@ -21,6 +21,7 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("GET /api/schedule", s.answer(func(*http.Request) (any, error) { return s.schedules(), nil }))
 	mux.HandleFunc("GET /api/version", s.answer(s.version))
 	mux.HandleFunc("GET /api/config", s.answer(func(*http.Request) (any, error) { return s.plan.config.Redacted(), nil }))
+	mux.HandleFunc("GET /api/config/changes", s.serveFileChanges)
 	mux.HandleFunc("GET /api/events", s.serveEvents)
 	mux.Handle("GET /api/diagnosis", s.health)
 	mux.HandleFunc("GET /api/workers/{pool}/{name}/logs", s.serveLogs)

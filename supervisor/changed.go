@@ -8,18 +8,27 @@ import (
 	"roundhouse/configs"
 )
 
+// setting is where a value stands: the names of what holds it, from the top. A name
+// may have dots.
+type setting []string
+
+func (s setting) String() string { return strings.Join(s, ".") }
+
+// below is what s holds under a name.
+func (s setting) below(name string) setting { return append(slices.Clip(s), name) }
+
 // changed lists the settings that differ between two configurations, by their
 // path, without their values: some are secret. They are compared as they are
 // and not as they print, so that a new secret is a change.
-func changed(old, next *configs.Config) []string {
-	out := []string{}
-	compare(&out, "", reflect.ValueOf(old).Elem(), reflect.ValueOf(next).Elem())
-	slices.Sort(out)
-	return slices.Compact(out)
+func changed(old, next *configs.Config) []setting {
+	var out []setting
+	compare(&out, nil, reflect.ValueOf(old).Elem(), reflect.ValueOf(next).Elem())
+	slices.SortFunc(out, func(a, b setting) int { return strings.Compare(a.String(), b.String()) })
+	return slices.CompactFunc(out, func(a, b setting) bool { return a.String() == b.String() })
 }
 
-func compare(out *[]string, path string, a, b reflect.Value) {
-	differs := func() { *out = append(*out, path) }
+func compare(out *[]setting, at setting, a, b reflect.Value) {
+	differs := func() { *out = append(*out, at) }
 	switch a.Kind() {
 	case reflect.Pointer:
 		switch {
@@ -27,21 +36,21 @@ func compare(out *[]string, path string, a, b reflect.Value) {
 		case a.IsNil() || b.IsNil():
 			differs()
 		default:
-			compare(out, path, a.Elem(), b.Elem())
+			compare(out, at, a.Elem(), b.Elem())
 		}
 	case reflect.Struct:
 		for i := range a.NumField() {
 			if name, shown := fieldName(a.Type().Field(i)); shown {
-				compare(out, below(path, name), a.Field(i), b.Field(i))
+				compare(out, at.below(name), a.Field(i), b.Field(i))
 			}
 		}
 	case reflect.Map:
-		compareKeyed(out, path, byKey(a), byKey(b))
+		compareKeyed(out, at, byKey(a), byKey(b))
 	case reflect.Slice:
 		elem := a.Type().Elem()
 		if elem.Kind() == reflect.Struct {
 			if _, named := elem.FieldByName("Name"); named {
-				compareKeyed(out, path, byName(a), byName(b))
+				compareKeyed(out, at, byName(a), byName(b))
 				return
 			}
 		}
@@ -64,24 +73,17 @@ func fieldName(f reflect.StructField) (name string, shown bool) {
 	return name, f.IsExported() && name != "-"
 }
 
-func below(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
-}
-
-func compareKeyed(out *[]string, path string, a, b map[string]reflect.Value) {
+func compareKeyed(out *[]setting, at setting, a, b map[string]reflect.Value) {
 	for k, va := range a {
 		if vb, ok := b[k]; ok {
-			compare(out, below(path, k), va, vb)
+			compare(out, at.below(k), va, vb)
 		} else {
-			*out = append(*out, below(path, k))
+			*out = append(*out, at.below(k))
 		}
 	}
 	for k := range b {
 		if _, ok := a[k]; !ok {
-			*out = append(*out, below(path, k))
+			*out = append(*out, at.below(k))
 		}
 	}
 }

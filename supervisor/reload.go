@@ -44,6 +44,27 @@ func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serveFileChanges shows how the file differs from what is in force, and changes nothing.
+func (s *Supervisor) serveFileChanges(w http.ResponseWriter, r *http.Request) {
+	if s.options.Load == nil {
+		failWith(w, core.Conflictf("there is no file to compare with"))
+		return
+	}
+	s.reloading.Lock() // whoever reads the file beside a reload could show half of it
+	defer s.reloading.Unlock()
+	file, err := s.options.Load()
+	if err == nil {
+		err = s.replaceable(file)
+	}
+	var shown FileChanges
+	if asked := s.ask(r.Context(), func() { shown = CompareFile(s.plan.file, s.options.File, file, err) }); asked != nil {
+		fail(w, http.StatusServiceUnavailable, asked.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(shown) // the asker may be gone
+}
+
 // prepareReload reads the file, makes sure that it can be put in force, and
 // opens the drivers that it names and that are not open yet.
 func (s *Supervisor) prepareReload(r *http.Request) (*configs.Config, map[string]driver.Driver, error) {
@@ -126,7 +147,7 @@ func (s *Supervisor) enforce(cfg *configs.Config, opened map[string]driver.Drive
 		s.follow(s.runners[name])
 	}
 	s.expect()
-	return changed(old, cfg), nil
+	return Changes(old, cfg), nil
 }
 
 // scalesFor are the numbers of workers that operators have asked for and that another

@@ -72,7 +72,7 @@ func TestChanged(t *testing.T) {
 		t.Helper()
 		next := base()
 		change(next)
-		got := changed(base(), next)
+		got := Changes(base(), next)
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v; want %v", got, want)
 		}
@@ -182,5 +182,81 @@ func TestDoorLogs(t *testing.T) {
 	defer res.Body.Close()
 	if text, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK {
 		t.Errorf("%d %q %v", res.StatusCode, text, err)
+	}
+}
+
+// What differs is shown with its values and without secrets, beside the reason why the
+// file cannot be taken.
+func TestCompareFile(t *testing.T) {
+	base := func() *configs.Config {
+		return &configs.Config{Pools: []configs.Pool{{Name: "chat.de", Workers: []configs.Worker{{Name: "1", APIKey: "old-secret"}},
+			Engine: configs.Engine{Args: []string{"--api-key", "old-secret", "--x"}, Environment: map[string]string{"A": "<1>"}}}}}
+	}
+	next := base()
+	p := &next.Pools[0]
+	p.Workers = []configs.Worker{{Name: "1", APIKey: "new-secret"}, {Name: "2"}}
+	p.Engine.Args, p.Engine.Environment = []string{"--api-key", "new-secret", "--y"}, map[string]string{"A": "<2>"}
+	got := CompareFile(base(), "a.hcl", next, errors.New("door.listen: it stays"))
+	text, err := json.Marshal(got)
+	if err != nil || strings.Contains(string(text), "-secret") {
+		t.Errorf("%v; a secret is shown: %s", err, text)
+	}
+	if got.Error == nil || *got.Error != "door.listen: it stays" {
+		t.Errorf("the reason is %v", got.Error)
+	}
+	value := func(s *string) string {
+		if s == nil {
+			return "none"
+		}
+		return *s
+	}
+	shown := map[string][2]string{}
+	for _, c := range got.Changes {
+		shown[c.Setting] = [2]string{value(c.Runs), value(c.File)}
+	}
+	for setting, want := range map[string][2]string{
+		"pools.chat.de.engine.args":          {`["--api-key","***","--x"]`, `["--api-key","***","--y"]`},
+		"pools.chat.de.engine.environment.A": {`"<1>"`, `"<2>"`}, "pools.chat.de.workers.1.api_key": {`"***"`, `"***"`},
+	} {
+		if shown[setting] != want {
+			t.Errorf("%s: %q; want %q", setting, shown[setting], want)
+		}
+	}
+	if w := shown["pools.chat.de.workers.2"]; w[0] != "none" || !strings.Contains(w[1], `"2"`) || len(shown) != 4 {
+		t.Errorf("all that differs: %q", shown)
+	}
+	if broken := CompareFile(base(), "a.hcl", nil, errors.New("a.hcl:3: what is this?")); broken.Error == nil || len(broken.Changes) != 0 {
+		t.Errorf("a file that cannot be read: %+v", broken)
+	}
+}
+
+// The difference is told of what lies on disk now, and nothing of it is put in force.
+func TestFileChangesServed(t *testing.T) {
+	b := newBench(t, 1, nil)
+	b.run()
+	changes := func() (c FileChanges) {
+		t.Helper()
+		res, err := client.Get(b.api + "/api/config/changes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if err := json.NewDecoder(res.Body).Decode(&c); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %v", res.Status, err)
+		}
+		return c
+	}
+	if c := changes(); len(c.Changes) != 0 || c.Error != nil {
+		t.Errorf("nothing was changed, and it shows %+v", c)
+	}
+	b.cfg.Pools[0].Workers = counted(2)
+	b.write()
+	for range 2 {
+		if c := changes(); len(c.Changes) != 1 || c.Changes[0].Setting != "pools.chat.workers.2" {
+			t.Errorf("a worker more in the file shows %+v", c)
+		}
+	}
+	if n := len(b.workers()); n != 1 {
+		t.Errorf("to look at the file has made %d workers of one", n)
 	}
 }

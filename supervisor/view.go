@@ -66,6 +66,9 @@ func (s *Supervisor) account(v *control.WorkerShown, w core.Worker) {
 		if st == nil || st.Generation != w.Generation {
 			continue
 		}
+		if st.Modalities != nil {
+			v.Modalities = st.Modalities
+		}
 		v.KV.ChargedTokens += st.KV.ChargedTokens
 		v.KV.ForeignTokens = max(v.KV.ForeignTokens, st.KV.ForeignTokens)
 		v.KV.CapacityTokens = newer(v.KV.CapacityTokens, st.KV.CapacityTokens)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,12 +27,14 @@ import (
 	"roundhouse/test/ports"
 )
 
-// What is measured: workers, streams, tabs beside none, and for how long each.
+// measured is for how long each number of tabs is measured.
+var measured = flag.Duration("for", 20*time.Second, "for how long the supervisor is measured with and without tabs, twice each")
+
+// What is measured: workers, streams, tabs beside none.
 const (
 	manyWorkers = 100
 	manyStreams = 500
 	manyTabs    = 8
-	measured    = 20 * time.Second
 	mostPaint   = 300.0   // milliseconds
 	mostCPU     = 0.05    // cores a tab
 	mostBytes   = 3 << 20 // of the binary
@@ -45,9 +48,9 @@ func TestCost(t *testing.T) {
 	h.await(manyStreams)
 	var idle, busy float64
 	for range 2 {
-		idle += h.cpu(measured) / 2
+		idle += h.cpu(*measured) / 2
 		leave := h.tabs(manyTabs)
-		busy += h.cpu(measured) / 2
+		busy += h.cpu(*measured) / 2
 		leave()
 	}
 	tab := (busy - idle) / manyTabs

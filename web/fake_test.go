@@ -43,6 +43,7 @@ func newFake(t *testing.T, s scene) *fake {
 	m.HandleFunc("POST /api/try/v1/", f.try)
 	m.HandleFunc("GET /api/thresholds", f.answer(func(*http.Request, scene) any { return thresholds() }))
 	m.HandleFunc("GET /api/config", f.answer(func(_ *http.Request, s scene) any { return s.config() }))
+	m.HandleFunc("GET /api/config/changes", f.answer(func(_ *http.Request, s scene) any { return s.fileChanges() }))
 	m.HandleFunc("GET /api/plugins", f.answer(func(*http.Request, scene) any { return obj{"plugins": []any{}} }))
 	m.HandleFunc("GET /api/version", f.answer(func(*http.Request, scene) any { return obj{"schema": 1, "version": "v1", "door": "v1", "pid": 4711} }))
 	m.HandleFunc("POST /api/", f.command)
@@ -141,6 +142,23 @@ const (
 	silence = "RIFF$\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00@\x1f\x00\x00\x80>\x00\x00\x02\x00\x10\x00data\x00\x00\x00\x00"
 )
 
+// deltas are the pieces of an answer: words, a call in pieces where tools are given and
+// nothing was returned yet, Markdown where it is asked for.
+func deltas(body string) []obj {
+	switch {
+	case strings.Contains(body, `"tools"`) && !strings.Contains(body, `"role":"tool"`):
+		call := func(f obj) obj { return obj{"tool_calls": []obj{{"index": 0, "id": "call-1", "function": f}}} }
+		return []obj{call(obj{"name": "weather" + evil}), call(obj{"arguments": `{"town":`}), call(obj{"arguments": `"Leipzig"}`})}
+	case strings.Contains(body, "in Markdown"):
+		return []obj{{"content": marked}}
+	}
+	return []obj{{"content": "a "}, {"content": "dot. "}, {"content": evil}}
+}
+
+// marked is an answer in Markdown, with markup that must stay text.
+const marked = "# A title " + evil + "\n\nsome **strong " + evil + "** and *soft* words, `a_b_c` and [a link](javascript:document.title='owned'), ![a picture](https://elsewhere.example/x.png)\n" +
+	"\n1. one\n   - within " + evil + "\n2. two\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | **2** |\n\n```html\n" + evil + "\n"
+
 // try answers as the worker that is named would, and notes the body.
 func (f *fake) try(w http.ResponseWriter, r *http.Request) {
 	if f.refused(w, r) {
@@ -164,8 +182,8 @@ func (f *fake) try(w http.ResponseWriter, r *http.Request) {
 	switch path {
 	case "chat/completions":
 		h.Set("Content-Type", "text/event-stream")
-		for _, word := range []string{"a ", "dot. ", evil} {
-			piece, _ := json.Marshal(obj{"choices": []obj{{"delta": obj{"content": word}}}})
+		for _, delta := range deltas(string(body)) {
+			piece, _ := json.Marshal(obj{"choices": []obj{{"delta": delta}}})
 			fmt.Fprintf(w, "data: %s\n\n", piece)
 		}
 		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n")

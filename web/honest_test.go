@@ -71,6 +71,7 @@ func TestFakeIsHonest(t *testing.T) {
 		hold(s.name+": decisions", "Decisions", s.decisions())
 		hold(s.name+": a decision", "Decision", s.decision("x"))
 		hold(s.name+": diagnosis", "Diagnosis", s.diagnosis())
+		hold(s.name+": the file", "FileChanges", s.fileChanges())
 		hold(s.name+": ended", "EndedRequests", s.ended())
 	}
 	hold("change", "Change", obj{"at": at(0)})

@@ -14,9 +14,13 @@ var pages = map[string]string{
 	"explain": "#/requests/explain/old-0001", "rotations": "#/rotations", "events": "#/events", "charts": "#/charts", "try": "#/try", "health": "#/health", "setup": "#/setup",
 }
 
+// audited are the scenes that axe-core looks at, by the width at which it does: a good
+// and a bad state, light and dark.
+var audited = map[string]int64{"busy": 1280, "faulty": 320, "empty": 320}
+
 // TestPages shows every page in every state, wide and on a phone, light and dark:
-// nothing throws, nothing breaks the policy, nobody else is asked, and nothing has to
-// be scrolled sideways.
+// nothing throws, nothing breaks the policy, nobody else is asked, nothing has to be
+// scrolled sideways, and axe-core finds nothing.
 func TestPages(t *testing.T) {
 	for _, s := range scenes() {
 		t.Run(strings.ReplaceAll(s.name, " ", "_"), func(t *testing.T) {
@@ -36,6 +40,9 @@ func TestPages(t *testing.T) {
 					}
 					if owned := is[bool](p, `document.title.includes('owned') || document.querySelectorAll('img, #app script').length > 0`); owned {
 						t.Errorf("%s: text has become markup", name)
+					}
+					if audited[s.name] == size.width {
+						p.audit(s.name + ": " + name)
 					}
 					p.shoot(fmt.Sprintf("%s-%s-%d", s.name, name, i))
 				}

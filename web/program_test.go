@@ -154,6 +154,7 @@ func TestProgram(t *testing.T) {
 
 	p.goTo("#/try")
 	p.until(`!document.querySelector('.try button.main').disabled`)
+	p.until(`!document.querySelector('[data-attach]')`) // the workers say that they take text alone
 	is[bool](p, `document.querySelector('[data-prompt]').focus(), true`)
 	run(p, chromedp.KeyEvent("Count from 1 to 20 by 1.\r"))
 	p.until(`document.querySelector('[data-phase=ended]') && document.querySelector('.foot').innerText.includes('not resumed')`)

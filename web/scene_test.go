@@ -46,7 +46,7 @@ func worker(pool, name, state string, usage float64, in int) obj {
 	const capacity = 104832
 	return obj{
 		"id": pool + "/" + name, "pool": pool, "name": name, "driver": "process", "state": state, "reason": nil, "since": at(83 * time.Minute),
-		"url": "http://127.0.0.1:40001", "models": []string{"roundhouse-demo"},
+		"url": "http://127.0.0.1:40001", "models": []string{"roundhouse-demo"}, "modalities": nil,
 		"kv": obj{"capacity_tokens": capacity, "charged_tokens": int(usage * capacity), "foreign_tokens": int(usage * 0.06 * capacity), "elsewhere_tokens": 0,
 			"reported_tokens": int(usage * 0.9 * capacity), "report_age_seconds": 0.2, "usage": math.Round(usage*1060) / 1000},
 		"requests": obj{"in_flight": in, "running": in, "waiting": in / 8, "prefill_tokens": 310, "oldest_seconds": 12.5},
@@ -370,6 +370,21 @@ func (s scene) ended() obj { return obj{"schema": 1, "at": at(0), "ended": list(
 
 func (s scene) config() obj {
 	return obj{"state_dir": "/var/lib/roundhouse", "door": obj{"listen": ":8000", "limits": obj{"body": 67108864}}, "admin": obj{"listen": "127.0.0.1:8001", "token": "(redacted)"}, "pools": []obj{{"name": "chat", "driver": "process", "workers": 4}}}
+}
+
+// fileChanges is how the file differs: not at all on a quiet day.
+func (s scene) fileChanges() obj {
+	o := obj{"schema": 1, "file": "/etc/roundhouse/roundhouse.hcl", "error": nil, "changes": []obj{}}
+	switch s.name {
+	case "busy":
+		o["changes"] = []obj{{"setting": "admin.token", "runs": `"***"`, "file": `"***"`}, {"setting": "pools.chat.workers.5", "runs": nil, "file": `{"name":"5"}`},
+			{"setting": "pools.chat.engine.args", "runs": `["--max-num-seqs","256"]`, "file": `["--max-num-seqs","96"]`}}
+	case "faulty":
+		o["error"] = "roundhouse.hcl:12: unknown block \"poll\"; did you mean \"pool\"?"
+	case "evil":
+		o["file"], o["error"], o["changes"] = evil, evil, []obj{{"setting": evil, "runs": evil, "file": evil + "2"}}
+	}
+	return o
 }
 
 func ailment(rule, severity, object string) obj {

@@ -17,7 +17,7 @@ import (
 // choose has a select of a name take a value.
 func (p *tab) choose(name, value string) {
 	p.t.Helper()
-	is[bool](p, fmt.Sprintf(`(() => { const s = [...document.querySelectorAll('label')].find(l => l.innerText.startsWith(%q)).querySelector('select'); s.value = %q; s.dispatchEvent(new Event('change')); return true })()`, name, value))
+	is[bool](p, fmt.Sprintf(`(() => { const s = [...document.querySelectorAll('label')].find(l => l.textContent.startsWith(%q) && l.querySelector('select')).querySelector('select'); s.value = %q; s.dispatchEvent(new Event('change')); return true })()`, name, value))
 }
 
 // attach puts a file into the page's file button.

@@ -11,6 +11,7 @@ import (
 
 	"roundhouse/kernels"
 	"roundhouse/worker"
+	"roundhouse/worker/api"
 	"roundhouse/worker/kv"
 	"roundhouse/worker/workertest"
 )
@@ -218,4 +219,21 @@ func TestPositionsOfGolden(t *testing.T) {
 	if shift != golden.Delta || len(places) != 3*len(golden.IDs) {
 		t.Errorf("%d positions, then the index and %d; want %d and %d", len(places), shift, 3*len(golden.IDs), golden.Delta)
 	}
+}
+
+// TestModalities: the status says what a prompt may hold, pictures if there is a tower.
+func TestModalities(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, settle := seer(t, 1<<20, &glass{})
+		settle()
+		told := errors.New("told")
+		var got []string
+		err := e.Watch(t.Context(), func(s api.Status) error {
+			got = s.Modalities
+			return told
+		})
+		if !errors.Is(err, told) || !slices.Equal(got, []string{"text", "image"}) {
+			t.Errorf("%v: %q", err, got)
+		}
+	})
 }

@@ -51,8 +51,16 @@ func (e *Engine) report() api.Status {
 		CachedTokens: int64(e.pool.CachedTokens()), MaxModelLen: e.cfg.MaxModelLen,
 		Running: e.sched.Running(), Waiting: e.sched.Waiting() + len(e.pooling) + len(e.sight.queue), PrefillTokens: int64(e.sched.PrefillTokens()),
 		PromptTokens: stats.PromptTokens, GeneratedTokens: stats.GenerationTokens,
-		Models: e.models(), Draining: e.Err() != nil, Doors: e.doors.report(e),
+		Models: e.models(), Modalities: e.modalities(), Draining: e.Err() != nil, Doors: e.doors.report(e),
 	}
+}
+
+// modalities are what a prompt may hold.
+func (e *Engine) modalities() []string {
+	if e.cfg.Tower == nil {
+		return []string{"text"}
+	}
+	return []string{"text", "image"}
 }
 
 // models are the names that clients may ask for.

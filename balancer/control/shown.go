@@ -28,6 +28,7 @@ type (
 		Since      time.Time   `json:"since"`
 		URL        *string     `json:"url"`
 		Models     []string    `json:"models"`
+		Modalities []string    `json:"modalities"` // what a prompt may hold; null: it does not say
 		KV         KV          `json:"kv"`
 		Requests   Requests    `json:"requests"`
 		Traffic    Traffic     `json:"traffic"`

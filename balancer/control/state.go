@@ -42,6 +42,7 @@ type WorkerState struct {
 	Since      time.Time   `json:"since"`
 	Reached    bool        `json:"reached"` // this door has had an answer from it in this generation
 	Models     []string    `json:"models"`
+	Modalities []string    `json:"modalities,omitempty"` // what a prompt may hold, if it says that
 
 	KV       KV       `json:"kv"`
 	Requests Requests `json:"requests"`

@@ -111,7 +111,7 @@ func (w *Worker) learnModels(ctx context.Context, f *Fleet) error {
 		names = append(names, m.ID)
 		w.MaxLen.Store(m.Max)
 	}
-	w.setModels(f, names)
+	w.setModels(f, names, nil)
 	w.reachedNow(f, "")
 	return nil
 }

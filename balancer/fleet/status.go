@@ -119,7 +119,7 @@ func (w *Worker) isOurs(ctx context.Context, f *Fleet) (ours bool) {
 
 // takeStatus enters one status.
 func (w *Worker) takeStatus(f *Fleet, s *api.Status) {
-	w.setModels(f, s.Models)
+	w.setModels(f, s.Models, s.Modalities)
 	w.reachedNow(f, s.Generation)
 	w.setEnding(f, s.Draining)
 	w.capacity.Store(s.CapacityTokens)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,8 @@ type Worker struct {
 	Up     atomic.Pointer[conn.Upstream]
 	APIKey atomic.Pointer[string]
 	models atomic.Pointer[[]string]
-	MaxLen atomic.Int64 // of a scraped worker: the longest context it serves
+	takes  atomic.Pointer[[]string] // modalities of prompts, as it says; nil: it says nothing
+	MaxLen atomic.Int64             // of a scraped worker: the longest context it serves
 
 	capacity atomic.Int64 // of its KV, in tokens; 0: unknown
 	Hits     hits         // of a scraped worker, what its counters say of its cache
@@ -244,8 +246,19 @@ func (w *Worker) forget() {
 	w.aside.forget()
 }
 
-// setModels notes which models a worker serves.
-func (w *Worker) setModels(f *Fleet, models []string) {
+// modalities are what a prompt may hold; nil where the worker does not say.
+func (w *Worker) modalities() []string {
+	if m := w.takes.Load(); m != nil {
+		return *m
+	}
+	return nil
+}
+
+// setModels notes which models a worker serves, and what it says of their prompts.
+func (w *Worker) setModels(f *Fleet, models, modalities []string) {
+	if !slices.Equal(w.modalities(), modalities) {
+		w.takes.Store(&modalities)
+	}
 	old := w.ModelList()
 	same := len(old) == len(models)
 	for i := 0; same && i < len(models); i++ {
@@ -264,7 +277,7 @@ func (w *Worker) View(f *Fleet) control.WorkerState {
 	w.mu.Lock()
 	s := control.WorkerState{
 		ID: w.ID, Generation: w.cfg.Generation, State: w.state, Reason: w.reason, Since: w.since, Reached: w.reached,
-		Models: w.ModelList(),
+		Models: w.ModelList(), Modalities: w.modalities(),
 	}
 	w.mu.Unlock()
 	switch {

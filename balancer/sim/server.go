@@ -24,21 +24,22 @@ const FirstToken = 1000
 
 // Options is how a Worker behaves from the start.
 type Options struct {
-	Own      bool          // speaks our status protocol and resumes; else it looks like vLLM
-	Model    string        // "" serves "sim"
-	Capacity int64         // tokens of KV; 0: 100 000
-	Context  int           // the longest context; 0: 8192; below 0: it does not say
-	Mute     bool          // has no /metrics
-	Pace     time.Duration // between two tokens
-	Prefill  time.Duration // before the first
-	Words    int           // of an answer, unless max_tokens is less; 0: 20
-	Salt     string        // part of every word: tells answers of different workers apart
-	NoIDs    bool          // does not know return_token_ids
-	Halves   bool          // every fifth word ends in half a character, which comes with the next word
-	Reason   int           // so many words are reasoning, ended by "</think>"
-	Caches   bool          // at a Speed: keeps prompts' blocks for others that begin alike, and counts hits
-	Age      time.Duration // for so long its metrics stay what they were
-	Speed    *Speed        // computes as vLLM does, many answers at once; Pace, Prefill and Capacity say nothing then
+	Own        bool          // speaks our status protocol and resumes; else it looks like vLLM
+	Model      string        // "" serves "sim"
+	Capacity   int64         // tokens of KV; 0: 100 000
+	Context    int           // the longest context; 0: 8192; below 0: it does not say
+	Mute       bool          // has no /metrics
+	Pace       time.Duration // between two tokens
+	Prefill    time.Duration // before the first
+	Words      int           // of an answer, unless max_tokens is less; 0: 20
+	Salt       string        // part of every word: tells answers of different workers apart
+	NoIDs      bool          // does not know return_token_ids
+	Halves     bool          // every fifth word ends in half a character, which comes with the next word
+	Reason     int           // so many words are reasoning, ended by "</think>"
+	Caches     bool          // at a Speed: keeps prompts' blocks for others that begin alike, and counts hits
+	Age        time.Duration // for so long its metrics stay what they were
+	Modalities []string      // of prompts, told by Own; nil: it says nothing
+	Speed      *Speed        // computes as vLLM does, many answers at once; Pace, Prefill and Capacity say nothing then
 }
 
 // Worker is a worker over HTTP whose answers are numbered words, so that a
@@ -233,7 +234,7 @@ func (w *Worker) status(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		s := api.Status{
 			Protocol: api.StatusProtocol, Generation: w.gen, At: time.Now().UnixMilli(), CapacityTokens: w.capacity(), UsedTokens: w.used,
-			MaxModelLen: w.context(), Running: int(w.Live.Load()), GeneratedTokens: w.tokens.Load(), Models: []string{w.model()}, Draining: w.Ending.Load(), Doors: map[string]api.DoorStatus{},
+			MaxModelLen: w.context(), Running: int(w.Live.Load()), GeneratedTokens: w.tokens.Load(), Models: []string{w.model()}, Modalities: w.Modalities, Draining: w.Ending.Load(), Doors: map[string]api.DoorStatus{},
 		}
 		for id, d := range w.doors {
 			s.Doors[id] = *d

@@ -216,6 +216,17 @@ func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Conf
 			defer mu.Unlock()
 			return cfg.Redacted()
 		},
+		Changes: func() any {
+			mu.Lock()
+			defer mu.Unlock()
+			next, err := c.loadStatic(f)
+			if err != nil {
+				next = nil
+			} else {
+				err = replaceable(cfg, next)
+			}
+			return supervisor.CompareFile(cfg, f.file, next, err)
+		},
 		Reload: func() ([]string, error) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -56,7 +56,7 @@ function piece(run, data) {
   if (!d) return;
   const thought = d.reasoning_content ?? d.reasoning ?? '';
   const words = d.content ?? '';
-  if (d.tool_calls) run.tools = [...(run.tools ?? []), ...d.tool_calls];
+  if (d.tool_calls) call((run.calls ??= []), d.tool_calls);
   if (!thought && !words && !d.tool_calls) return;
   run.last = performance.now();
   if (run.ttft === null) Object.assign(run, { ttft: (run.last - run.began) / 1000, first: run.last, phase: 'generating' });
@@ -64,6 +64,20 @@ function piece(run, data) {
   run.thought += thought;
   run.pieces++;
   if (run.last > run.first) run.speed = (run.pieces - 1) / ((run.last - run.first) / 1000);
+}
+
+const MOST_CALLS = 128;
+
+// call joins the pieces of calls, each to the one of its number.
+function call(calls, pieces) {
+  for (const p of pieces) {
+    const n = p.index ?? 0;
+    if (!Number.isInteger(n) || n < 0 || n >= MOST_CALLS) continue;
+    const c = (calls[n] ??= { id: '', type: 'function', function: { name: '', arguments: '' } });
+    if (p.id) c.id = p.id;
+    c.function.name += p.function?.name ?? '';
+    c.function.arguments += p.function?.arguments ?? '';
+  }
 }
 
 // events are the data of server-sent events.

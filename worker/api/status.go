@@ -40,9 +40,10 @@ type Status struct {
 	PromptTokens    int64 `json:"prompt_tokens_total"`
 	GeneratedTokens int64 `json:"generated_tokens_total"`
 
-	Models   []string              `json:"models"`
-	Draining bool                  `json:"draining"`
-	Doors    map[string]DoorStatus `json:"doors,omitempty"`
+	Models     []string              `json:"models"`
+	Modalities []string              `json:"modalities,omitempty"` // what a prompt may hold: "text", "image"
+	Draining   bool                  `json:"draining"`
+	Doors      map[string]DoorStatus `json:"doors,omitempty"`
 }
 
 // DoorStatus is what a worker holds of one door.

@@ -4,9 +4,11 @@ import { asCurl } from '../ask.js';
 import { h } from '../dom.js';
 import { DASH, clean, integer, median, number, seconds } from '../format.js';
 import { icon } from '../icons.js';
+import { markdown } from '../markdown.js';
 import { explainLink, plain, workerName } from '../parts.js';
 import { store } from '../store.js';
 import { one } from './attached.js';
+import * as calls from './calls.js';
 
 const phases = {
   waiting: 'waiting at the door',
@@ -39,26 +41,35 @@ function foot(run, b) {
 
 const door = () => `http://${location.hostname}:${(store.state.door.listen ?? ':8000').split(':').at(-1)}`;
 
-function answer(run) {
+const drawn = new WeakMap(); // of each answer the text that was drawn last, and its elements
+
+function body(run, marked) {
+  const text = clean(run.text);
+  if (!marked) return text;
+  if (drawn.get(run)?.text !== text) drawn.set(run, { text, nodes: markdown(text) });
+  return drawn.get(run).nodes;
+}
+
+function answer(run, marked, last) {
   return [
     run.thought ? h('details.thought', null, h('summary', null, 'its reasoning'), h('p', null, clean(run.thought))) : null,
     h(
-      'div.text',
-      { 'aria-busy': String(run.phase === 'generating') },
-      clean(run.text),
+      marked ? 'div.text.marked' : 'div.text',
+      { key: marked ? 'marked' : 'text', 'aria-busy': String(run.phase === 'generating') },
+      body(run, marked),
       run.phase === 'generating' ? h('i.caret', { 'aria-hidden': 'true' }) : null,
     ),
-    run.tools ? h('pre.line', { tabindex: 0 }, JSON.stringify(run.tools, null, 1)) : null,
+    calls.shown(run, last),
     run.error ? h('p.refused', { role: 'alert' }, clean(run.error)) : null,
   ];
 }
 
-export function thread(turns) {
+export function thread(turns, marked) {
   if (turns.length === 0) return h('p.muted', { key: 'thread' }, 'Answers come here, with their speed, their worker, and why it was that one.');
   return h(
     'ol.thread',
     { key: 'thread' },
-    turns.map((t, i) => h('li', { key: i }, asked(t), h('div.said', null, answer(t.run), foot(t.run, t.body)))),
+    turns.map((t, i) => h('li', { key: i }, asked(t), h('div.said', null, answer(t.run, marked, i === turns.length - 1), foot(t.run, t.body)))),
   );
 }
 
@@ -70,15 +81,15 @@ const asked = (t) => [
         t.files.map((a) => one(a)),
       )
     : null,
-  h('p.asked', null, t.prompt),
+  t.prompt ? h('p.asked', null, t.prompt) : null,
 ];
 
-export function beside(runs) {
+export function beside(runs, marked) {
   if (runs.length === 0) return h('p.muted', { key: 'beside' }, 'One prompt goes to each worker that is ticked, and each answer stands in a column.');
   return h(
     'div.beside',
     { key: 'beside' },
-    runs.map((run) => h('section.panel', { key: run.asked, 'aria-label': run.asked }, h('h2', null, workerName(run.asked)), answer(run), foot(run))),
+    runs.map((run) => h('section.panel', { key: run.asked, 'aria-label': run.asked }, h('h2', null, workerName(run.asked)), answer(run, marked), foot(run))),
   );
 }
 

@@ -39,7 +39,7 @@ export function take(form, where, failed, repaint) {
 // picker is the button for files, the microphone, and the list of what is attached.
 export function picker(form, where, failed, repaint) {
   const [key, kinds] = where;
-  const said = kinds.includes('image') ? 'Attach pictures or sound' : 'Choose a recording';
+  const said = kinds.length > 1 ? 'Attach pictures or sound' : kinds[0] === 'image' ? 'Attach pictures' : 'Choose a recording';
   const chosen = (e) => {
     const files = [...e.target.files];
     e.target.value = ''; // the same one can be chosen again
@@ -55,12 +55,12 @@ export function picker(form, where, failed, repaint) {
       h('input.hidden-words', {
         type: 'file',
         accept: kinds.map((k) => `${k}/*`).join(','),
-        multiple: kinds.length > 1,
+          multiple: key === 'files',
         'data-attach': true,
         onchange: chosen,
       }),
     ),
-    attach.canRecord()
+    kinds.includes('audio') && attach.canRecord()
       ? h(
           'button',
           { type: 'button', 'aria-pressed': String(Boolean(record.stop)), onclick: () => press(form, where, failed, repaint) },

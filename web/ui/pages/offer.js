@@ -38,6 +38,10 @@ export function of(model) {
   return Object.keys(kinds).filter((k) => some.has(k));
 }
 
+// takes are the kinds of files that some of these workers take in a prompt, as they
+// say themselves; those that say nothing may take any.
+export const takes = (workers) => ['image', 'audio'].filter((kind) => workers.some((w) => !w.modalities || w.modalities.includes(kind)));
+
 // serving are the workers that a kind of request for a model can go to.
 export function serving(model, kind) {
   const tasks = new Map(store.state.pools.map((p) => [p.name, p.task]));

@@ -5,7 +5,7 @@ import { get, operator, setOperator, setToken, token } from '../api.js';
 import { h } from '../dom.js';
 import { clean } from '../format.js';
 import { keysOn, setKeys } from '../keys.js';
-import { facts } from '../parts.js';
+import { facts, plain } from '../parts.js';
 import { store } from '../store.js';
 import { reconnect } from '../stream.js';
 import { nextTheme, theme } from '../theme.js';
@@ -13,15 +13,24 @@ import { nextTheme, theme } from '../theme.js';
 export const title = 'Setup';
 
 let repaint = () => {};
-let shown = { config: null, plugins: null, version: null, error: '' };
+const nothing = { config: null, changes: null, plugins: null, version: null, error: '' };
+let shown = nothing;
+let seen; // the last reload that is shown
 let name = '';
 export function wire(paint) {
   repaint = paint;
 }
 
-export async function enter() {
+export function enter() {
   name = operator();
-  const next = { config: null, plugins: null, version: null, error: '' };
+  return look();
+}
+
+const lastReload = () => store.events.findLast((e) => e.kind === 'reload')?.id;
+
+async function look() {
+  seen = lastReload();
+  const next = { ...nothing };
   const ask = (key, path) =>
     get(path).then(
       (v) => {
@@ -31,12 +40,13 @@ export async function enter() {
         next.error ||= e.message;
       },
     );
-  await Promise.all([ask('config', '/api/config'), ask('plugins', '/api/plugins'), ask('version', '/api/version')]);
+  await Promise.all([ask('config', '/api/config'), ask('changes', '/api/config/changes'), ask('plugins', '/api/plugins'), ask('version', '/api/version')]);
   shown = next;
   repaint();
 }
 
 export function view() {
+  if (shown.config && lastReload() !== seen) look();
   const v = shown.version;
   return [
     h(
@@ -68,6 +78,7 @@ export function view() {
       ),
       h('section.panel', null, h('h2', null, 'Plugins'), plugins()),
     ),
+    shown.changes ? file(shown.changes) : null,
     h(
       'section.panel',
       null,
@@ -79,6 +90,32 @@ export function view() {
     ),
   ];
 }
+
+// file shows how the configuration file differs from what runs.
+function file(c) {
+  return h(
+    'section.panel',
+    { 'data-file': c.error ? 'refused' : c.changes.length ? 'differs' : 'same' },
+    h('div.page-head', null, h('h2', null, 'The file against what runs'), h('button', { onclick: look }, 'Compare again')),
+    h('p.muted.small', null, clean(c.file)),
+    c.error ? h('p.refused', null, 'A reload would be refused: ', clean(c.error)) : null,
+    c.changes.length
+      ? plain('Settings that differ', ['setting', 'runs', 'in the file'], c.changes.map(difference))
+      : c.error
+        ? null
+        : h('p', null, 'The file says what runs.'),
+  );
+}
+
+const difference = (d) =>
+  h(
+    'tr',
+    { key: d.setting },
+    h('th', { scope: 'row' }, clean(d.setting)),
+    d.runs !== null && d.runs === d.file
+      ? h('td.muted', { colspan: 2 }, 'other, and secret')
+      : [d.runs, d.file].map((v) => h('td', null, v === null ? h('span.muted', null, 'not there') : h('code', null, clean(v)))),
+  );
 
 function you() {
   return h(

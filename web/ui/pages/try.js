@@ -9,7 +9,8 @@ import { empty } from '../parts.js';
 import { mayNot, store } from '../store.js';
 import * as answers from './answers.js';
 import { picker, take } from './attached.js';
-import { kinds, models, of, serving } from './offer.js';
+import * as calls from './calls.js';
+import { kinds, models, of, serving, takes } from './offer.js';
 import * as results from './results.js';
 
 export const title = 'Try';
@@ -28,6 +29,9 @@ const form = {
   tokens: '256',
   temperature: '',
   schema: '',
+  tools: '',
+  choice: '',
+  markdown: false,
   files: [],
   lines: 'A locomotive\nA steam engine\nA teapot',
   query: 'Which of these is a machine on rails?',
@@ -62,6 +66,7 @@ export function view() {
   const workers = serving(form.model, form.kind);
   if (form.worker && !workers.some((w) => w.id === form.worker)) form.worker = '';
   for (const id of form.beside) if (!workers.some((w) => w.id === id)) form.beside.delete(id);
+  if (chats.has(form.kind)) form.files = form.files.filter((a) => fits().includes(a.kind));
   const reason = mayNot();
   return [
     h('div.page-head', null, h('h1', null, 'Try'), h('div.choices', { role: 'group', 'aria-label': 'What to try' }, offer.map(choice))),
@@ -85,7 +90,10 @@ export function view() {
 }
 
 // held names where the form keeps what is attached, and which kinds of files that are.
-const held = () => (form.kind === 'transcribe' ? ['sound', ['audio']] : chats.has(form.kind) ? ['files', ['image', 'audio']] : null);
+const held = () => (form.kind === 'transcribe' ? ['sound', ['audio']] : chats.has(form.kind) && fits().length ? ['files', fits()] : null);
+
+// fits are the kinds of files that who is asked takes.
+const fits = () => takes(serving(form.model, form.kind).filter((w) => !form.worker || w.id === form.worker));
 
 function failed(error) {
   state.error = error.message;
@@ -93,8 +101,8 @@ function failed(error) {
 }
 
 const shows = {
-  chat: () => answers.thread(state.thread),
-  compare: () => answers.beside(state.runs),
+  chat: () => answers.thread(state.thread, form.markdown),
+  compare: () => answers.beside(state.runs, form.markdown),
   many: () => answers.crowd(state.many),
   image: () => results.pictures(state.got.image),
   speech: () => results.speech(state.got.speech),
@@ -158,9 +166,18 @@ function presses(reason) {
     null,
     h('button.main', { type: 'submit', disabled: Boolean(state.busy || reason), 'aria-busy': String(Boolean(state.busy)) }, words[form.kind]()),
     h('button', { type: 'button', disabled: !state.busy, onclick: () => state.busy?.abort() }, 'Stop'),
+    ['chat', 'compare'].includes(form.kind) ? marks() : null,
     form.kind === 'chat' && state.thread.length ? h('button', { type: 'button', disabled: Boolean(state.busy), onclick: anew }, 'Begin anew') : null,
   );
 }
+
+const marks = () =>
+  h(
+    'label',
+    { key: 'markdown' },
+    h('input', { type: 'checkbox', checked: form.markdown, onchange: set('markdown', (e) => e.target.checked) }),
+    'Markdown',
+  );
 
 const whole = (text, least, most, otherwise) => Math.min(most, Math.max(least, Math.trunc(Number(text)) || otherwise));
 const times = () => whole(form.times, 2, MOST_TIMES, 16);
@@ -212,6 +229,8 @@ function pick(w) {
   );
 }
 
+const choices = { '': 'the model’s own choice', auto: 'auto', required: 'one at least', none: 'none' };
+
 function prompt() {
   const onkeydown = (e) => {
     if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return;
@@ -220,11 +239,11 @@ function prompt() {
   };
   return [
     field('Message', h('textarea', bind('prompt', { placeholder: 'Count from 1 to 20 by 1.', 'data-prompt': true, onkeydown }))),
-    picker(form, held(), failed, repaint),
+    held() ? picker(form, held(), failed, repaint) : null,
     h(
       'details.settings',
       null,
-      h('summary', null, 'System prompt, sampling, form'),
+      h('summary', null, 'System prompt, sampling, form, tools'),
       h(
         'div.fields',
         null,
@@ -232,30 +251,49 @@ function prompt() {
         field('Tokens at most', h('input', bind('tokens', { type: 'number', min: 1 }))),
         field('Temperature', h('input', bind('temperature', { type: 'number', min: 0, max: 2, step: 0.1, placeholder: 'the model’s own' }))),
         field('JSON schema of the answer', h('textarea.mono', bind('schema', { placeholder: '{"type":"object", …}', spellcheck: 'false' }))),
+        field('Tools, a JSON list', h('textarea.mono', bind('tools', { placeholder: calls.placeholder, spellcheck: 'false' }))),
+        field('Calls', h('select', { value: form.choice, onchange: set('choice') }, Object.entries(choices).map(([value, said]) => h('option', { value, key: value }, said)))),
       ),
     ),
   ];
+}
+
+function parsed(of, read, text) {
+  try {
+    return read(text);
+  } catch (error) {
+    throw new Error(`${of}: ${error.message}`);
+  }
 }
 
 function body(messages) {
   const b = { model: form.model, messages: [...(form.system.trim() ? [{ role: 'system', content: form.system }] : []), ...messages] };
   if (form.tokens) b.max_tokens = Number(form.tokens);
   if (form.temperature !== '') b.temperature = Number(form.temperature);
-  if (form.schema.trim()) b.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema: JSON.parse(form.schema) } };
+  if (form.schema.trim()) b.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema: parsed('The JSON schema', JSON.parse, form.schema) } };
+  if (form.tools.trim()) b.tools = parsed('The tools', calls.read, form.tools);
+  if (b.tools && form.choice) b.tool_choice = form.choice;
   return b;
 }
 
 // one is a request of one message, with what is attached to it.
 const one = (said) => body([{ role: 'user', content: content(said, form.files) }]);
 
+// unsaid is what is asked where nothing is written: after calls nothing, since their
+// returns go on.
+function unsaid() {
+  if (form.files.length) return 'What is this?';
+  const last = state.thread.at(-1);
+  return form.kind === 'chat' && last && calls.made(last.run).length ? '' : 'Count from 1 to 20 by 1.';
+}
+
 async function send() {
   state.error = '';
   const busy = (state.busy = new AbortController());
   try {
-    await sends[form.kind](form.prompt.trim() || (form.files.length ? 'What is this?' : 'Count from 1 to 20 by 1.'), busy.signal);
+    await sends[form.kind](form.prompt.trim() || unsaid(), busy.signal);
   } catch (error) {
-    if (error instanceof SyntaxError) state.error = `The JSON schema: ${error.message}`;
-    else if (error.name !== 'AbortError')
+    if (error.name !== 'AbortError')
       state.error = [error.message, error.status && `status ${error.status}`, error.id && `request ${error.id}`].filter(Boolean).join(' · ');
   }
   state.busy = null;
@@ -271,10 +309,9 @@ const listed = () =>
 
 const sends = {
   async chat(said, signal) {
-    const before = state.thread.flatMap((t) => [t.asked, { role: 'assistant', content: t.run.text }]);
-    const asked = { role: 'user', content: content(said, form.files) };
+    const asked = said ? { role: 'user', content: content(said, form.files) } : null;
     const turn = { prompt: said, files: form.files, asked, run: {} };
-    turn.body = body([...before, asked]);
+    turn.body = body([...state.thread.flatMap(calls.turn), ...(asked ? [asked] : [])]);
     state.thread.push(turn);
     Object.assign(form, { prompt: '', files: [] });
     repaint();
