@@ -114,8 +114,8 @@ bench: bench-door bench-killing bench-routing bench-routers bench-rotation bench
 bench-door: build ## the door beside nginx and HAProxy on the same upstreams, in turns
 	$(GO) run ./balancer/bench $(short)
 
-bench-diagnose: ## what diagnose finds of provoked illnesses, and in healthy traffic (a minute)
-	$(GO) test ./test/ailing ./measure/diagnose -count=1 -v -run 'TestFound|TestSilent|TestMemoryLeak|TestFlapping|TestPrefixMisses' | grep -E 'provoked|healthy|^(---|ok|FAIL)'
+bench-diagnose: ## what diagnose finds of provoked illnesses (simulated, of stand-ins, of our own engine) and in healthy traffic (two minutes)
+	$(GO) test -tags ailing ./test/ailing ./measure/diagnose -p 1 -count=1 -v -run 'TestFound|TestSilent|TestMemoryLeak|TestFlapping|TestPrefixMisses' | grep -E 'provoked|healthy|also found|not found|^(---|ok|FAIL)'
 
 bench-console: ## what the console costs with 100 workers and 500 streams: the supervisor's CPU a tab, first paint, bytes of the binary
 	$(GO) test -tags browser,cost -run '^TestCost$$' -count=1 -v ./web $(if $(SHORT),-args -for 4s)

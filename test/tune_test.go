@@ -45,7 +45,7 @@ func constants(prompt float64) string {
 // An engine that takes one request at a time is found out, the change is shown with its
 // reason, and nothing is changed.
 func TestTuneFinds(t *testing.T) {
-	out, before, after := tuned(t, `"--max-num-seqs", "1"`, constants(1e-6), "--num-prompts", "16", "--request-rate", "40", "--random-input-len", "8", "--random-output-len", "10")
+	out, before, after := tuned(t, `"--max-num-seqs", "1"`, constants(1e-6), "--num-prompts", "8", "--request-rate", "40", "--random-input-len", "8", "--random-output-len", "8")
 	if after != before {
 		t.Errorf("the file was changed:\n%s", after)
 	}
@@ -64,7 +64,7 @@ func TestTuneFinds(t *testing.T) {
 // What only the constants promise is not proposed: an engine whose prompts cost nothing is
 // as good with small steps as with large ones.
 func TestTuneShowsNoDifference(t *testing.T) {
-	out, before, after := tuned(t, `"--max-num-seqs", "512", "--max-num-batched-tokens", "512"`, constants(1e-6), "--num-prompts", "10", "--request-rate", "5", "--random-input-len", "700", "--random-output-len", "4")
+	out, before, after := tuned(t, `"--max-num-seqs", "512", "--max-num-batched-tokens", "512"`, constants(1e-6), "--runs", "2", "--num-prompts", "4", "--request-rate", "10", "--random-input-len", "700", "--random-output-len", "2")
 	if after != before || !strings.Contains(out, "no difference shown") || strings.Contains(out, "+++") {
 		t.Errorf("changed %t:\n%s", after != before, out)
 	}

@@ -110,20 +110,24 @@ func (v *view) trigger(w *worker, setting, why string) *Change {
 func (v *view) prefixMisses() ([]Finding, string) {
 	var found []Finding
 	for _, pool := range v.pools {
-		queries, hits, rate := 0.0, 0.0, 0.0
+		p := v.facts.pool(pool)
+		queries, hits, rate, prompts := 0.0, 0.0, 0.0, 0.0
 		var usage []float64
 		for i := range v.workers {
 			if w := &v.workers[i]; w.pool == pool && w.steady {
 				queries += zeroed(v.Grew("vllm:prefix_cache_queries_total", w.own()))
 				hits += zeroed(v.Grew("vllm:prefix_cache_hits_total", w.own()))
+				prompts += zeroed(v.Grew("vllm:prompt_tokens_total", w.own()))
 				usage = append(usage, v.Gauge("vllm:kv_cache_usage_perc", w.own())...)
 			}
+		}
+		if queries == 0 && p.flag("--no-enable-prefix-caching") != "" {
+			queries = prompts // an engine without a cache looks nothing up
 		}
 		rate = queries / v.seconds()
 		if rate < v.t.HitsRate || hits/queries >= v.t.FewHits {
 			continue
 		}
-		p := v.facts.pool(pool)
 		f := Finding{
 			Severity: Info, Object: pool,
 			Says:     fmt.Sprintf("of %.0f prompt tokens a second %s were found in a cache", rate, percent(hits/queries)),

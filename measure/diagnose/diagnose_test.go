@@ -89,6 +89,16 @@ func TestPrefixMisses(t *testing.T) {
 	f(Pool{Policy: "round_robin"}, 1000, "the policy round_robin")
 	f(Pool{Policy: "least_kv", Args: []string{"--no-enable-prefix-caching"}}, 0, "switched off")
 	f(Pool{Policy: "least_kv"}, 60_000, "")
+
+	// An engine without a cache looks nothing up.
+	r := played(61, time.Minute, func(i int) string {
+		return fmt.Sprintf("vllm:num_requests_running{worker=\"p/1\"} 3\nvllm:prefix_cache_queries_total{worker=\"p/1\"} 0\nvllm:prefix_cache_hits_total{worker=\"p/1\"} 0\nvllm:prompt_tokens_total{worker=\"p/1\"} %d\n", i*120_000)
+	})
+	for args, want := range map[string]bool{"--no-enable-prefix-caching": true, "--enforce-eager": false} {
+		if x, found := judged(t, r, &Facts{Pools: []Pool{{Name: "p", Args: []string{args}}}})["prefix-misses p"]; found != want || found && !strings.Contains(x.Cause, "switched off") {
+			t.Errorf("%s, and nothing is looked up: found is %t: %s", args, found, x.Cause)
+		}
+	}
 }
 
 // What could not be looked at is said, with what it would take.

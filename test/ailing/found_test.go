@@ -2,7 +2,7 @@ package ailing
 
 import (
 	"fmt"
-	"net/http"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -12,154 +12,155 @@ import (
 	"roundhouse/measure/diagnose"
 )
 
-// illness is one way to make a service ill.
-type illness struct {
+// trouble is an illness of a simulated fleet, by its settings or by its traffic.
+type trouble struct {
 	rule    string
 	also    []string // what may be found beside it: its effects
-	limit   int      // of the key's requests at once
-	speeds  []sim.Speed
+	workers []sim.Speed
 	args    []string // of the engine, as the configuration has them
 	cause   string   // part of the cause that must be named
 	change  string   // part of the proposed setting
-	length  time.Duration
-	before  func([]*sim.Worker) // done before the door meets them
-	provoke func(*stand, []*sim.Worker)
+	jobs    []sim.Job
 }
 
-func with(change func(*sim.Speed)) sim.Speed {
-	s := usual
-	change(&s)
+// length is that of the simulated traffic, in seconds; what is watched begins later.
+const length = 360.0
+
+// coming are requests at a rate, from a moment on, with lengths as drawn.
+func coming(rate, from float64, draw func(*rand.Rand) (prompt, output int)) (jobs []sim.Job) {
+	rng := rand.New(rand.NewPCG(7, uint64(rate*1000)))
+	for at := from; at < length; at += rng.ExpFloat64() / rate {
+		p, o := draw(rng)
+		jobs = append(jobs, sim.Job{At: at, Prompt: p, Output: o})
+	}
+	return jobs
+}
+
+// of draws lengths around two means.
+func of(prompt, output int) func(*rand.Rand) (int, int) {
+	return func(rng *rand.Rand) (int, int) {
+		return prompt/2 + rng.IntN(prompt) + 1, output/2 + rng.IntN(output) + 1
+	}
+}
+
+// both are two streams of requests in the order of their coming.
+func both(a, b []sim.Job) []sim.Job {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, func(x, y sim.Job) int {
+		if x.At < y.At {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// troubles are those that show in times. Requests are spread in turn, as by a door that
+// knows nothing: that of ours would hold back much of it.
+func troubles() []trouble {
+	fast := sim.Speed{Base: 0.01, PerPrefill: 1.0 / 16000, PerDecode: 0.0001, Budget: 2048, Capacity: 60_000, InOrder: true}
+	but := func(change func(*sim.Speed)) sim.Speed {
+		s := fast
+		change(&s)
+		return s
+	}
+	small := but(func(s *sim.Speed) { s.Capacity = 4096 })
+	four := but(func(s *sim.Speed) { s.Seats = 4 })
+	prompty := but(func(s *sim.Speed) { s.PerPrefill = 1.0 / 4000 })
+	slow := but(func(s *sim.Speed) { s.Base, s.PerDecode = 2*s.Base, 2*s.PerDecode })
+	return []trouble{
+		{rule: "kv-thrashing", also: []string{"prefill-starvation", "over-capacity", "wrong-prediction"}, workers: []sim.Speed{small}, cause: "more requests run at once", change: "--max-num-seqs", jobs: coming(2.5, 0, of(60, 500))},
+		{rule: "prefill-starvation", also: []string{"over-capacity", "under-use", "wrong-prediction"}, workers: []sim.Speed{four}, args: []string{"--max-num-seqs", "4"}, cause: "all 4 seats", change: `"--max-num-seqs", "16"`, jobs: coming(1.2, 0, of(100, 400))},
+		{rule: "decode-starvation", also: []string{"long-requests", "wrong-prediction"}, workers: []sim.Speed{prompty}, cause: "hold up", change: `"--max-num-batched-tokens", "1024"`, jobs: both(coming(1, 0, of(50, 300)), coming(0.38, 1, of(8000, 5)))},
+		{rule: "long-requests", also: []string{"decode-starvation", "wrong-prediction"}, workers: []sim.Speed{prompty}, cause: "a few long prompts", change: "--long-prefill-token-threshold", jobs: both(coming(6, 0, of(50, 20)), coming(0.15, 1, of(8000, 5)))},
+		{rule: "slow-worker", workers: []sim.Speed{fast, fast, slow, fast}, cause: "this engine or its device is slow", change: "slowdown", jobs: coming(4, 0, of(100, 100))},
+		{rule: "over-capacity", also: []string{"prefill-starvation", "under-use", "wrong-prediction"}, workers: []sim.Speed{four}, args: []string{"--max-num-seqs", "4"}, cause: "too slow for what comes", jobs: coming(2, 0, of(100, 400))},
+	}
+}
+
+// spread is the policy by which requests go to the workers in turn.
+func spread(t *testing.T) sim.Policy {
+	t.Helper()
+	for _, p := range sim.Policies() {
+		if q := p(); q.Name() == "round robin" {
+			return q
+		}
+	}
+	t.Fatal("there is no such policy")
+	return nil
+}
+
+// Every illness that is provoked is found, with its cause and what mends it, and nothing
+// is found that is not it or its effect: five minutes of simulated time, with the
+// thresholds as they are.
+func TestFound(t *testing.T) {
+	for _, x := range troubles() {
+		t.Run(x.rule, func(t *testing.T) {
+			r := &diagnose.Recording{}
+			began := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+			sim.Run(&sim.Scenario{Workers: x.workers, Stale: 0.25, Jobs: x.jobs, Watch: sim.Watch{Every: 5, Say: func(at float64, page string) {
+				if at >= 60 {
+					r.Add(began.Add(time.Duration(at*float64(time.Second))), page)
+				}
+			}}}, spread(t), 1)
+			facts := &diagnose.Facts{Pools: []diagnose.Pool{{Name: "w", Policy: "round_robin", Workers: len(x.workers), Args: x.args}}}
+			report := diagnose.Judge(r, nil, facts, &diagnose.Defaults)
+			seen := compare(&report, x.rule, x.also)
+			t.Logf("provoked %s, simulated: %s", x.rule, seen)
+			if len(seen.wrong) > 0 {
+				t.Errorf("also found %v: %s", seen.wrong, told(&report))
+			}
+			whole(t, &report, x.rule, x.cause, x.change)
+		})
+	}
+}
+
+// seen is what a report has of an illness.
+type seen struct {
+	found          bool
+	effects, wrong []string // other rules that spoke: rightly, and not
+}
+
+func (s seen) String() string {
+	word := "missed"
+	if s.found {
+		word = "found"
+	}
+	return fmt.Sprintf("%s; effects %v; false %v", word, s.effects, s.wrong)
+}
+
+// compare looks for an illness in a report.
+func compare(r *diagnose.Report, rule string, also []string) (s seen) {
+	for _, f := range r.Findings {
+		switch {
+		case f.Rule == rule:
+			s.found = true
+		case slices.Contains(also, f.Rule) || f.Severity == diagnose.Info:
+			s.effects = append(s.effects, f.Rule)
+		default:
+			s.wrong = append(s.wrong, f.Rule)
+		}
+	}
 	return s
 }
 
-// illnesses are all that can be made of engines which compute as vLLM does.
-func illnesses() []illness {
-	small := with(func(s *sim.Speed) { s.Capacity = 2048 })
-	four := with(func(s *sim.Speed) { s.Seats = 4 })
-	prompty := with(func(s *sim.Speed) { s.Budget, s.PerPrefill, s.Base = 512, 150e-6, 0.005 })
-	slow := with(func(s *sim.Speed) { s.Base, s.PerDecode = 0.01, 0.0002 })
-	busy := with(func(s *sim.Speed) { s.Base, s.Seats, s.Capacity = 0.02, 4, 8192 })
-	return []illness{
-		{rule: "kv-thrashing", also: []string{"blind", "prefill-starvation", "over-capacity"}, speeds: []sim.Speed{small}, cause: "others than the door", length: 3 * time.Second, provoke: func(s *stand, _ []*sim.Worker) {
-			s.loop(32, s.engines[0], same(40, 200), 0) // past the door
-		}},
-		{rule: "prefill-starvation", also: []string{"blind", "under-use"}, speeds: []sim.Speed{four}, args: []string{"--max-num-seqs", "4"}, cause: "all 4 seats", change: `"--max-num-seqs", "16"`, length: 3 * time.Second, provoke: func(s *stand, _ []*sim.Worker) {
-			s.loop(32, s.engines[0], same(20, 400), 0)
-		}},
-		{rule: "decode-starvation", also: []string{"long-requests"}, speeds: []sim.Speed{prompty}, args: []string{"--max-num-batched-tokens=512"}, cause: "hold up", change: `"--max-num-batched-tokens", "256"`, length: 3 * time.Second, provoke: func(s *stand, _ []*sim.Worker) {
-			s.loop(8, s.door, same(20, 300), 0)
-			s.every(400*time.Millisecond, s.door, func(int) (string, int) { return words(2000), 2 })
-		}},
-		{rule: "under-use", limit: 1, speeds: []sim.Speed{usual}, cause: `the key "team" may have 1`, change: "max_concurrent = 4", provoke: func(s *stand, _ []*sim.Worker) {
-			s.loop(8, s.door, same(20, 10), 0)
-		}},
-		{rule: "kv-leak", speeds: []sim.Speed{usual}, cause: "did not give back", provoke: func(_ *stand, w []*sim.Worker) {
-			lie(w[0], func(text string) string { return replaced(text, "vllm:kv_cache_usage_perc", "0.4") })
-		}, also: []string{"blind"}},
-		{rule: "long-requests", also: []string{"decode-starvation"}, speeds: []sim.Speed{prompty}, args: []string{"--max-num-batched-tokens=512"}, cause: "a few long prompts", change: "--long-prefill-token-threshold", length: 4 * time.Second, provoke: func(s *stand, _ []*sim.Worker) {
-			s.every(15*time.Millisecond, s.door, func(int) (string, int) { return words(20), 4 })
-			s.every(600*time.Millisecond, s.door, func(int) (string, int) { return words(1800), 2 })
-		}},
-		{rule: "slow-worker", speeds: []sim.Speed{usual, usual, slow, usual}, cause: "this engine or its device is slow", change: "slowdown", length: 2 * time.Second, provoke: func(s *stand, _ []*sim.Worker) {
-			for _, e := range s.engines {
-				s.loop(2, e, same(20, 40), 0)
-			}
-		}},
-		{rule: "over-capacity", also: []string{"prefill-starvation", "under-use"}, speeds: []sim.Speed{busy}, args: []string{"--max-num-seqs", "4"}, cause: "too slow for what comes", length: 3 * time.Second, provoke: func(s *stand, _ []*sim.Worker) {
-			s.every(20*time.Millisecond, s.door, func(int) (string, int) { return words(20), 20 })
-		}},
-		{rule: "blind", speeds: []sim.Speed{usual, usual}, cause: "other names", length: 2 * time.Second, before: func(w []*sim.Worker) {
-			lie(w[0], func(text string) string { return strings.ReplaceAll(text, "vllm:kv_cache", "vllm:cash") })
-		}, provoke: func(s *stand, _ []*sim.Worker) {
-			s.loop(2, s.door, same(20, 20), 0)
-		}},
-		{rule: "clients-leave", also: []string{"over-capacity", "prefill-starvation", "under-use"}, speeds: []sim.Speed{busy}, cause: "lose patience", provoke: func(s *stand, _ []*sim.Worker) {
-			s.loop(16, s.door, same(20, 20), 150*time.Millisecond)
-			s.loop(4, s.door, same(20, 2), 0)
-		}},
-		{rule: "worker-errors", speeds: []sim.Speed{usual, usual, usual}, cause: "this worker is at fault", length: 2 * time.Second, provoke: func(s *stand, w []*sim.Worker) {
-			w[1].Status.Store(500)
-			s.loop(12, s.door, same(20, 4), 0)
-		}},
-		{rule: "wrong-prediction", speeds: []sim.Speed{usual}, cause: "another pace", length: 3 * time.Second, also: []string{"blind"}, provoke: func(s *stand, w []*sim.Worker) {
-			for range 30 {
-				s.ask(s.door, words(1000), 1, 0)
-			}
-			lie(w[0], func(text string) string { return text })
-			s.loop(16, s.engines[0], same(1500, 1), 0) // past the door, and unseen by it
-			s.loop(8, s.door, same(1000, 1), 0)
-		}},
-	}
-}
-
-// lie lets a worker say for ever what it says now, changed.
-func lie(w *sim.Worker, change func(string) string) {
-	res, err := http.Get(w.URL + "/metrics")
-	if err != nil {
-		panic(err)
-	}
-	defer res.Body.Close()
-	var b strings.Builder
-	if _, err := fmt.Fprint(&b, read(res)); err != nil {
-		panic(err)
-	}
-	w.Lie.Store(change(b.String()))
-}
-
-// replaced is an exposition in which one metric has another value.
-func replaced(text, name, value string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, name) {
-			line = line[:strings.LastIndexByte(line, ' ')+1] + value + "\n"
+// whole holds the findings of a rule to a cause and a change, and to having all parts.
+func whole(t *testing.T, r *diagnose.Report, rule, cause, change string) {
+	t.Helper()
+	found := false
+	for _, f := range r.Findings {
+		if f.Rule != rule {
+			continue
 		}
-		b.WriteString(line)
+		found = true
+		if !strings.Contains(f.Cause, cause) || change != "" && (f.Change == nil || !strings.Contains(f.Change.Proposed, change)) {
+			t.Errorf("the cause is to have %q and the change %q: %s", cause, change, told(r))
+		}
+		if f.Command == "" || f.Helped == "" || f.Says == "" || len(f.Evidence) == 0 {
+			t.Errorf("incomplete: %+v", f)
+		}
 	}
-	return b.String()
-}
-
-// Every illness that is provoked is found, with its cause and what mends it, and
-// nothing is found that is not it or its effect.
-func TestFound(t *testing.T) {
-	for _, x := range illnesses() {
-		t.Run(x.rule, func(t *testing.T) {
-			t.Parallel()
-			urls, workers := engines(t, x.speeds...)
-			if x.before != nil {
-				x.before(workers)
-			}
-			s := newStand(t, x.limit, urls...)
-			x.provoke(s, workers)
-			if x.length == 0 {
-				x.length = 1500 * time.Millisecond
-			}
-			r := s.record(x.length)
-			facts := &diagnose.Facts{Pools: []diagnose.Pool{{Name: "p", Policy: "least_kv", Workers: len(urls), Args: x.args}}}
-			if x.limit > 0 {
-				facts.Keys = []diagnose.Key{{Name: "team", Concurrent: x.limit}}
-			}
-			report := diagnose.Judge(r, nil, facts, hasty())
-			found, beside := false, []string{}
-			for _, f := range report.Findings {
-				switch {
-				case f.Rule == x.rule:
-					found = true
-					if !strings.Contains(f.Cause, x.cause) || x.change != "" && (f.Change == nil || !strings.Contains(f.Change.Proposed, x.change)) {
-						t.Errorf("the cause is to have %q and the change %q: %s", x.cause, x.change, told(&report))
-					}
-					if f.Command == "" || f.Helped == "" || f.Says == "" || len(f.Evidence) == 0 {
-						t.Errorf("incomplete: %+v", f)
-					}
-				case slices.Contains(x.also, f.Rule) || f.Severity == diagnose.Info:
-					beside = append(beside, f.Rule)
-				default:
-					t.Errorf("also found %s: %s", f.Rule, f.Says)
-				}
-			}
-			t.Logf("provoked %s: found %t, beside it %v", x.rule, found, beside)
-			if !found {
-				t.Errorf("not found; found: %s\nnot judged: %v", told(&report), report.Unjudged)
-			}
-		})
+	if !found {
+		t.Errorf("not found; found: %s\nnot judged: %v", told(r), r.Unjudged)
 	}
 }

@@ -35,12 +35,19 @@ type stand struct {
 	engines []string // their own addresses
 	client  *http.Client
 	ctx     context.Context
+	halt    context.CancelFunc // of all clients
 	clients sync.WaitGroup
 	key     string
 }
 
-// newStand puts a door before engines that listen already.
+// newStand puts a door before engines that listen already and speak as vLLM does.
 func newStand(t *testing.T, limit int, urls ...string) *stand {
+	t.Helper()
+	return newStandOf(t, "vllm", limit, urls...)
+}
+
+// newStandOf puts a door before engines of a kind.
+func newStandOf(t *testing.T, kind string, limit int, urls ...string) *stand {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +56,7 @@ func newStand(t *testing.T, limit int, urls ...string) *stand {
 	s := &stand{t: t, door: "http://" + ln.Addr().String(), engines: urls, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	pool := control.Pool{Name: "p", Policy: "least_kv", Scrape: configs.Scrape{Interval: configs.Duration(100 * time.Millisecond)}}
 	for i, u := range urls {
-		pool.Workers = append(pool.Workers, control.Worker{Name: fmt.Sprint(i + 1), URL: u, Kind: "vllm", State: "ready"})
+		pool.Workers = append(pool.Workers, control.Worker{Name: fmt.Sprint(i + 1), URL: u, Kind: kind, State: "ready"})
 	}
 	set := control.WorkerSet{Schema: 1, Pools: []control.Pool{pool}}
 	if limit > 0 {
@@ -62,12 +69,11 @@ func newStand(t *testing.T, limit int, urls ...string) *stand {
 		t.Fatal(err)
 	}
 	run, drain := context.WithCancel(context.Background())
-	var ask context.CancelFunc
-	s.ctx, ask = context.WithCancel(context.Background())
+	s.ctx, s.halt = context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(run, run) }()
 	t.Cleanup(func() {
-		ask()
+		s.halt()
 		s.clients.Wait()
 		drain()
 		if err := <-done; err != nil {
@@ -184,19 +190,26 @@ func same(prompt, tokens int) func(int, int) (string, int) {
 func hasty() *diagnose.Thresholds {
 	t := diagnose.Defaults
 	t.IdleKV, t.QueueOver, t.HitsOver, t.Memory.Over, t.Idle.For = time.Second, time.Second, time.Second, 24*time.Hour, 24*time.Hour
-	t.ReportAge, t.HitsRate = 2.5, 100 // an idle engine is asked once a second
+	t.ReportAge, t.HitsRate = 2.5, 300 // an idle engine is asked once a second
 	return &t
 }
 
 // record looks at the metrics of door and engines for a time, after clients have begun.
-// The engines are asked themselves: what the door relays of them is up to a second old,
-// which is much of so short a look.
 func (s *stand) record(length time.Duration) *diagnose.Recording {
+	s.t.Helper()
+	began := time.Now()
+	return s.recordUntil(func(r *diagnose.Recording) bool { return time.Since(began) >= length && len(r.Times) >= 15 })
+}
+
+// recordUntil looks at the metrics of door and engines until it is enough. The engines
+// are asked themselves: what the door relays of them is up to a second old, which is much
+// of so short a look.
+func (s *stand) recordUntil(enough func(*diagnose.Recording) bool) *diagnose.Recording {
 	s.t.Helper()
 	r := &diagnose.Recording{}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for began := time.Now(); time.Since(began) < length || len(r.Times) < 15; <-tick.C {
+	for ; !enough(r); <-tick.C {
 		var page strings.Builder
 		for line := range strings.Lines(s.get(s.door)) {
 			if !strings.HasPrefix(line, "vllm:") {
@@ -204,7 +217,7 @@ func (s *stand) record(length time.Duration) *diagnose.Recording {
 			}
 		}
 		for i, e := range s.engines {
-			for line := range strings.Lines(s.get(e)) {
+			for line := range strings.Lines(s.page(e)) {
 				if strings.HasPrefix(line, "vllm:") {
 					page.WriteString(strings.Replace(line, "{", fmt.Sprintf("{worker=\"p/%d\",", i+1), 1))
 				}
@@ -215,10 +228,20 @@ func (s *stand) record(length time.Duration) *diagnose.Recording {
 	return r
 }
 
+// get is a page of metrics that must be had.
 func (s *stand) get(base string) string {
+	page := s.page(base)
+	if page == "" {
+		s.t.Fatalf("%s says nothing", base)
+	}
+	return page
+}
+
+// page is a page of metrics; a process that is gone says nothing.
+func (s *stand) page(base string) string {
 	res, err := s.client.Get(base + "/metrics")
 	if err != nil {
-		s.t.Fatal(err)
+		return ""
 	}
 	defer res.Body.Close()
 	return read(res)
