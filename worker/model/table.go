@@ -59,6 +59,9 @@ func WriteTable(w io.Writer) error {
 // notes tells in how far an architecture differs from most others of the page.
 func (s Support) notes() string {
 	var notes []string
+	if s.Kind != Generate {
+		notes = append(notes, s.Kind.String())
+	}
 	if s.Formats != "safetensors" {
 		notes = append(notes, "GGUF")
 	}
@@ -78,7 +81,7 @@ func Table() string {
 	var b strings.Builder
 	b.WriteString(tableHead)
 	for _, s := range Supported() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Architecture, s.Families, s.Kind, s.notes())
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Architecture, s.Families, s.notes())
 	}
 	b.WriteString(tableFoot)
 	return b.String()
@@ -90,11 +93,11 @@ Served by ` + "`" + `roundhouse-worker` + "`" + `. This page is written by the c
 
 An architecture is in the table if its logits, at every position of a sequence beyond its window and several pages, agree with Hugging Face transformers within
 1e-4 of the greatest (float32, reference backend), and if each named setting moves them alike (` + "`" + `worker/model/testdata` + "`" + `; ` + "`" + `roundhouse-worker models` + "`" + ` tells what
-the tests cover). Anything else is refused at start, with the nearest architectures. Unless a note tells otherwise an architecture is read from safetensors,
-also quantised by gptq, awq, fp8 or compressed-tensors.
+the tests cover). Anything else is refused at start, with the nearest architectures. Unless a note tells otherwise an architecture generates and is read from
+safetensors, also quantised by gptq, awq, fp8 or compressed-tensors.
 
-| architecture | models | kind | notes |
-|---|---|---|---|
+| architecture | models | notes |
+|---|---|---|
 `
 
 const tableFoot = `
