@@ -60,11 +60,17 @@ func (p *passing) RoundTrip(*http.Request) (*http.Response, error) {
 		p.at = w.ID
 		p.s.loads.Add(p.at, p.said.N)
 		resp, err := p.send(w)
-		if err == nil {
+		notTaken := err == nil && resp.StatusCode == http.StatusServiceUnavailable && !x.booking.Bound && p.spool.Again() && x.d.fleet.NotTaken(w)
+		if err == nil && !notTaken {
 			return resp, nil
 		}
 		p.s.loads.Add(p.at, -p.said.N)
 		p.at = ""
+		if notTaken { // it goes to another worker, or waits for the successor
+			resp.Body.Close()
+			x.lost(ledger.Neutral, "status_503")
+			continue
+		}
 		if x.booking.over() {
 			return nil, errGone
 		}

@@ -52,8 +52,13 @@ func TestEndingWorkersRefuseNobody(t *testing.T) {
 }
 
 // TestDrainingWorkerRefusesNobody: a worker of another kind answers 503 once the
-// supervisor ends it; the request waits for the next one.
+// supervisor ends it; the request waits for the next one, also if it passes through.
 func TestDrainingWorkerRefusesNobody(t *testing.T) {
+	t.Run("chat", func(t *testing.T) { drained(t, "", "/v1/chat/completions", okBody) })
+	t.Run("passing through", func(t *testing.T) { drained(t, "any", "/v1/moderations", `{"model":"sim","input":"x"}`) })
+}
+
+func drained(t *testing.T, task, path, body string) {
 	asked, end := make(chan bool, 1), make(chan bool)
 	var ready atomic.Bool
 	m := http.NewServeMux()
@@ -75,12 +80,12 @@ func TestDrainingWorkerRefusesNobody(t *testing.T) {
 	s := httptest.NewServer(m)
 	defer s.Close()
 	r := newRig(t, nil, func(set *control.WorkerSet) {
-		set.Pools[0].Models = []string{"sim"}
+		set.Pools[0].Models, set.Pools[0].Task = []string{"sim"}, task
 		set.Pools[0].Workers = []control.Worker{{Name: "1", URL: s.URL, Generation: 1, Kind: "vllm", State: phase.Ready}}
 	})
 	answer := make(chan int, 1)
 	go func() {
-		resp, _ := r.post("/v1/chat/completions", okBody)
+		resp, _ := r.post(path, body)
 		answer <- resp.StatusCode
 	}()
 	<-asked
