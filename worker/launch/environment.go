@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +20,16 @@ func (o *Options) environment(getenv func(string) string) error {
 			return fmt.Errorf("VLLM_CPU_KVCACHE_SPACE is %q; want a number of GiB", v)
 		}
 		o.KVBytes = int64(gib * (1 << 30))
+	}
+	if v := getenv("VLLM_MAX_IMAGE_PIXELS"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return fmt.Errorf("VLLM_MAX_IMAGE_PIXELS is %q; want the pixels of the greatest image that is decoded, 0 for any", v)
+		}
+		if n <= 0 { // as vLLM has it; what a request decodes stays bounded
+			n = math.MaxInt32
+		}
+		o.Sight.Pixels.Pixels = n
 	}
 	if v := getenv("VLLM_INT4_GROUP_SIZE"); v != "" && v != "128" && o.Quantization == "sym_int4" {
 		return fmt.Errorf("VLLM_INT4_GROUP_SIZE is %q; sym_int4 has groups of 128 here, leave the variable out", v)

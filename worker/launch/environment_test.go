@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,10 @@ func TestEnvironment(t *testing.T) {
 	f("VLLM_CPU_KVCACHE_SPACE=1.5", "--kv-cache-memory-bytes 7", cache, 7)
 	f("VLLM_CPU_KVCACHE_SPACE=much", "", cache, `VLLM_CPU_KVCACHE_SPACE is "much"; want a number of GiB`)
 	f("VLLM_CPU_KVCACHE_SPACE=inf", "", cache, "want a number of GiB")
+	pixels := func(o Options) any { return o.Sight.Pixels.Pixels }
+	f("VLLM_MAX_IMAGE_PIXELS=900", "", pixels, "900")
+	f("VLLM_MAX_IMAGE_PIXELS=0", "", pixels, math.MaxInt32)
+	f("VLLM_MAX_IMAGE_PIXELS=1e6", "", pixels, "want the pixels of the greatest image")
 	group := func(o Options) any { return o.Quantization }
 	f("VLLM_INT4_GROUP_SIZE=128", "--quantization sym_int4", group, "sym_int4")
 	f("VLLM_INT4_GROUP_SIZE=32", "--quantization fp8", group, "fp8")

@@ -24,6 +24,7 @@ type Sight struct {
 	Domains   []string // --allowed-media-domains
 	Processor []byte   // --mm-processor-kwargs: fields over preprocessor_config.json
 	CacheGB   float64  // of rows; 0: as leastRows says
+	Pixels    media.Limits
 
 	processor *media.Processor // nil: the model sees nothing
 	patches   int              // of the greatest picture
@@ -139,7 +140,7 @@ func (s *Sight) server(v *model.Vision) *server.Sight {
 	if s.processor == nil {
 		return nil
 	}
-	return &server.Sight{Processor: s.processor, Image: v.Image, Patches: s.patches, Most: s.most(), Folder: s.Folder, Domains: s.Domains,
+	return &server.Sight{Processor: s.processor, Image: v.Image, Patches: s.patches, Most: s.most(), Pixels: s.Pixels, Folder: s.Folder, Domains: s.Domains,
 		Decoding: make(chan struct{}, decoders),
 		View: func(f *media.Features) worker.View {
 			l := v.Layout(f.Lines, f.Line)

@@ -5,9 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"image"
-	"image/color"
-	"image/png"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,37 +12,19 @@ import (
 	"sync"
 	"testing"
 
-	"roundhouse/worker/demo"
 	"roundhouse/worker/workertest"
 )
-
-// seeingTemplate is the shape of the template that models which see come with.
-const seeingTemplate = `{% for m in messages %}<|im_start|>{{ m.role }}
-{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}{% if c.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ c.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}`
 
 // seeingFolder writes a model that sees, with random weights.
 func seeingFolder(t *testing.T, fixture, template string) string {
 	t.Helper()
-	w, err := loadWords(demo.FS, "demo", "")
-	if err != nil {
+	dir := t.TempDir()
+	if err := workertest.WriteSeeing(dir, "../model/testdata/"+fixture+".json"); err != nil {
 		t.Fatal(err)
 	}
-	base, dir := w.tokenizer.Size(), t.TempDir()
-	if err := workertest.WriteFolder(dir, "../model/testdata/"+fixture+".json", base+3); err != nil {
-		t.Fatal(err)
+	if template != "" {
+		put(t, filepath.Join(dir, "chat_template.jinja"), template)
 	}
-	change(t, filepath.Join(dir, "config.json"), func(c map[string]any) {
-		c["image_token_id"], c["max_position_embeddings"] = base+1, 1024
-	})
-	change(t, filepath.Join(dir, "tokenizer.json"), func(c map[string]any) {
-		for i, name := range []string{"<|vision_start|>", "<|image_pad|>", "<|vision_end|>"} {
-			c["added_tokens"] = append(c["added_tokens"].([]any), map[string]any{"id": base + i, "content": name, "special": true})
-		}
-	})
-	put(t, filepath.Join(dir, "chat_template.jinja"), template)
-	put(t, filepath.Join(dir, "preprocessor_config.json"), `{"image_processor_type":"Qwen2VLImageProcessor","patch_size":4,"temporal_patch_size":2,"merge_size":2,"min_pixels":256,"max_pixels":4096}`)
 	return dir
 }
 
@@ -77,17 +56,11 @@ func change(t *testing.T, path string, f func(map[string]any)) {
 // drawn is a small PNG: what it shows follows from the seed.
 func drawn(t *testing.T, width, height, seed int) []byte {
 	t.Helper()
-	img := image.NewNRGBA(image.Rect(0, 0, width, height))
-	for y := range height {
-		for x := range width {
-			img.Set(x, y, color.NRGBA{R: uint8(x * 17 * seed), G: uint8(y*29 + 60*seed), B: uint8((x*y + seed*90) % 251), A: 255})
-		}
-	}
-	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
+	file, err := workertest.Draw(width, height, seed)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes()
+	return file
 }
 
 func dataURL(file []byte) string {
@@ -144,7 +117,7 @@ func see(t *testing.T, url string, parts ...string) *seenAnswer {
 func TestSees(t *testing.T) {
 	for _, fixture := range []string{"qwen2_vl", "qwen2_5_vl"} {
 		t.Run(fixture, func(t *testing.T) {
-			dir := seeingFolder(t, fixture, seeingTemplate)
+			dir := seeingFolder(t, fixture, "")
 			args := []string{"--model", dir, "--served-model-name", "m", "--dtype", "float32", "--enable-prompt-tokens-details", "--block-size", "16"}
 			url := demoServer(t, args...).URL
 			one, two := dataURL(drawn(t, 40, 24, 1)), dataURL(drawn(t, 40, 24, 2))
@@ -190,7 +163,7 @@ func TestSees(t *testing.T) {
 // TestSeesByAllDoors: a picture is the same in chats, responses and messages, and
 // what is counted before it is asked.
 func TestSeesByAllDoors(t *testing.T) {
-	url := demoServer(t, "--model", seeingFolder(t, "qwen2_5_vl", seeingTemplate), "--served-model-name", "m").URL
+	url := demoServer(t, "--model", seeingFolder(t, "qwen2_5_vl", ""), "--served-model-name", "m").URL
 	file := drawn(t, 40, 24, 1)
 	want := see(t, url, "what is it", dataURL(file)).Usage.Prompt
 	text := map[string]any{"type": "text", "text": "what is it"}
@@ -228,7 +201,7 @@ func TestPicturesRefused(t *testing.T) {
 	root := t.TempDir()
 	put(t, filepath.Join(root, "a.png"), string(drawn(t, 40, 24, 1)))
 	put(t, filepath.Join(filepath.Dir(root), "secret.png"), string(drawn(t, 40, 24, 1)))
-	url := demoServer(t, "--model", seeingFolder(t, "qwen2_vl", seeingTemplate), "--served-model-name", "m",
+	url := demoServer(t, "--model", seeingFolder(t, "qwen2_vl", ""), "--served-model-name", "m",
 		"--limit-mm-per-prompt", `{"image":2}`, "--allowed-local-media-path", root, "--allowed-media-domains", "pictures.example").URL
 	f := func(status int, want string, parts ...string) {
 		t.Helper()
@@ -264,7 +237,17 @@ func TestPicturesRefused(t *testing.T) {
 	f(200, "", "look", "file://"+root+"/a.png")
 	f(200, "", "look", good)
 
-	blind := demoServer(t, "--model", seeingFolder(t, "qwen2_vl", seeingTemplate), "--served-model-name", "m", "--language-model-only").URL
+	o, err := ParseServe([]string{"--model", seeingFolder(t, "qwen2_vl", ""), "--served-model-name", "m"}, func(name string) string {
+		return map[string]string{"VLLM_MAX_IMAGE_PIXELS": "900"}[name]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url = serveOpen(t, o, quiet).URL
+	f(400, "the image has 40 by 24 pixels; at most 900 are decoded", good)
+	f(200, "", "look", dataURL(drawn(t, 36, 24, 1)))
+
+	blind := demoServer(t, "--model", seeingFolder(t, "qwen2_vl", ""), "--served-model-name", "m", "--language-model-only").URL
 	url = blind
 	f(400, "this model reads text only", good)
 	f(200, "", "hello")
@@ -277,7 +260,7 @@ func TestPicturesRefused(t *testing.T) {
 func TestSightSettings(t *testing.T) {
 	f := func(want string, spoil func(dir string), args ...string) {
 		t.Helper()
-		dir := seeingFolder(t, "qwen2_vl", seeingTemplate)
+		dir := seeingFolder(t, "qwen2_vl", "")
 		spoil(dir)
 		o, err := ParseServe(append([]string{"--model", dir}, args...), noEnv)
 		if err == nil {
@@ -304,7 +287,7 @@ func TestSightSettings(t *testing.T) {
 // TestResumeWithPicture: a stream that another worker has begun goes on with its
 // picture, whose rows are made anew.
 func TestResumeWithPicture(t *testing.T) {
-	dir := seeingFolder(t, "qwen2_5_vl", seeingTemplate)
+	dir := seeingFolder(t, "qwen2_5_vl", "")
 	here := demoServer(t, "--model", dir, "--served-model-name", "m", "--dtype", "float32").URL
 	there := demoServer(t, "--model", dir, "--served-model-name", "m", "--dtype", "float32").URL
 	for seed := range 2 {
