@@ -35,6 +35,8 @@ type booking struct {
 	own      bool // its present worker is one of ours
 	hits     []int32
 	chunks   []uint64 // prompt-chunk digests
+	units    float64  // how many times ledger.ChunkBytes the prompt is
+	items    items
 	tried    []ledger.Try
 	attempts int          // sent again for an answer of 429 or 5xx
 	erred    []ledger.Try // that answered 5xx: who is to blame, the next answer says

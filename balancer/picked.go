@@ -294,7 +294,8 @@ func (p *picked) follow(served string) {
 	}
 	w := (*x.asked.pool.Workers.Load())[i]
 	ask := &x.booking.Ask
-	ask.Among, ask.Tried, ask.Prefer, ask.Hits, ask.Order = nil, nil, w.Acct, nil, nil
+	ask.Among, ask.Tried, ask.Prefer, ask.Order = nil, nil, w.Acct, nil
+	ask.Hits, ask.Looks = nil, nil
 	ask.Force, ask.Eager, ask.AnyLength, ask.Now = true, true, true, x.d.now()
 	if verdict, reason := x.d.ledger.Pick(&x.asked.pool.Group, ask, &x.booking.Charge); verdict == ledger.Picked {
 		x.placed(reason)

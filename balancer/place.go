@@ -247,18 +247,26 @@ func (b *booking) digest(a *asked, body []byte) {
 	if a.peek.CacheSalt.Set() {
 		salt ^= xxhash.Sum64(a.peek.CacheSalt.Of(body)) * 31
 	}
+	own := salt
 	if a.peek.Extra.Set() {
 		salt ^= xxhash.Sum64(a.peek.Extra.Of(body)) * 17
 	}
 	if a.peek.System.Set() {
 		salt ^= xxhash.Sum64(a.peek.System.Of(body)) * 13
 	}
-	b.chunks = ledger.Digests(b.chunks[:0], salt, a.peek.Prompt.Of(body))
+	prompt := a.peek.Prompt.Of(body)
+	if units := b.items.take(&a.peek); units > 0 {
+		b.units = float64(a.peek.PromptBytes)/ledger.ChunkBytes + float64(units)
+		b.chunks, b.items.digests = ledger.DigestsAround(b.chunks[:0], b.items.digests[:0], salt, own, prompt, b.items.places)
+		return
+	}
+	b.units = float64(max(a.peek.PromptBytes, a.promptLen())) / ledger.ChunkBytes
+	b.chunks = ledger.Digests(b.chunks[:0], salt, prompt)
 }
 
 // match looks up what of the prompt each worker has seen.
 func (b *booking) match(a *asked) {
-	b.Ask.Hits = nil
+	b.Ask.Hits, b.Ask.Looks = nil, nil
 	t := a.pool.Prefix.Load()
 	if len(b.chunks) == 0 || t == nil {
 		return
@@ -279,11 +287,19 @@ func (b *booking) match(a *asked) {
 		b.hits = make([]int32, len(workers))
 	}
 	b.hits = b.hits[:len(workers)]
-	per := float64(b.Ask.Prompt) / float64(max(1, a.peek.PromptBytes, a.promptLen())) * ledger.ChunkBytes
+	per := float64(b.Ask.Prompt) / b.units
 	for i, w := range workers {
-		b.hits[i] = int32(float64(ledger.Units(int(bySlot[w.Slot]))) * per)
+		n := int(bySlot[w.Slot])
+		units := ledger.Units(n)
+		if len(b.items.digests) > 0 {
+			units = ledger.UnitsOf(b.chunks[:n])
+		}
+		b.hits[i] = int32(float64(units) * per)
 	}
 	b.Ask.Hits = b.hits
+	if len(b.items.digests) > 0 {
+		b.Ask.Looks = b.items.match(t, workers, bySlot, per)
+	}
 	b.Ask.Chunks, b.Ask.ChunkTokens = b.chunks, per
 }
 
@@ -291,6 +307,7 @@ func (b *booking) match(a *asked) {
 func (x *exchange) remember() {
 	b := &x.booking
 	x.asked.pool.Remember(b.worker.Load(), b.chunks, b.Ask.ChunkTokens)
+	x.asked.pool.Remember(b.worker.Load(), b.items.digests, 0)
 }
 
 // computed enters that the worker has computed the prompt.

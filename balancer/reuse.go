@@ -11,7 +11,7 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 func blank() *exchange {
 	x := exchanges.Get().(*exchange)
 	b := &x.booking
-	*x = exchange{booking: booking{hits: b.hits[:0], chunks: b.chunks[:0], tried: b.tried[:0]}}
+	*x = exchange{booking: booking{hits: b.hits[:0], chunks: b.chunks[:0], tried: b.tried[:0], items: items{b.items.places[:0], b.items.digests[:0], b.items.looks[:0]}}}
 	return x
 }
 

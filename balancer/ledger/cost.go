@@ -85,6 +85,9 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 		if i < len(hits) && hits[i] != 0 {
 			own = g.cached(i, a)
 		}
+		if len(a.Looks) > 0 {
+			own += a.look(i)
+		}
 		if r.shut > a.Now || a.Prompt >= r.maxLen || c.picky {
 			if t.out = g.excluded(i, a); t.out != in {
 				if t.out == tooShort {

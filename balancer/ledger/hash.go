@@ -28,7 +28,12 @@ const hashPrime = 0x9e3779b1
 func hash(seed uint64, b []byte) uint64 {
 	lanes := [8]uint64(hashKeys[8:16])
 	accumulate(&lanes, &hashKeys, seed, b)
-	h := seed ^ uint64(len(b))*hashPrime
+	return finish(&lanes, seed, len(b))
+}
+
+// finish makes the hash of n bytes of what they have become in the lanes.
+func finish(lanes *[8]uint64, seed uint64, n int) uint64 {
+	h := seed ^ uint64(n)*hashPrime
 	for i := 0; i < 8; i += 2 {
 		high, low := bits.Mul64(lanes[i]^hashKeys[i], lanes[i+1]^hashKeys[i+1])
 		h += high ^ low

@@ -5,15 +5,13 @@ import "bytes"
 // measure adds what a part of the prompt is made of: text, of whose bytes tokens
 // are estimated; token ids, which count one each; and pictures, sound and film in
 // base64, whose bytes say nothing of their tokens.
-func (p *Peek) measure(v []byte) {
+func (p *Peek) measure(at Span, body []byte) {
+	v := at.Of(body)
 	if n := ids(v); n > 0 {
 		p.PromptIDs += n
 		return
 	}
-	n, pixels, inside := media(v)
-	p.Media += n
-	p.Pixels += pixels
-	p.PromptBytes += len(v) - inside
+	p.PromptBytes += len(v) - p.media(v, at.From)
 }
 
 // ids counts the numbers of a list of token ids, or of a list of such lists; 0
@@ -41,14 +39,25 @@ func ids(v []byte) int {
 // base64.
 const leastMedia = 256
 
-// media counts the strings that hold base64, and their bytes: data: URLs, and the
-// values of "data" of audio and image parts. Of pictures whose header says their
-// size it counts the pixels instead.
-func media(v []byte) (n, size, inside int) {
+// Item is the base64 of one picture or piece of sound or film.
+type Item struct {
+	Span
+	Pixels int // 0: its size is not known
+}
+
+// mostItems is of how many items a body's places are kept; further ones are
+// counted alone.
+const mostItems = 1024
+
+// media counts the strings that hold base64: data: URLs, and the values of "data"
+// of audio and image parts. Of pictures whose header says their size it counts the
+// pixels instead. It returns the bytes of those strings in v, which begins at base
+// in the body.
+func (p *Peek) media(v []byte, base int) (inside int) {
 	for i := 0; ; {
 		at := bytes.Index(v[i:], []byte(`"data`))
 		if at < 0 {
-			return n, size, inside
+			return inside
 		}
 		at += i
 		i = at + len(`"data`)
@@ -67,12 +76,24 @@ func media(v []byte) (n, size, inside int) {
 		}
 		length := bytes.IndexByte(v[from+1:], '"') + 2
 		inside, i = inside+length, from+length
-		if known := pixels(v[from:i]); known > 0 {
-			size += known
-		} else {
-			n++
+		data := base64Of(v[from:i])
+		known := pixels(data)
+		if p.Pixels += known; known == 0 {
+			p.Media++
+		}
+		if len(data) >= leastMedia && len(p.Items) < mostItems {
+			p.Items = append(p.Items, Item{Span{base + i - 1 - len(data), base + i - 1}, known})
 		}
 	}
+}
+
+// base64Of is what a string holds behind the head of a data: URL, if it has one.
+func base64Of(quoted []byte) []byte {
+	if len(quoted) < 2 {
+		return nil
+	}
+	text := quoted[1 : len(quoted)-1]
+	return text[bytes.IndexByte(text[:min(len(text), 256)], ',')+1:]
 }
 
 // dataURL reports whether what follows "data is the rest of a data: URL in base64.

@@ -37,6 +37,7 @@ type Peek struct {
 	PromptIDs   int    // token ids among those
 	Media       int    // pictures and pieces of sound or film among those, whose bytes are not in PromptBytes
 	Pixels      int    // of the pictures whose size is known, which are not in Media
+	Items       []Item // of both, those whose places are kept, in the body's order
 	System      Span   // system or instructions: it stands before the prompt
 	Extra       Span   // tools: they are part of what a prompt is
 
@@ -265,14 +266,14 @@ func (p *Peek) take(id int, name string, at Span, body []byte) (err error) {
 		if !p.Prompt.Set() {
 			p.Prompt = at
 		}
-		p.measure(v)
+		p.measure(at, body)
 		p.PromptList = p.PromptList || id == fPrompt && v[0] == '[' && len(v) > 1 && bytes.IndexByte(v[1:], '"') >= 0
 		if id == fMessages && v[0] != '[' || (id == fMessages || id == fPrompt) && (null || string(v) == "[]" || string(v) == `""`) {
 			err = &BodyError{At: at.From, Param: name, What: fmt.Sprintf("the field %q is empty or of the wrong type", name)}
 		}
 	case fSystem, fInstructions:
 		p.System = at
-		p.measure(v)
+		p.measure(at, body)
 	case fStreamOptions:
 		p.StreamOptions = at
 		err = p.takeStreamOptions(v, at)

@@ -10,16 +10,10 @@ import (
 // have its size behind a preview; its pixels are then not known.
 const pictureHead = 16 << 10
 
-// pixels is the pixels of a picture, by the header of the file that a string of
-// base64 holds; 0 where it does not say. Nothing of the picture itself is read.
-func pixels(quoted []byte) int {
-	if comma := bytes.IndexByte(quoted[:min(len(quoted), 256)], ','); comma >= 0 {
-		quoted = quoted[comma:]
-	}
-	if len(quoted) < 2 {
-		return 0
-	}
-	text := quoted[1:min(len(quoted)-1, 1+pictureHead/3*4)]
+// pixels is the pixels of a picture, by the header of the file in base64; 0 where
+// it does not say. Nothing of the picture itself is read.
+func pixels(text []byte) int {
+	text = text[:min(len(text), pictureHead/3*4)]
 	if bytes.IndexByte(text, '\\') >= 0 { // "\/", as some write a slash
 		text = bytes.ReplaceAll(text, []byte(`\/`), []byte("/"))
 	}
