@@ -92,9 +92,13 @@ func owns() []owned {
 		}},
 		{name: "eight clients", flags: []string{"--pace", "5ms"}, differs: [][]string{nil, nil}, provoke: by(8, same(50, 50), 0)},
 		{name: "clients that vanish, then nobody", flags: []string{"--pace", "5ms"}, provoke: func(s *stand, _ []*exec.Cmd) {
-			s.loop(8, s.door, same(50, 400), 60*time.Millisecond)
-			time.Sleep(time.Second)
-			s.halt()
+			for range 8 {
+				s.clients.Go(func() {
+					for range 10 {
+						s.ask(s.door, words(50), 400, 60*time.Millisecond)
+					}
+				})
+			}
 		}},
 	}
 }

@@ -35,7 +35,6 @@ type stand struct {
 	engines []string // their own addresses
 	client  *http.Client
 	ctx     context.Context
-	halt    context.CancelFunc // of all clients
 	clients sync.WaitGroup
 	key     string
 }
@@ -69,11 +68,12 @@ func newStandOf(t *testing.T, kind string, limit int, urls ...string) *stand {
 		t.Fatal(err)
 	}
 	run, drain := context.WithCancel(context.Background())
-	s.ctx, s.halt = context.WithCancel(context.Background())
+	var ask context.CancelFunc
+	s.ctx, ask = context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(run, run) }()
 	t.Cleanup(func() {
-		s.halt()
+		ask()
 		s.clients.Wait()
 		drain()
 		if err := <-done; err != nil {
