@@ -91,7 +91,7 @@ func owns() []owned {
 			time.AfterFunc(time.Second, func() { _ = w[1].Process.Kill() })
 		}},
 		{name: "eight clients", flags: []string{"--pace", "5ms"}, differs: [][]string{nil, nil}, provoke: by(8, same(50, 50), 0)},
-		{name: "clients that vanish, then nobody", flags: []string{"--pace", "5ms"}, provoke: func(s *stand, _ []*exec.Cmd) {
+		{name: "clients that vanish, then nobody", also: []string{"clients-leave"}, flags: []string{"--pace", "5ms"}, provoke: func(s *stand, _ []*exec.Cmd) {
 			for range 8 {
 				s.clients.Go(func() {
 					for range 10 {
@@ -147,7 +147,7 @@ func TestFoundOwn(t *testing.T) {
 			report := ill.judge(s.record(6*time.Second), len(urls))
 			is := compare(&report, x.rule, x.also)
 			if x.rule == "" {
-				t.Logf("healthy own engine, %s: %d false", x.name, len(report.Findings))
+				t.Logf("healthy own engine, %s: %d false", x.name, len(is.wrong))
 			} else {
 				t.Logf("provoked %s, own engine, %s: %s", x.rule, x.name, is)
 			}
