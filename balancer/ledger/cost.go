@@ -82,11 +82,8 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 		r, t := &g.rows[i], &all[i]
 		own := c.whole
 		t.hit, t.believed, t.out = 0, 0, in
-		if i < len(hits) && hits[i] != 0 {
+		if i < len(hits) && (hits[i] != 0 || a.Looks != nil) {
 			own = g.cached(i, a)
-		}
-		if len(a.Looks) > 0 {
-			own += a.look(i)
 		}
 		if r.shut > a.Now || a.Prompt >= r.maxLen || c.picky {
 			if t.out = g.excluded(i, a); t.out != in {
@@ -169,7 +166,7 @@ func (g *Group) cached(i int, a *Ask) float64 {
 	t := &g.terms[i]
 	t.believed = int32(min(int64(a.Hits[i]), a.Prompt))
 	t.hit = int32(float64(t.believed) * g.rows[i].credit)
-	return float64(g.curve.work(a.Prompt, int64(t.hit)))
+	return float64(g.curve.work(a.Prompt, int64(t.hit))) + a.look(i)
 }
 
 // crowded looks closer at a worker that would be nearly full: what live requests

@@ -44,7 +44,7 @@ type Ask struct {
 	Chunks      []uint64
 	ChunkTokens float64
 	// Looks are the tokens of its pictures and sounds that a worker has not seen, by
-	// the worker's index in the group; nil: none.
+	// the worker's index in the group; nil: none. They come with Hits.
 	Looks []int32
 	// Tried are workers that are not to be asked again in that generation.
 	Tried []Try
