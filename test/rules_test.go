@@ -34,6 +34,7 @@ var rules = []rule{
 	{"measure", "roundhouse", []string{"roundhouse/measure"}, "a client of any service; it knows the door by HTTP alone"},
 	{"live", "roundhouse", []string{"roundhouse/live", "roundhouse/balancer/control", "roundhouse/configs", "roundhouse/measure/verdict"}, "doors and supervisors show themselves by it; it knows neither"},
 	{"live/history", "roundhouse", nil, "figures over time, whatever they are of"},
+	{"kube", "roundhouse", []string{"roundhouse/kube"}, "a client of any cluster; it knows nothing of doors"},
 	{"web", "roundhouse", nil, "the console's files, which every admin address serves"},
 	{"configs", "roundhouse", []string{"roundhouse/configs"}, "everyone reads the configuration; it reads nobody"},
 	{"worker/api", "roundhouse", nil, "a leaf, so that door and supervisor may import it"},
