@@ -158,6 +158,23 @@ var errNoWorker = errors.New("there is no such worker")
 // Change puts a changed copy of the worker set in force, for a door that no
 // supervisor speaks for.
 func (d *Door) Change(change func(*control.WorkerSet) error) error {
+	return d.change(change, true)
+}
+
+// Refind has Options.Found put its workers in the set anew. What else of the set cannot
+// be had, such as a certificate whose file is missing, holds no worker up.
+func (d *Door) Refind() error {
+	return d.change(func(*control.WorkerSet) error { return nil }, false)
+}
+
+// NoteCluster enters why the workers in a cluster are not in view; nil: they are.
+func (d *Door) NoteCluster(err error) { d.faults.note(d.log, faultCluster, err) }
+
+// Await has the door say at /health that it is starting, while workers are still sought.
+func (d *Door) Await(sought bool) { d.seeking.Store(sought) }
+
+// change puts a changed copy of the worker set in force.
+func (d *Door) change(change func(*control.WorkerSet) error, strict bool) error {
 	d.applying.Lock()
 	defer d.applying.Unlock()
 	set := d.current().set
@@ -171,9 +188,12 @@ func (d *Door) Change(change func(*control.WorkerSet) error) error {
 	if err := change(&set); err != nil {
 		return err
 	}
+	if d.opts.Found != nil {
+		d.opts.Found(&set)
+	}
 	set.Version++
 	set.Door = filled(set.Door)
-	return d.apply(set, true)
+	return d.apply(set, strict)
 }
 
 // keysAPI makes, lists and revokes keys.
@@ -237,7 +257,7 @@ func (d *Door) workersShown() control.WorkersShown {
 func (d *Door) shown(w *fleet.Worker) control.WorkerShown {
 	s := w.View(&d.fleet)
 	pool, name := workerid.Split(w.ID)
-	shown := control.WorkerShown{ID: w.ID, Pool: pool, Name: name, Driver: "static", State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
+	shown := control.WorkerShown{ID: w.ID, Pool: pool, Name: name, Driver: d.driver(pool), State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
 		Models: s.Models, Modalities: s.Modalities, KV: s.KV, Requests: s.Requests, Traffic: s.Traffic(), Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}
 	if s.Device != nil {
 		shown.Device = *s.Device
@@ -248,6 +268,16 @@ func (d *Door) shown(w *fleet.Worker) control.WorkerShown {
 		shown.Drain = &control.DrainShown{Deadline: cfg.Deadline}
 	}
 	return shown
+}
+
+// driver is what runs a pool's workers.
+func (d *Door) driver(pool string) string {
+	for _, p := range d.current().set.Pools {
+		if p.Name == pool && p.Driver != "" {
+			return p.Driver
+		}
+	}
+	return "static"
 }
 
 func (d *Door) poolsShown() control.PoolsShown {

@@ -44,6 +44,7 @@ type common struct {
 	faults   faults
 
 	draining atomic.Bool
+	seeking  atomic.Bool           // workers that are to be found are not known yet
 	mover    atomic.Pointer[mover] // while the door drains, and another takes its idle connections
 
 	step        time.Duration

@@ -36,10 +36,13 @@ type Options struct {
 	StateDir string       // where the worker set is kept; empty: nowhere
 	Build    string       // the version that /state shows
 	Set      *control.WorkerSet
-	Log      *slog.Logger      // nil: slog.Default
-	Logs     func(configs.Log) // told how the worker set in force wants the log; nil: nobody is
-	Access   io.Writer         // takes a line a request in one Write, which must not wait; nil: none are written
-	Dropped  func() uint64     // the lines that Access has lost; nil: it loses none
+	// Found puts workers in a set that no configuration names, whenever the set changes
+	// (Refind); nil: there are none.
+	Found   func(*control.WorkerSet)
+	Log     *slog.Logger      // nil: slog.Default
+	Logs    func(configs.Log) // told how the worker set in force wants the log; nil: nobody is
+	Access  io.Writer         // takes a line a request in one Write, which must not wait; nil: none are written
+	Dropped func() uint64     // the lines that Access has lost; nil: it loses none
 	// DrainTimeout bounds how long streams may go on after Run's context ends, unless
 	// the worker set says longer.
 	DrainTimeout time.Duration

@@ -18,9 +18,10 @@ const (
 	faultSet         = "worker_set"
 	faultUsage       = "usage"       // it cannot be written
 	faultRequestLog  = "request_log" // nor this
+	faultCluster     = "kubernetes"  // its pods are not in view
 )
 
-var faultNames = [...]string{faultCertificate, faultPlugins, faultSet, faultUsage, faultRequestLog}
+var faultNames = [...]string{faultCertificate, faultPlugins, faultSet, faultUsage, faultRequestLog, faultCluster}
 
 // faults are what the door could not take up, until it can.
 type faults struct {

@@ -22,6 +22,9 @@ func (d *common) health(ctx *fasthttp.RequestCtx, v *view) {
 	case d.draining.Load():
 		ctx.SetStatusCode(503)
 		ctx.SetBodyString(`{"status":"shutting_down"}`)
+	case d.seeking.Load():
+		ctx.SetStatusCode(503)
+		ctx.SetBodyString(`{"status":"starting"}`)
 	case !ok:
 		ctx.SetStatusCode(503)
 		ctx.SetBodyString(`{"status":"no_workers"}`)

@@ -11,7 +11,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-var drivers = []string{"process", "docker", "swarm", "static"}
+var drivers = []string{"process", "docker", "swarm", "static", "kubernetes"}
 
 var (
 	// As Linux prints it: a domain has four digits, or more where it needs them.
@@ -29,6 +29,10 @@ func (d *decoder) checkPool(c *Config, p *Pool) {
 	}
 	d.checkNamed(c, sub(path, "driver"), p.Driver, "driver", drivers)
 	d.checkDriver(path, p)
+	checkPods(d, path, p)
+	if p.OfPods() {
+		return
+	}
 	for i := range p.Workers {
 		d.checkWorker(path, p, &p.Workers[i])
 	}

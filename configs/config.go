@@ -153,7 +153,7 @@ type Supervisor struct {
 // Pool is a set of workers that serve the same.
 type Pool struct {
 	Name          string    `json:"name"`
-	Driver        string    `json:"driver"`         // "process", "docker", "swarm", "static" or "plugin:<name>"
+	Driver        string    `json:"driver"`         // "process", "docker", "swarm", "static", "kubernetes" or "plugin:<name>"
 	Policy        string    `json:"policy"`         // resolved: never empty
 	Task          string    `json:"task,omitempty"` // what its workers do beside chats; empty: what they say
 	Devices       string    `json:"devices"`        // "auto" or "cpu"
@@ -164,10 +164,19 @@ type Pool struct {
 	Canary        *Canary   `json:"canary"` // nil: a roll-out takes worker after worker
 	Scrape        Scrape    `json:"scrape"`
 	Container     Container `json:"container"` // of the docker and swarm drivers
+	Pods          Pods      `json:"pods,omitzero"`
 
 	// Reasoning end marker, e.g. "</think>", for resuming on workers that split
 	// reasoning from the answer. Empty: the answer is not split.
 	ReasoningEnd string `json:"reasoning_end"`
+}
+
+// Pods are the pods of a cluster that are a pool's workers.
+type Pods struct {
+	Selector      string `json:"selector,omitempty"`       // of labels
+	Port          int    `json:"port,omitempty"`           // beside a selector
+	InferencePool string `json:"inference_pool,omitempty"` // instead of both
+	Namespace     string `json:"namespace,omitempty"`      // empty: the program's own
 }
 
 // Engine is what a worker serves and how. The process driver makes the flags

@@ -59,6 +59,10 @@ func (d *decoder) pool(b *body, c *Pool) {
 		b.end()
 	})
 	d.container(b, &c.Container)
+	b.text("selector", &c.Pods.Selector)
+	integer(b, "port", &c.Pods.Port, 1, math.MaxUint16)
+	b.text("inference_pool", &c.Pods.InferencePool)
+	b.text("namespace", &c.Pods.Namespace)
 	d.workers(b, c)
 	b.end()
 }
@@ -152,7 +156,7 @@ func (d *decoder) resolve(c *Config) {
 				p.Policy = "least_inflight" // such engines tell nothing of a KV cache
 			}
 		}
-		if len(p.Workers) == 0 && p.Driver != "static" && !d.written(sub(path, "workers")) {
+		if len(p.Workers) == 0 && p.Driver != "static" && !p.OfPods() && !d.written(sub(path, "workers")) {
 			p.Workers = []Worker{{Name: "1"}}
 		}
 		rotation := sub(path, "rotation")

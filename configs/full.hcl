@@ -131,7 +131,7 @@ supervisor {
 
 # Workers of our own, one on each free Intel GPU.
 pool "chat" {
-  driver          = "process" # process | docker | swarm | static | plugin:<name>
+  driver          = "process" # process | docker | swarm | static | kubernetes | plugin:<name>
   workers         = 2
   policy          = "fastest"
   task            = "generate" # generate | embed | score | transcribe | speech | image | any: paths that pass through (docs/door.md)
@@ -253,6 +253,19 @@ pool "elsewhere" {
     api_key   = env("A_KEY")
     kv_tokens = 114432 # where the worker does not say
   }
+}
+
+# Pods of a Kubernetes cluster, for balance and picker (docs/kubernetes.md).
+pool "pods" {
+  driver    = "kubernetes"
+  selector  = "app=vllm" # with port; or an inference_pool alone
+  port      = 8000
+  namespace = "models" # left out: the program's own
+}
+
+pool "inference" {
+  driver         = "kubernetes"
+  inference_pool = "chat"
 }
 
 route "lora-request" {

@@ -36,7 +36,8 @@ type Pool struct {
 	Name         string         `json:"name"`
 	Policy       string         `json:"policy"`
 	Task         string         `json:"task,omitempty"`
-	Models       []string       `json:"models"` // served names; empty: learned from the workers
+	Driver       string         `json:"driver,omitempty"` // for those who look; empty: static
+	Models       []string       `json:"models"`           // served names; empty: learned from the workers
 	ReasoningEnd string         `json:"reasoning_end,omitempty"`
 	Scrape       configs.Scrape `json:"scrape"`
 	Canary       *Canary        `json:"canary,omitempty"` // while a roll-out is judged

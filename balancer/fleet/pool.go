@@ -202,8 +202,9 @@ func (f *Fleet) ApplyPool(p *Pool, cfg *control.Pool, pools int, kept map[*Worke
 const prefixBytes = 64 << 20
 
 func (p *Pool) find(name string) *Worker {
+	id := workerid.Of(p.Name, name)
 	for _, w := range *p.Workers.Load() {
-		if w.ID == workerid.Of(p.Name, name) {
+		if w.ID == id {
 			return w
 		}
 	}
@@ -212,13 +213,16 @@ func (p *Pool) find(name string) *Worker {
 
 // freeSlot returns the least bit of the prefix table that no worker uses.
 func (p *Pool) freeSlot(also []*Worker) int {
-	for slot := 0; ; slot++ {
-		taken := func(w *Worker) bool { return w.Slot == slot }
-		if !slices.ContainsFunc(*p.Workers.Load(), taken) && !slices.ContainsFunc(also, taken) {
-			p.forgetSlot(slot)
-			return slot
+	all := slices.Concat(*p.Workers.Load(), also)
+	taken := make([]bool, len(all)+1)
+	for _, w := range all {
+		if w.Slot < len(taken) {
+			taken[w.Slot] = true
 		}
 	}
+	slot := slices.Index(taken, false)
+	p.forgetSlot(slot)
+	return slot
 }
 
 func (p *Pool) forgetSlot(slot int) {

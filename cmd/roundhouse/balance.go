@@ -25,6 +25,7 @@ import (
 	"roundhouse/balancer/lines"
 	"roundhouse/configs"
 	"roundhouse/configs/workerid"
+	"roundhouse/kube"
 	"roundhouse/supervisor"
 	"roundhouse/worker/api"
 )
@@ -41,6 +42,8 @@ type balanceFlags struct {
 	usage    string
 	format   string   // of the log, before the first worker set
 	beside   *pickers // nil: the door serves its own clients alone
+	account  string   // the folder of the account for the cluster's API server
+	cluster  *cluster
 }
 
 // balanceCommand runs a door alone.
@@ -66,12 +69,18 @@ undrain, reload and the list of what is in flight work against it.`,
 	cmd.Flags().IntVar(&f.fd, "listener-fd", -1, "serve on this inherited listener")
 	cmd.Flags().StringVar(&f.id, "id", "", "the door's id")
 	cmd.Flags().StringVar(&f.format, "log-format", "", "the format of the log until a worker set says it: text or json")
+	f.clusterFlag(cmd)
 	for _, hidden := range []string{"listener-fd", "id", "log-format"} {
 		if err := cmd.Flags().MarkHidden(hidden); err != nil {
 			panic("BUG: " + err.Error())
 		}
 	}
 	return cmd
+}
+
+// clusterFlag adds the flag of pools of pods.
+func (f *balanceFlags) clusterFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.account, "kubernetes-account", "", "the folder with token, ca.crt and namespace for pools of pods (default: "+kube.Account+")")
 }
 
 // name gives several doors that are started alike, as the tasks of a Swarm's service
@@ -134,6 +143,7 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	}
 	o := balancer.Options{Usage: f.usage, ID: f.id, Socket: f.socket, StateDir: f.stateDir, Batches: f.batches, Build: api.Version}
 	cfg, keys := &configs.Config{Log: configs.Log{Format: f.format}}, keyfile.Open("") // until the first worker set says more
+	f.cluster = newCluster(f.account)
 	if f.file != "" {
 		var err error
 		if cfg, err = c.loadStatic(f); err != nil {
@@ -143,7 +153,7 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 			keys = keyfile.Open(f.stateDir)
 		}
 		set := staticSet(cfg, keys)
-		o.Set = &set
+		o.Set, o.Found = &set, f.cluster.put
 		o.PeerToken = cfg.Admin.Token.Reveal()
 	} else if f.socket == "" {
 		return usageError("-c FILE is missing: which configuration? Or --socket PATH, for a supervisor")
@@ -176,6 +186,9 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		defer stop()
 		go balancer.PaceCollections(paced)
 	}
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	f.cluster.start(following, d, cfg)
 	if f.file != "" && f.socket == "" {
 		where, err := c.serveAdmin(d, f, cfg, keys)
 		if err != nil {
@@ -188,7 +201,7 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 			return errors.Join(err, o.Listener.Close())
 		}
 		fmt.Fprintf(c.out, "Gateways ask at %s\n", f.beside.addresses())
-		return f.beside.run(ctx, d)
+		return f.beside.run(ctx, d, f.cluster.known)
 	}
 	return runDoor(ctx, d)
 }
@@ -198,6 +211,9 @@ func (c *console) loadStatic(f balanceFlags) (*configs.Config, error) {
 	cfg, err := c.load(f.file)
 	if err == nil && f.beside != nil {
 		err = f.beside.check(cfg)
+	}
+	if err == nil {
+		err = f.cluster.open(cfg, f.socket != "", c.env)
 	}
 	return cfg, err
 }
@@ -241,6 +257,7 @@ func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Conf
 			set := staticSet(next, keys)
 			if err := d.Change(func(now *control.WorkerSet) error {
 				set.Version = now.Version
+				keepPods(&set, now)
 				keepDrains(&set, now)
 				*now = set
 				return nil
@@ -248,6 +265,7 @@ func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Conf
 				return nil, err
 			}
 			cfg = next
+			f.cluster.follow(next)
 			return changes, nil
 		},
 	})
@@ -336,10 +354,10 @@ func openListener(fd int, address string) (net.Listener, error) {
 func staticSet(cfg *configs.Config, keys *keyfile.Store) control.WorkerSet {
 	set := control.WorkerSet{Keys: keys.Keys(cfg.Door.Keys), Keyed: keys.Asked(), Schema: 1, Version: 1, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes, Plugins: cfg.Plugins}
 	for _, p := range cfg.Pools {
-		if p.Driver != "static" {
+		if p.Driver != "static" && !p.OfPods() {
 			continue
 		}
-		pool := control.Pool{Name: p.Name, Policy: p.Policy, Task: p.Task, Models: p.Engine.ServedModelName, ReasoningEnd: p.ReasoningEnd, Scrape: p.Scrape}
+		pool := control.Pool{Name: p.Name, Driver: p.Driver, Policy: p.Policy, Task: p.Task, Models: p.Engine.ServedModelName, ReasoningEnd: p.ReasoningEnd, Scrape: p.Scrape}
 		for _, w := range p.Workers {
 			pool.Workers = append(pool.Workers, control.Worker{
 				Name: w.Name, URL: w.URL, APIKey: string(w.APIKey), Generation: 1, Kind: "vllm", KVTokens: w.KVTokens, State: phase.Ready,

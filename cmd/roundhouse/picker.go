@@ -61,6 +61,7 @@ pool: give each pool a port of its own (--listen chat=:9002 --listen code=:9003)
 	flags.IntVar(&f.endpoints, "endpoints", 1, "how many endpoints to name, in the order of retries; many gateways take one alone")
 	flags.BoolVar(&f.unwatched, "unwatched", false, "let answers pass unseen: cheaper, and no end of the picker can touch them, but accounts go by estimates")
 	flags.DurationVar(&f.leave, "leave", 5*time.Second, "how long to serve on after SIGTERM, until gateways have noticed")
+	f.clusterFlag(cmd)
 	f.fd = -1
 	return cmd
 }
@@ -97,7 +98,7 @@ func (p *pickers) check(cfg *configs.Config) error {
 	}
 	named := map[string]bool{}
 	for _, pool := range cfg.Pools {
-		if pool.Driver != "static" {
+		if pool.Driver != "static" && !pool.OfPods() {
 			continue
 		}
 		named[pool.Name] = true
@@ -155,10 +156,14 @@ func (p *pickers) start(d *balancer.Door, o balancer.Options, cfg *configs.Confi
 			return err
 		}
 	}
-	for _, s := range p.servers {
-		s.Ready(true)
-	}
 	return nil
+}
+
+// ready tells gateways whether the pickers take requests.
+func (p *pickers) ready(yes bool) {
+	for _, s := range p.servers {
+		s.Ready(yes)
+	}
 }
 
 // serve has a picker answer at an address.
@@ -201,9 +206,10 @@ func (p *pickers) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, e
 	}, nil
 }
 
-// run serves until the first signal, and a while on while gateways leave; then the
-// streams that are there end, and the door with them. A second signal ends all at once.
-func (p *pickers) run(ctx context.Context, d *balancer.Door) error {
+// run serves, once all workers that are to be found are known, until the first signal, and
+// a while on while gateways leave; then the streams that are there end, and the door with
+// them. A second signal ends all at once.
+func (p *pickers) run(ctx context.Context, d *balancer.Door, known <-chan struct{}) error {
 	soft, drain := context.WithCancel(ctx)
 	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer drain()
@@ -212,14 +218,18 @@ func (p *pickers) run(ctx context.Context, d *balancer.Door) error {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	go func() {
-		select {
-		case <-signals:
-		case <-hard.Done():
-			return
+		for on := true; on; {
+			select {
+			case <-known:
+				p.ready(true)
+				known = nil
+			case <-signals:
+				on = false
+			case <-hard.Done():
+				return
+			}
 		}
-		for _, s := range p.servers {
-			s.Ready(false)
-		}
+		p.ready(false)
 		select {
 		case <-time.After(p.f.leave):
 		case <-signals:

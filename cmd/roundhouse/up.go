@@ -68,6 +68,11 @@ func (f *upFlags) read(c *console) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, p := range cfg.Pools {
+		if p.OfPods() {
+			return nil, usageError(`%s: pool %q: driver = "kubernetes": this command starts and rotates workers, and cannot do that with pods yet; run roundhouse balance or roundhouse picker, which follow them`, f.file, p.Name)
+		}
+	}
 	if f.listen != "" {
 		if _, _, err := net.SplitHostPort(f.listen); err != nil {
 			return nil, usageError("--listen %s: %w; write :8010 or 127.0.0.1:8010", f.listen, err)
