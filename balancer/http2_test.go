@@ -412,6 +412,7 @@ func TestHTTP2Bounds(t *testing.T) {
 		w := sim.New(sim.Options{Own: true, Words: 1})
 		r := newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) {
 			s.Door.HTTP2, s.Door.Limits.Streams, s.Door.Limits.Connections = true, c.streams, c.connections
+			s.Pools[0].Policy = "round_robin" // which sends a worker what it cannot begin yet
 		})
 		w.Hang.Store(true)
 		client := http2Client(t, &http.HTTP2Config{StrictMaxConcurrentRequests: true})
@@ -419,16 +420,20 @@ func TestHTTP2Bounds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		var refused atomic.Int64
-		for range 5 {
+		for i := range 5 {
 			all.Go(func() {
-				for ctx.Err() == nil {
+				for ctx.Err() == nil && (refused.Load() < 3 || int(w.Live.Load()) < c.served) { // the first one's stream may still count
 					req, _ := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(okBody))
 					if resp, err := client.Do(req); err == nil {
+						_, _ = io.Copy(io.Discard, resp.Body) // a stream that is left counts against the client
 						resp.Body.Close()
 						refused.Add(1)
 					}
 				}
 			})
+			// Go's client counts requests that have not begun against what it may begin, and
+			// several at once wait for each other.
+			r.until("it is served, or refused", func() bool { return int(w.Live.Load()) >= min(i+1, c.served) })
 		}
 		r.until("as many are served and refused as may be", func() bool { return int(w.Live.Load()) == c.served && (refused.Load() >= 3) == c.refuses })
 		cancel()

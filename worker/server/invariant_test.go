@@ -48,7 +48,8 @@ func breakIn(t *testing.T, where string) {
 	e := worker.NewEngine(worker.Config{
 		Exec: broken{}, Groups: groups, Limits: worker.Limits{Tokens: 64, Seqs: 4, Rows: 4}, MaxModelLen: 64, Vocab: tok.Size(), Models: []string{"m"},
 	})
-	go func() { _ = e.Run(context.Background()) }()
+	ran := make(chan error)
+	go func() { ran <- e.Run(context.Background()) }()
 	hs := httptest.NewServer(server.New(server.Config{
 		Engine: e, Tokenizer: tok, Models: []string{"m"}, MaxModelLen: 64, Vocab: tok.Size(), BodyLimit: 1 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Template: func(map[string]any) ([]tokenizer.Segment, error) { panic("BUG: a template without a message") },
@@ -58,5 +59,8 @@ func breakIn(t *testing.T, where string) {
 		path, body = chats, chatBody("")
 	}
 	resp, err := http.Post(hs.URL+path, "application/json", strings.NewReader(body))
+	if where == "engine" {
+		<-ran // who asked may be answered while the engine's panic is on its way
+	}
 	t.Fatalf("the process lives on: %v %v", resp, err)
 }
