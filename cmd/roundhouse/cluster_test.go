@@ -189,7 +189,7 @@ func TestFollowsPods(t *testing.T) {
 	d.until(d.admin+"/api/workers", 200, `!"p/a-`, `"p/b-`)
 
 	d.write(fmt.Sprintf("selector = \"app=vllm\"\n  port = %v", targets[1].(kubetest.Object)["number"]), d.url[len("http://"):], d.admin[len("http://"):])
-	if resp, err := http.Post(d.admin+"/api/reload", "", nil); err != nil || resp.StatusCode != 200 {
+	if resp, err := http.Post(d.admin+"/api/reload", "", nil); err != nil || resp.StatusCode != 200 || resp.Body.Close() != nil {
 		t.Fatal(resp, err)
 	}
 	d.until(d.admin+"/api/workers", 200, `"p/b"`, `!"p/b-`, `"state":"ready"`)

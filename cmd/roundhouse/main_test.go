@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 
 	"roundhouse/test/leaks"
 )
@@ -25,7 +26,10 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command lines of testdata/script, each beside an admin
 // API that answers with the script's own files.
 func TestScripts(t *testing.T) {
-	t.Cleanup(func() { leaks.None(t) })
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections() // other tests' doors
+		leaks.None(t, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
+	})
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
