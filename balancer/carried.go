@@ -207,8 +207,8 @@ var answerFields = []string{"Content-Type", "Content-Length", "Content-Dispositi
 // answered takes what an answer's head says, and a new job's id out of a short one.
 func (p *passing) answered(resp *http.Response) error {
 	x := p.x
-	x.record.first = x.d.now()
 	x.record.status = resp.StatusCode
+	x.record.began(resp.StatusCode, x.d.now())
 	x.record.state.Store(phaseStreaming)
 	if resp.StatusCode < 300 && (p.path.Job == pass.Makes || p.path.Job == pass.Of && x.asked.method == "POST") {
 		p.noteJob(resp)

@@ -36,6 +36,9 @@ func (m *meter) take(got *resume.Got) {
 func (m *meter) relayed(n int) {
 	x := m.x
 	now := x.d.now()
+	if m.last == 0 && x.record.outcome == "client_error" {
+		return // a refusal, which a stream tells in its first event
+	}
 	if m.last == 0 {
 		x.record.first = now
 		x.d.ledger.First(&x.booking.Charge, now)

@@ -309,8 +309,8 @@ func (p *picked) follow(served string) {
 // Piece implements extproc.Exchange.
 func (p *picked) Piece(b []byte, end bool) []byte {
 	x := p.x
-	if x.record.first == 0 && p.stream == nil && !p.light {
-		x.record.first = x.d.now()
+	if p.tail == nil && p.stream == nil && !p.light {
+		x.record.began(x.record.status, x.d.now())
 		x.d.held.Keep(x.asked.path, x.asked.owner, b, x.booking.Charge.Try())
 	}
 	if p.stream != nil && !p.light && p.odd == nil {

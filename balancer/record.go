@@ -39,6 +39,14 @@ const (
 
 var phaseNames = [...]string{"queued", "sent", "streaming", "parked"}
 
+// began notes that an answer comes. A refusal is none: it says nothing of how long a
+// first token takes.
+func (r *record) began(status int, at int64) {
+	if r.first == 0 && status < 400 {
+		r.first = at
+	}
+}
+
 // output is the tokens of the answer: as the worker counts them, else as they
 // were relayed.
 func (r *record) output() int64 {

@@ -79,9 +79,7 @@ func (x *exchange) unary(out replier) {
 
 // settle ends the charge of an answer that came whole; body may be its end alone.
 func (x *exchange) settle(status int, body []byte) {
-	if x.record.first == 0 {
-		x.record.first = x.record.whole
-	}
+	x.record.began(status, x.record.whole)
 	how := x.judged(status)
 	if how == ledger.Served && x.asked.kind != surface.Stored { // what is stored was counted when it was generated
 		tail := body[max(0, len(body)-usageWithin):]
@@ -128,7 +126,8 @@ func headerText(b []byte) string {
 // of its head that are not the worker's. It reports whether the connection can carry
 // another request.
 func (x *exchange) passOn(r *conn.Reader, head reply, held, more []byte) (keep bool) {
-	x.record.status, x.record.first = r.A.Status, x.d.now()
+	x.record.status = r.A.Status
+	x.record.began(r.A.Status, x.d.now())
 	x.record.state.Store(phaseStreaming)
 	x.d.held.Keep(x.asked.path, x.asked.owner, held, x.booking.Charge.Try())
 	length := int(r.A.Length)

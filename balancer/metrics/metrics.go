@@ -75,7 +75,7 @@ func New(build string, lost func() float64) *Metrics {
 	}
 	m.requests = counter("requests_total", "Requests that have ended.", "pool", "model", "route", "code", "outcome")
 	m.duration = histogram("request_duration_seconds", "From a request's head to its last byte.", secondsBuckets, "pool", "model", "route")
-	m.ttft = histogram("ttft_seconds", "From a request's head to the first event or answer relayed.", secondsBuckets, "pool", "model", "route")
+	m.ttft = histogram("ttft_seconds", "From a request's head to the first event or answer relayed; refusals have none.", secondsBuckets, "pool", "model", "route")
 	m.gaps = histogram("inter_token_seconds", "Between two events of a stream.", gapBuckets, "pool", "model")
 	m.overhead = histogram("overhead_seconds", "The door's own time before a request is sent on.", tinyBuckets, "pool")
 	m.queue = histogram("queue_seconds", "Time spent waiting for room.", secondsBuckets, "pool", "priority")
