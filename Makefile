@@ -70,7 +70,7 @@ test-browser: ## the console in Chromium: every page in every state, clicks agai
 	$(GO) test -tags browser -timeout 10m -json ./web | $(GO) run ./test/tool/summary browser $(GO) test -tags browser
 
 test-docker: ## images, compose files, dashboards and alert rules, on a real Docker engine and a real Prometheus
-	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 20m -json ./compose/... ./supervisor/bench/... ./supervisor/swarm | $(GO) run ./test/tool/summary docker test/with-docker $(GO) test -tags docker,prometheus,deb
+	test/with-docker $(GO) test -tags docker,prometheus,deb -timeout 90m -json ./compose/... ./supervisor/bench/... ./supervisor/swarm | $(GO) run ./test/tool/summary docker test/with-docker $(GO) test -tags docker,prometheus,deb
 	$(GO) test -json -run '$(ROOTLESS)' ./supervisor/docker -rootless | $(GO) run ./test/tool/summary 'docker, rootless'
 
 # The tests of an ordinary user's engine that are quick; `go test
@@ -172,7 +172,7 @@ bench-xpu: build ## every kernel beside a bare copy, on the CPU and on the GPU (
 ##@ Ship
 
 campaign: ## ten thousand simulated worlds; then an hour of odd bodies, broken clients, and rotations in which processes, clocks, disks and a Docker engine fail (the tests run a short form; FOR=15m each)
-	$(GO) test ./supervisor/core -run '^TestSimulation$$' -count=1 -v -args -seeds 10000
+	$(GO) test ./supervisor/core -run '^TestSimulation$$' -count=1 -timeout 2h -v -args -seeds 10000
 	$(GO) test -tags docker ./test/campaign -count=1 -timeout 5h -v -args -clocks -fleets 4 -rotations $(or $(ROTATIONS),1000) -for $(or $(FOR),15m)
 
 images: ## container images from our own binaries, with no registry (TARGETS="roundhouse worker-cpu" for some)

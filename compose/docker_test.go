@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"roundhouse/test/patience"
 	"roundhouse/test/ports"
 )
 
@@ -322,13 +323,9 @@ func waitFor(t *testing.T, ready func() error) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(6 * time.Minute)
 	err := errors.New("not asked yet")
-	for err != nil {
-		select {
-		case <-tick.C:
-			err = ready()
-		case <-late:
+	for limit := patience.For(6 * time.Minute); err != nil; err = ready() {
+		if <-tick.C; limit.Over() {
 			t.Fatalf("not ready within six minutes: %v", err)
 		}
 	}

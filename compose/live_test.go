@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"roundhouse/test/patience"
 	"roundhouse/test/ports"
 )
 
@@ -49,8 +50,8 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	open = append(open, stockQueries()...)
-	deadline, trouble := time.Now().Add(8*time.Minute), time.Now().Add(4*time.Second)
-	for len(open) > 0 && time.Now().Before(deadline) {
+	trouble := time.Now().Add(4 * time.Second)
+	for limit := patience.For(8 * time.Minute); len(open) > 0 && !limit.Over(); {
 		traffic(t, door) // rates need something that grows
 		mischief(t, door)
 		if time.Now().After(trouble) {
@@ -58,7 +59,7 @@ func TestPrometheus(t *testing.T) {
 				t.Errorf("%d alerts fire on a system that heals itself", n)
 			}
 			run(t, dir, filepath.Join(dir, "roundhouse"), "rotate", "chat", "--admin", admin)
-			crash(t, door, admin, time.Now().Add(time.Minute))
+			crash(t, door, admin, patience.For(time.Minute))
 			trouble = time.Now().Add(2 * time.Second)
 		}
 		var left []string
@@ -174,7 +175,7 @@ const long = `{"model":"roundhouse-demo","stream":true,"max_tokens":500,"message
 
 // crash kills a worker while streams run there: what has begun is resumed at the
 // other, what has not is tried there.
-func crash(t *testing.T, door, admin string, late time.Time) {
+func crash(t *testing.T, door, admin string, limit *patience.Limit) {
 	t.Helper()
 	var streams sync.WaitGroup
 	for range 12 {
@@ -197,10 +198,10 @@ func crash(t *testing.T, door, admin string, late time.Time) {
 		if victim = busy(t, admin); victim == 0 {
 			select {
 			case <-ended: // before one was seen, which is not what is meant
-				if time.Now().After(late) {
+				if limit.Over() {
 					t.Fatal("no worker is ever seen with streams")
 				}
-				crash(t, door, admin, late)
+				crash(t, door, admin, limit)
 				return
 			case <-time.After(10 * time.Millisecond):
 			}
@@ -293,17 +294,14 @@ func start(t *testing.T, dir, page, name string, args ...string) {
 	})
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(4 * time.Minute)
-	for {
+	for limit := patience.For(4 * time.Minute); ; {
 		if res, err := http.Get(page); err == nil {
 			res.Body.Close()
 			if res.StatusCode == http.StatusOK {
 				return
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-late:
+		if <-tick.C; limit.Over() {
 			t.Fatalf("%s is not ready within four minutes", name)
 		}
 	}

@@ -3,7 +3,6 @@
 package compose
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundhouse/test/patience"
 	"roundhouse/test/ports"
 )
 
@@ -109,13 +109,13 @@ func TestUnitStarted(t *testing.T) {
 		t.Skip("a system of its own takes root")
 	}
 	build := exec.Command("./deb")
-	build.Env = append(os.Environ(), "OUT="+t.TempDir(), "VERSION=v1.0.0")
+	build.Env = append(quick(), "OUT="+t.TempDir(), "VERSION=v1.0.0")
 	text, err := build.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	door, admin := strconv.Itoa(ports.Free(t)), strconv.Itoa(ports.Free(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := patience.Context(t.Context(), 5*time.Minute)
 	defer cancel()
 	printed := filepath.Join(t.TempDir(), "printed")
 	if err := os.WriteFile(printed, nil, 0o644); err != nil {

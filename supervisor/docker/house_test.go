@@ -21,6 +21,7 @@ import (
 
 	"roundhouse/supervisor/driver/drivertest"
 	"roundhouse/supervisor/moby"
+	"roundhouse/test/patience"
 	"roundhouse/test/ports"
 	"roundhouse/test/program"
 )
@@ -159,13 +160,12 @@ func (h *house) rotation() string {
 // until waits for each worker's generation and state.
 func (h *house) until(want string) {
 	h.t.Helper()
-	late := time.After(drivertest.Patience)
+	limit := patience.For(drivertest.Patience)
 	for h.states() != want {
-		select {
-		case <-late:
+		if limit.Over() {
 			h.t.Fatalf("not %q within %v: %+v, %s", want, drivertest.Patience, h.workers(), h.rotation())
-		case <-time.After(20 * time.Millisecond):
 		}
+		<-time.After(20 * time.Millisecond)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 
 	"roundhouse/supervisor/driver/drivertest"
+	"roundhouse/test/patience"
 )
 
 const engineImage = "roundhouse-test-engine:1"
@@ -188,18 +189,17 @@ func (f *fleet) members() []member {
 func (f *fleet) until(n int, what string, ok func([]member) bool) []member {
 	f.t.Helper()
 	var all []member
-	late := time.After(drivertest.Patience)
+	limit := patience.For(drivertest.Patience)
 	for {
 		all = f.members()
 		ready := slices.DeleteFunc(slices.Clone(all), func(m member) bool { return m.State != "ready" })
 		if len(ready) == n && ok(ready) {
 			return ready
 		}
-		select {
-		case <-late:
+		if limit.Over() {
 			f.t.Fatalf("%s: not within %v: %+v\n%s", what, drivertest.Patience, all, f.log.String())
-		case <-time.After(50 * time.Millisecond):
 		}
+		<-time.After(50 * time.Millisecond)
 	}
 }
 

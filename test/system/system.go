@@ -16,10 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"roundhouse/balancer/control/phase"
+	"roundhouse/test/patience"
 	"roundhouse/test/ports"
 )
 
-// Patience is how long anything may take: two servers start on few cores.
+// Patience is how long anything may take, on an idle machine: two servers start on few cores.
 const Patience = 10 * time.Minute
 
 // System is a running `roundhouse up`.
@@ -201,14 +202,12 @@ func (s *System) Until(what string, ok func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(Patience)
+	limit := patience.For(Patience)
 	for !ok() {
-		select {
-		case <-tick.C:
-			if s.ended() {
-				s.t.Fatalf("%s: roundhouse up has ended; it printed\n%s", what, s.Log())
-			}
-		case <-late:
+		if <-tick.C; s.ended() {
+			s.t.Fatalf("%s: roundhouse up has ended; it printed\n%s", what, s.Log())
+		}
+		if limit.Over() {
 			s.t.Fatalf("%s: not within %v; %+v\n%s", what, Patience, s.Workers(), s.Log())
 		}
 	}

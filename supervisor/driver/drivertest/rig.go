@@ -7,23 +7,22 @@ import (
 	"time"
 
 	"roundhouse/supervisor/driver"
+	"roundhouse/test/patience"
 )
 
-// Patience is how long a test waits for what must only happen at all: engines and
-// their containers take many times as long on a machine that is busy.
+// Patience is how long a test waits for what must only happen at all, on an idle machine.
 const Patience = 4 * time.Minute
 
 // Until waits until something is so, and fails the test where that takes longer than
 // Patience.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	late := time.After(Patience)
+	limit := patience.For(Patience)
 	for !ok() {
-		select {
-		case <-late:
+		if limit.Over() {
 			t.Fatalf("%s: not within %v", what, Patience)
-		case <-time.After(20 * time.Millisecond):
 		}
+		<-time.After(20 * time.Millisecond)
 	}
 }
 
@@ -43,11 +42,14 @@ func Only(t testing.TB, d driver.Driver) driver.Instance {
 // Hear waits for a hint that something has changed.
 func Hear(t testing.TB, what string, d driver.Driver) {
 	t.Helper()
-	select {
-	case <-d.Changed():
-	case <-time.After(Patience):
-		t.Fatalf("%s: no hint within %v", what, Patience)
-	}
+	Until(t, what+": a hint", func() bool {
+		select {
+		case <-d.Changed():
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // Layer is the one layer of an image that holds a program alone.
