@@ -39,6 +39,8 @@ type lab struct {
 	daemon *exec.Cmd // nil: not ours to restart
 	dir    string
 	more   []string // flags of the tests' own engine
+	net    []string // that have it use a bridge of its own
+	bridge func()   // removes that bridge
 	port   func()   // gives the port of secure back
 	built  bool     // testImage is there
 }
@@ -86,6 +88,9 @@ func engineFor(t *testing.T) *lab {
 			t.Fatal(err)
 		}
 		l.dir, l.host = dir, moby.Host{URL: "unix://" + dir + "/docker.sock"}
+		if !*rootless { // whose network is its own
+			l.net, l.bridge = drivertest.Bridge(t)
+		}
 		shared = l
 		l.start(t)
 	}
@@ -118,7 +123,7 @@ func (l *lab) start(t *testing.T) {
 	l.daemon = drivertest.Boot(t, l.dir+"/log", func() *exec.Cmd {
 		cmd := l.program(t, "--data-root", l.dir+"/data", "--exec-root", l.dir+"/exec", "--pidfile", l.dir+"/pid", "-H", l.host.URL,
 			"-H", l.secure.URL, "--tlsverify", "--tlscacert", l.dir+"/ca.pem", "--tlscert", l.dir+"/server.pem", "--tlskey", l.dir+"/server-key.pem")
-		cmd.Args = append(cmd.Args, l.more...)
+		cmd.Args = append(append(cmd.Args, l.net...), l.more...)
 		return cmd
 	}, l.answers)
 }
@@ -213,6 +218,9 @@ func (l *lab) close() {
 		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], l.dir+"/") {
 			_ = unix.Unmount(fields[1], unix.MNT_DETACH)
 		}
+	}
+	if l.bridge != nil {
+		l.bridge()
 	}
 	os.RemoveAll(l.dir)
 }

@@ -53,6 +53,7 @@ type dockerd struct {
 	t    *testing.T
 	dir  string
 	host moby.Host
+	net  []string // flags
 	cmd  *exec.Cmd
 }
 
@@ -66,6 +67,9 @@ func newDockerd(t *testing.T) *dockerd {
 		t.Fatal(err)
 	}
 	d := &dockerd{t: t, dir: dir, host: moby.Host{URL: "unix://" + dir + "/docker.sock"}}
+	flags, remove := drivertest.Bridge(t)
+	t.Cleanup(remove)
+	d.net = flags
 	d.start()
 	t.Cleanup(d.remove)
 	return d
@@ -74,7 +78,7 @@ func newDockerd(t *testing.T) *dockerd {
 func (d *dockerd) start() {
 	d.t.Helper()
 	d.cmd = drivertest.Boot(d.t, d.dir+"/log", func() *exec.Cmd {
-		return exec.Command("dockerd", "--data-root", d.dir+"/data", "--exec-root", d.dir+"/exec", "--pidfile", d.dir+"/pid", "-H", d.host.URL)
+		return exec.Command("dockerd", append([]string{"--data-root", d.dir + "/data", "--exec-root", d.dir + "/exec", "--pidfile", d.dir + "/pid", "-H", d.host.URL}, d.net...)...)
 	}, func() bool {
 		e := d.client()
 		defer e.Close()
@@ -190,7 +194,7 @@ func TestEngineFaults(t *testing.T) {
 	t.Logf("seed %d", *seed)
 	s.faults = engineFaults(d)
 	s.System = system.Start(t, after(t, "export DOCKER_HOST="+d.host.URL, s.binary), "  queue {\n    max_wait = \"10m\"\n  }", twoContainers)
-	course := newCourse(*rotated / 4)
+	course := newCourse()
 	s.run(course, 3)
 	course.report(t)
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundhouse/test/patience"
 	"roundhouse/test/system"
 )
 
@@ -186,12 +187,13 @@ const files = 400
 func crowdDoor(s *trial) {
 	s.c.full.Store(true)
 	var held []net.Conn
-	for range files + 100 {
+	for limit := patience.For(time.Minute); len(held) < files+100 && !limit.Over(); {
 		c, err := net.DialTimeout("tcp", strings.TrimPrefix(s.Door, "http://"), time.Second)
-		if err != nil {
+		if err == nil {
+			held = append(held, c)
+		} else if len(held) >= files {
 			break // the kernel's queue is full as well
 		}
-		held = append(held, c)
 	}
 	if len(held) < files {
 		s.t.Errorf("only %d connections", len(held))

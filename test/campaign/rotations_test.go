@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 )
 
 var (
-	rotated = flag.Int("rotations", 0, "go on until there were so many rotations of processes, and a quarter as many of containers, also after -for")
+	rotated = flag.Int64("rotations", 0, "go on until there were so many rotations, of processes and containers together, also after -for")
 	fleets  = flag.Int("fleets", 2, "how many systems of processes turn side by side")
 )
 
@@ -74,7 +75,7 @@ func TestRotations(t *testing.T) {
 	}
 	binary := programs.Path(t, "roundhouse")
 	t.Logf("seed %d", *seed)
-	course := newCourse(*rotated)
+	course := newCourse()
 	t.Run("fleet", func(t *testing.T) {
 		for i := range max(1, *fleets) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -205,8 +206,6 @@ func (s *trial) settled() bool {
 // course is what the systems of a run share: the faults that have not come yet, and what
 // those came to that did.
 type course struct {
-	want int // rotations
-
 	mu      sync.Mutex
 	turns   int
 	names   []string // in the order in which they first came
@@ -219,7 +218,10 @@ type strikes struct {
 	took              time.Duration
 }
 
-func newCourse(want int) *course { return &course{want: want, strikes: map[string]*strikes{}} }
+// allTurns are the rotations of all courses.
+var allTurns atomic.Int64
+
+func newCourse() *course { return &course{strikes: map[string]*strikes{}} }
 
 // next is the fault that comes to a system next: one that nobody has had, or any. There
 // is none once it is late, each came, and there were rotations enough.
@@ -233,7 +235,7 @@ func (c *course) next(s *trial, late bool) (fault, bool) {
 			break
 		}
 	}
-	if late && c.turns >= c.want {
+	if late && allTurns.Load() >= *rotated {
 		return f, false
 	}
 	if c.strikes[f.name] == nil {
@@ -250,6 +252,7 @@ func (c *course) came(name string, rotations int, whole int64, took time.Duratio
 	n := c.strikes[name]
 	n.rotations, n.whole, n.took = n.rotations+rotations, n.whole+whole, n.took+took
 	c.turns += rotations
+	allTurns.Add(int64(rotations))
 }
 
 // report tells what each kind of fault came to.
