@@ -33,6 +33,17 @@ type Admin struct {
 	Changes func() any
 	File    string         // the configuration's
 	Keys    *keyfile.Store // made at run time
+	// Rotations replaces workers, one after the other. Nil: nothing here does.
+	Rotations Rotations
+}
+
+// Rotations is what replaces the workers of pools. It serves the admin API's requests about
+// rotations and schedules.
+type Rotations interface {
+	http.Handler
+	// Standing says where a pool's rotation stands; ok is false for a pool that has none.
+	Standing(pool string) (r control.RotationShown, ok bool)
+	List() ([]live.Rotation, []live.Schedule)
 }
 
 // ServeAdmin serves the door's own admin API until the door ends. Call it
@@ -56,7 +67,7 @@ func (d *Door) ServeAdmin(l net.Listener, a Admin) {
 // adminHandler is the part of the admin API that a door answers by itself.
 func (d *Door) adminHandler(a Admin) http.Handler {
 	m := http.NewServeMux()
-	hub := live.New(live.Options{Source: lookout{d}, Version: d.opts.Build, Assets: web.Digest()})
+	hub := live.New(live.Options{Source: lookout{d, a.Rotations}, Version: d.opts.Build, Assets: web.Digest()})
 	d.wg.Go(func() { hub.Run(d.ctx) })
 	m.HandleFunc("GET /api/stream", hub.Stream)
 	m.HandleFunc("GET /api/history", hub.History)
@@ -69,7 +80,12 @@ func (d *Door) adminHandler(a Admin) http.Handler {
 	m.HandleFunc("GET /api/usage", d.serveUsage)
 	d.keysAPI(a).Mount(m)
 	m.HandleFunc("GET /api/workers", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.workersShown()) })
-	m.HandleFunc("GET /api/pools", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.poolsShown()) })
+	m.HandleFunc("GET /api/pools", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.poolsShown(a.Rotations)) })
+	if a.Rotations != nil {
+		for _, pattern := range []string{"GET /api/rotations", "GET /api/schedule", "POST /api/pools/{pool}/rotate", "POST /api/workers/{pool}/{name}/rotate"} {
+			m.Handle(pattern, a.Rotations)
+		}
+	}
 	m.HandleFunc("GET /api/version", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{"schema": 1, "version": d.opts.Build, "door": d.opts.Build, "pid": os.Getpid()})
 	})
@@ -280,7 +296,7 @@ func (d *Door) driver(pool string) string {
 	return "static"
 }
 
-func (d *Door) poolsShown() control.PoolsShown {
+func (d *Door) poolsShown(rotations Rotations) control.PoolsShown {
 	v, s := d.current(), d.State()
 	ready := map[string]int{}
 	for _, w := range s.Workers {
@@ -290,7 +306,13 @@ func (d *Door) poolsShown() control.PoolsShown {
 	}
 	pools := []control.PoolShown{}
 	for _, p := range v.set.Pools {
-		pools = append(pools, control.PoolShown{Name: p.Name, Policy: p.Policy, Task: control.Known(p.Task), Desired: len(p.Workers), Ready: ready[p.Name], Rotation: control.RotationShown{State: "none"}})
+		shown := control.PoolShown{Name: p.Name, Policy: p.Policy, Task: control.Known(p.Task), Desired: len(p.Workers), Ready: ready[p.Name], Rotation: control.RotationShown{State: "none"}}
+		if rotations != nil {
+			if r, ok := rotations.Standing(p.Name); ok {
+				shown.Rotation = r
+			}
+		}
+		pools = append(pools, shown)
 	}
 	return control.PoolsShown{Schema: 1, At: time.Now().UTC(), Pools: pools,
 		Door: control.DoorShown{State: s.Phase, Version: control.Known(s.Build), Listen: control.Known(s.Listen), Streams: s.Streams, Queued: s.Queued, Faults: append([]control.Fault{}, s.Faults...)}}

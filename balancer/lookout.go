@@ -13,16 +13,22 @@ import (
 
 // lookout shows a door that runs alone to those who look on: it is a live.Source. Such a
 // door has no events, and starts nothing whose log it could read.
-type lookout struct{ d *Door }
+type lookout struct {
+	d         *Door
+	rotations Rotations // nil: nothing here rotates workers
+}
 
 // Look implements live.Source.
 func (l lookout) Look(context.Context) (live.Now, error) {
-	pools, st := l.d.poolsShown(), l.d.State()
+	pools, st := l.d.poolsShown(l.rotations), l.d.State()
 	age := 0.0
 	now := live.Now{
 		Door: pools.Door, Pools: pools.Pools, Workers: l.d.workersShown().Workers, Rotations: []live.Rotation{}, Schedules: []live.Schedule{},
 		Doors:  []live.OneDoor{{ID: l.d.id, State: string(st.Phase), Version: control.Known(st.Build), Streams: &st.Streams, Queued: &st.Queued, ReportAge: &age}},
 		Counts: []live.Counts{{Door: st.Door + "/" + strconv.Itoa(os.Getpid()), Pools: st.Pools}},
+	}
+	if l.rotations != nil {
+		now.Rotations, now.Schedules = l.rotations.List()
 	}
 	for i := range st.Workers {
 		w := &st.Workers[i]

@@ -7,7 +7,10 @@ var podNames = []string{"selector", "inference_pool", "namespace", "port"}
 
 // notOfPods are the attributes of workers that somebody else runs in pods: what is set
 // and ignored is worse than an error.
-var notOfPods = []string{"engine", "rotation", "workers", "canary", "devices", "gpus_per_worker"}
+var notOfPods = []string{"engine", "workers", "canary", "devices", "gpus_per_worker"}
+
+// notOfEvictions are the attributes of a rotation that starts its workers itself.
+var notOfEvictions = []string{"strategy", "stop_grace", "after_requests", "after_tokens", "memory_growth", "slowdown"}
 
 var (
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -40,6 +43,11 @@ func checkPods(d *decoder, path string, p *Pool) {
 	for _, name := range notOfPods {
 		if d.written(sub(path, name)) {
 			d.failf(sub(path, name), "%s: the pods of a kubernetes pool are run by somebody else; it has a selector or an inference_pool", name)
+		}
+	}
+	for _, name := range notOfEvictions {
+		if at := sub(sub(path, "rotation"), name); d.written(at) {
+			d.failf(at, "rotation.%s: pods are rotated by eviction, one after the other, and their owner replaces them; leave it out", name)
 		}
 	}
 	for _, w := range p.Workers {

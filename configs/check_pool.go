@@ -31,6 +31,7 @@ func (d *decoder) checkPool(c *Config, p *Pool) {
 	d.checkDriver(path, p)
 	checkPods(d, path, p)
 	if p.OfPods() {
+		d.checkRotation(sub(path, "rotation"), p)
 		return
 	}
 	for i := range p.Workers {
@@ -165,7 +166,7 @@ func (d *decoder) checkWorker(poolPath string, p *Pool, w *Worker) {
 
 func (d *decoder) checkRotation(path string, p *Pool) {
 	r := p.Rotation
-	if r.MinReady > max(len(p.Workers)-1, 0) && (r.Strategy != "surge" || r.MinReady > len(p.Workers)) {
+	if !p.OfPods() && r.MinReady > max(len(p.Workers)-1, 0) && (r.Strategy != "surge" || r.MinReady > len(p.Workers)) {
 		d.failf(sub(path, "min_ready"), "min_ready is %d of %d workers: none could ever take its turn; at most %d, or strategy = \"surge\"",
 			r.MinReady, len(p.Workers), max(len(p.Workers)-1, 0))
 	}

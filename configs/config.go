@@ -177,6 +177,7 @@ type Pods struct {
 	Port          int    `json:"port,omitempty"`           // beside a selector
 	InferencePool string `json:"inference_pool,omitempty"` // instead of both
 	Namespace     string `json:"namespace,omitempty"`      // empty: the program's own
+	Rotates       bool   `json:"rotates,omitempty"`        // there is a rotation block
 }
 
 // Engine is what a worker serves and how. The process driver makes the flags
@@ -214,7 +215,7 @@ type Rotation struct {
 	DrainTimeout  Duration `json:"drain_timeout"`
 	ReadyTimeout  Duration `json:"ready_timeout"`
 	StopGrace     Duration `json:"stop_grace"`
-	MinReady      int      `json:"min_ready"` // resolved: workers-1 where left out
+	MinReady      int      `json:"min_ready"` // resolved: workers-1 where left out; -1: all pods but one
 	Missed        string   `json:"missed"`    // "once" or "skip"
 	Jitter        Duration `json:"jitter"`
 	Blackout      []string `json:"blackout"`

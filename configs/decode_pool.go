@@ -162,9 +162,13 @@ func (d *decoder) resolve(c *Config) {
 		rotation := sub(path, "rotation")
 		if !d.written(sub(rotation, "min_ready")) {
 			p.Rotation.MinReady = max(len(p.Workers)-1, 0)
+			if p.OfPods() {
+				p.Rotation.MinReady = -1
+			}
 		}
+		p.Pods.Rotates = p.OfPods() && d.written(rotation)
 		// A pool that nobody scheduled is not turned behind its owner's back.
-		if p.Rotation.Schedule != "" {
+		if p.Rotation.Schedule != "" && !p.OfPods() {
 			if !d.written(sub(rotation, "memory_growth")) {
 				p.Rotation.MemoryGrowth = 0.2
 			}

@@ -31,8 +31,16 @@ func TestPods(t *testing.T) {
 	f("port = 70000\n  selector = \"a=b\"", "test.hcl:3:", "port", "65535")
 	f(`inference_pool = "Chat"`, "test.hcl:3:", `inference_pool is "Chat"`)
 	f("inference_pool = \"chat\"\n  namespace = \"a.b\"", "test.hcl:4:", `namespace is "a.b"`)
-	for _, no := range []string{"engine {\n    model = \"m\"\n  }", "rotation {\n  }", "workers = 2", "canary {\n  }", "devices = \"cpu\"", "gpus_per_worker = 2"} {
+	for _, no := range []string{"engine {\n    model = \"m\"\n  }", "workers = 2", "canary {\n  }", "devices = \"cpu\"", "gpus_per_worker = 2"} {
 		f("inference_pool = \"chat\"\n  "+no, "test.hcl:4:", "the pods of a kubernetes pool are run by somebody else")
+	}
+	for _, no := range []string{`strategy = "surge"`, `stop_grace = "1s"`, "after_requests = 1", "after_tokens = 1", "memory_growth = 0.1", "slowdown = 0.1"} {
+		f("inference_pool = \"chat\"\n  rotation {\n    "+no+"\n  }", "test.hcl:5:", "pods are rotated by eviction")
+	}
+	f("inference_pool = \"chat\"\n  rotation {\n    schedule = \"often\"\n  }", "test.hcl:5:", "schedule")
+	p := parse(t, pool("inference_pool = \"chat\"\n  rotation {\n    schedule = \"0 3 * * *\"\n  }")).Pools[0]
+	if r := p.Rotation; !p.Pods.Rotates || r.MinReady != -1 || r.MemoryGrowth != 0 || r.Slowdown != 0 {
+		t.Errorf("got %+v %+v", p.Pods, r)
 	}
 	f("inference_pool = \"chat\"\n  worker \"w\" {\n    url = \"http://a\"\n  }", "test.hcl:4:", `worker "w"`, "leave the block out")
 	f("inference_pool = \"chat\"\n  image = \"a:1\"", "test.hcl:4:", "image is for the docker and swarm drivers")

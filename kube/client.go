@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -123,6 +124,37 @@ const mostSaid = 64 << 10
 
 // get asks for a path, whose answer the caller closes.
 func (c *Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
+	return c.send(ctx, http.MethodGet, path, "", nil)
+}
+
+// do sends an object, and decodes the answer into out. A body of nil sends none.
+func (c *Client) do(ctx context.Context, method, path, kind string, body, out any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	answer, err := c.send(ctx, method, path, kind, text)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	if err := json.NewDecoder(io.LimitReader(answer, mostObject)).Decode(out); err != nil {
+		return fmt.Errorf("the API server's answer to %s: %w", bare(path), err)
+	}
+	return nil
+}
+
+// bare is a path without its query, as errors name it.
+func bare(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	return path
+}
+
+// send sends a request, whose answer the caller closes.
+func (c *Client) send(ctx context.Context, method, path, kind string, body []byte) (io.ReadCloser, error) {
 	c.mu.Lock()
 	err := c.refresh()
 	client, token := c.http, c.token
@@ -130,18 +162,21 @@ func (c *Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil && client == nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "roundhouse")
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusOK {
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusCreated {
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
@@ -155,6 +190,5 @@ func (c *Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, mostSaid)) // what came of it will do
 	_ = json.Unmarshal(text, &said)                            // it need not be JSON
-	path, _, _ = strings.Cut(path, "?")
-	return nil, &Refused{resp.StatusCode, said.Message, path}
+	return nil, &Refused{resp.StatusCode, said.Message, bare(path)}
 }

@@ -20,6 +20,9 @@ type Pod struct {
 		DeletionTimestamp *time.Time        `json:"deletionTimestamp"`
 		GraceSeconds      *int64            `json:"deletionGracePeriodSeconds"`
 	} `json:"metadata"`
+	Spec struct {
+		GraceSeconds int64 `json:"terminationGracePeriodSeconds"`
+	} `json:"spec"`
 	Status struct {
 		Phase      string `json:"phase"`
 		PodIP      string `json:"podIP"`
@@ -39,11 +42,43 @@ const activePorts = "inference.networking.k8s.io/active-ports"
 // Member is one port of one pod, at which an engine answers.
 type Member struct {
 	Name       string // the pod's, with the port where it has several
+	Pod        string // the pod's name
 	Address    string // ip:port
 	Generation uint64 // rises with each pod of the name and each restart in it
 	Ready      bool
 	Leaving    bool      // the pod is being deleted
-	Until      time.Time // it may be there until then, where Leaving
+	Drained    bool      // it is about to be replaced
+	Until      time.Time // its requests may run until then, where Leaving or Drained
+}
+
+// Ready reports whether the kubelet finds that the pod can serve.
+func (p *Pod) Ready() bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Ready" {
+			return c.Status == "True"
+		}
+	}
+	return false
+}
+
+// Ended reports whether the pod will never serve again.
+func (p *Pod) Ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
+
+// Restarts is how often the pod's containers were started again.
+func (p *Pod) Restarts() (n int) {
+	for _, c := range p.Status.Containers {
+		n += max(c.RestartCount, 0)
+	}
+	return n
+}
+
+// Mark is until when the pod is drained; the zero time: it is not.
+func (p *Pod) Mark() time.Time {
+	until, err := time.Parse(time.RFC3339Nano, p.Metadata.Annotations[drainMark])
+	if err != nil {
+		return time.Time{} // no mark of ours
+	}
+	return until
 }
 
 // restarts is how many bits of a generation count the restarts in one pod.
@@ -64,7 +99,7 @@ func Members(pods map[string]Pod, ports []int) (all []Member) {
 	}
 	for _, p := range pods {
 		ip, err := netip.ParseAddr(p.Status.PodIP)
-		if err != nil || p.Metadata.Name == "" || p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" ||
+		if err != nil || p.Metadata.Name == "" || p.Ended() ||
 			p.Metadata.CreationTimestamp.Before(newest[p.Metadata.Name]) {
 			continue
 		}
@@ -98,14 +133,10 @@ func (p *Pod) open(ports []int) []int {
 
 // member is what the pod says of itself.
 func (p *Pod) member() Member {
-	m := Member{Name: p.Metadata.Name, Generation: uint64(max(p.Metadata.CreationTimestamp.Unix(), 0)) << restarts}
-	again := 0
-	for _, c := range p.Status.Containers {
-		again += max(c.RestartCount, 0)
-	}
-	m.Generation |= uint64(min(again, 1<<restarts-1))
-	for _, c := range p.Status.Conditions {
-		m.Ready = m.Ready || c.Type == "Ready" && c.Status == "True"
+	m := Member{Name: p.Metadata.Name, Pod: p.Metadata.Name, Generation: uint64(max(p.Metadata.CreationTimestamp.Unix(), 0)) << restarts, Ready: p.Ready()}
+	m.Generation |= uint64(min(p.Restarts(), 1<<restarts-1))
+	if until := p.Mark(); !until.IsZero() {
+		m.Drained, m.Until = true, until
 	}
 	if t := p.Metadata.DeletionTimestamp; t != nil {
 		m.Leaving, m.Until = true, *t

@@ -22,6 +22,9 @@ type Pool struct {
 	// Changed takes the pool's engines whenever they have changed, the first time once
 	// they are known.
 	Changed func([]Member)
+	// Pods takes the pods themselves, by their UIDs, whenever one has changed. It must not
+	// keep the map. Nil: nobody asks.
+	Pods func(map[string]Pod)
 	// Fault is told why the pool is not in view, and nil whenever it is. What was seen
 	// last holds meanwhile.
 	Fault func(error)
@@ -149,6 +152,9 @@ func (p *Pool) pods(ctx context.Context, selector string, ports []int) {
 		Path:  "/api/v1/namespaces/" + url.PathEscape(p.Namespace) + "/pods",
 		Query: url.Values{"labelSelector": {selector}},
 		Seen: func(all map[string]Pod) {
+			if p.Pods != nil {
+				p.Pods(all)
+			}
 			members := Members(all, ports)
 			if p.said && slices.Equal(members, p.last) {
 				return

@@ -27,6 +27,7 @@ import (
 	"roundhouse/configs/workerid"
 	"roundhouse/kube"
 	"roundhouse/supervisor"
+	"roundhouse/supervisor/pods"
 	"roundhouse/worker/api"
 )
 
@@ -40,9 +41,10 @@ type balanceFlags struct {
 	stateDir string
 	batches  string
 	usage    string
-	format   string   // of the log, before the first worker set
-	beside   *pickers // nil: the door serves its own clients alone
-	account  string   // the folder of the account for the cluster's API server
+	format   string     // of the log, before the first worker set
+	beside   *pickers   // nil: the door serves its own clients alone
+	account  string     // the folder of the account for the cluster's API server
+	times    pods.Times // of rotations of pods; zero: the usual
 	cluster  *cluster
 }
 
@@ -143,7 +145,7 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	}
 	o := balancer.Options{Usage: f.usage, ID: f.id, Socket: f.socket, StateDir: f.stateDir, Batches: f.batches, Build: api.Version}
 	cfg, keys := &configs.Config{Log: configs.Log{Format: f.format}}, keyfile.Open("") // until the first worker set says more
-	f.cluster = newCluster(f.account)
+	f.cluster = newCluster(f.account, f.times)
 	if f.file != "" {
 		var err error
 		if cfg, err = c.loadStatic(f); err != nil {
@@ -187,8 +189,9 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		go balancer.PaceCollections(paced)
 	}
 	following, unfollow := context.WithCancel(ctx)
+	defer f.cluster.wait()
 	defer unfollow()
-	f.cluster.start(following, d, cfg)
+	f.cluster.start(following, d, cfg, o.Log)
 	if f.file != "" && f.socket == "" {
 		where, err := c.serveAdmin(d, f, cfg, keys)
 		if err != nil {
@@ -226,7 +229,7 @@ func (c *console) serveAdmin(d *balancer.Door, f balanceFlags, cfg *configs.Conf
 	}
 	var mu sync.Mutex
 	d.ServeAdmin(l, balancer.Admin{
-		Config: cfg.Admin, File: f.file, Keys: keys,
+		Config: cfg.Admin, File: f.file, Keys: keys, Rotations: f.cluster,
 		Shown: func() any {
 			mu.Lock()
 			defer mu.Unlock()

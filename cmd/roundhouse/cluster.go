@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
+	"reflect"
 	"sync"
+	"time"
 
 	"roundhouse/balancer"
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
 	"roundhouse/configs"
 	"roundhouse/kube"
+	"roundhouse/supervisor/pods"
 )
 
 // cluster finds the workers of those pools whose driver is kubernetes. What it saw last
@@ -22,6 +27,10 @@ type cluster struct {
 
 	mu       sync.Mutex
 	pools    map[string]*podPool
+	holder   string     // this door, as Leases name it
+	times    pods.Times // of rotations; zero: the usual
+	log      *slog.Logger
+	running  sync.WaitGroup // the rotators
 	door     *balancer.Door
 	ctx      context.Context
 	complete bool  // known is closed
@@ -30,15 +39,19 @@ type cluster struct {
 
 // podPool is what is seen of one pool.
 type podPool struct {
-	from    configs.Pods
+	from    configs.Pool
+	rotator *pods.Rotator // nil: nobody is to rotate the pods
+	expiry  *time.Timer   // of the marks of pods that are to be replaced
 	end     context.CancelFunc
 	seen    bool
 	members []kube.Member
 	fault   error
+
+	unrotated error // why its pods cannot be rotated
 }
 
-func newCluster(account string) *cluster {
-	return &cluster{account: account, known: make(chan struct{}), pools: map[string]*podPool{}}
+func newCluster(account string, times pods.Times) *cluster {
+	return &cluster{account: account, times: times, known: make(chan struct{}), pools: map[string]*podPool{}, holder: holderName()}
 }
 
 // open makes the client, where a configuration has pools of pods.
@@ -67,14 +80,17 @@ func (c *cluster) open(cfg *configs.Config, supervised bool, env func(string) (s
 }
 
 // start begins to follow a configuration's pools for a door, until ctx ends.
-func (c *cluster) start(ctx context.Context, d *balancer.Door, cfg *configs.Config) {
-	c.door, c.ctx = d, ctx
+func (c *cluster) start(ctx context.Context, d *balancer.Door, cfg *configs.Config, log *slog.Logger) {
+	c.door, c.ctx, c.log = d, ctx, log
 	d.Await(true)
 	c.follow(cfg)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.complain()
 }
+
+// wait waits until the rotators have given their Leases away.
+func (c *cluster) wait() { c.running.Wait() }
 
 // follow makes the pools that are watched those of a configuration. A pool whose pods are
 // selected in another way keeps the workers that it has until the others are seen.
@@ -89,10 +105,10 @@ func (c *cluster) follow(cfg *configs.Config) {
 		}
 		wanted[p.Name] = true
 		was := c.pools[p.Name]
-		if was != nil && was.from == p.Pods {
+		if was != nil && was.from.Pods == p.Pods && reflect.DeepEqual(was.from.Rotation, p.Rotation) {
 			continue
 		}
-		now := &podPool{from: p.Pods}
+		now := &podPool{from: *p}
 		if was != nil {
 			was.end()
 			now.seen, now.members = was.seen, was.members
@@ -112,8 +128,9 @@ func (c *cluster) follow(cfg *configs.Config) {
 func (c *cluster) watch(name string, p *podPool) {
 	var ctx context.Context
 	ctx, p.end = context.WithCancel(c.ctx)
+	from := p.from.Pods
 	k := &kube.Pool{
-		Client: c.client, Namespace: p.from.Namespace, Selector: p.from.Selector, Ports: []int{p.from.Port}, Inference: p.from.InferencePool,
+		Client: c.client, Namespace: from.Namespace, Selector: from.Selector, Ports: []int{from.Port}, Inference: from.InferencePool,
 		Changed: func(members []kube.Member) {
 			c.mu.Lock()
 			if c.pools[name] != p {
@@ -121,6 +138,7 @@ func (c *cluster) watch(name string, p *podPool) {
 				return
 			}
 			p.seen, p.members = true, members
+			c.expire(p)
 			c.mu.Unlock()
 			c.taken(c.door.Refind())
 		},
@@ -136,7 +154,32 @@ func (c *cluster) watch(name string, p *podPool) {
 			c.complain()
 		},
 	}
+	if p.rotator = c.rotator(name, p); p.rotator != nil {
+		k.Pods = p.rotator.See
+		c.running.Go(func() { p.rotator.Run(ctx) })
+	}
 	go k.Run(ctx)
+}
+
+// holds is how long after its time a mark still keeps requests from a pod: whoever made it
+// may be gone for good.
+const holds = 15 * time.Minute
+
+// expire has the door look again once the first of a pool's marks holds no more. c.mu is
+// held.
+func (c *cluster) expire(p *podPool) {
+	if p.expiry != nil {
+		p.expiry.Stop()
+	}
+	first := time.Duration(math.MaxInt64)
+	for _, m := range p.members {
+		if left := time.Until(m.Until) + holds; m.Drained && left > 0 {
+			first = min(first, left)
+		}
+	}
+	if first < math.MaxInt64 {
+		p.expiry = time.AfterFunc(first, func() { c.taken(c.door.Refind()) })
+	}
 }
 
 // taken notes whether the door has taken the workers up.
@@ -153,7 +196,7 @@ func (c *cluster) complain() {
 	all, faults := true, []error{c.untaken}
 	for _, p := range c.pools {
 		all = all && p.seen
-		faults = append(faults, p.fault)
+		faults = append(faults, p.fault, p.unrotated)
 	}
 	c.door.NoteCluster(errors.Join(faults...))
 	if all && c.untaken == nil && !c.complete {
@@ -193,6 +236,8 @@ func podWorkers(members []kube.Member, was []control.Worker) []control.Worker {
 			w.State, w.Reason, w.Deadline = phase.Draining, "its pod is being deleted", &m.Until
 		case there && kube.SamePod(held.Generation, m.Generation):
 			w.State, w.Reason, w.Deadline = held.State, held.Reason, held.Deadline
+		case m.Drained && time.Since(m.Until) < holds:
+			w.State, w.Reason, w.Deadline = phase.Draining, "its pod is about to be replaced", &m.Until
 		case !m.Ready:
 			w.State, w.Reason = phase.Starting, "its pod is not ready"
 		}

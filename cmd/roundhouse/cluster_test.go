@@ -204,6 +204,9 @@ func TestPodWorkers(t *testing.T) {
 	}
 	leaving := pod("leaving", 1, true)
 	leaving.Leaving, leaving.Until = true, soon
+	marked, stale := pod("marked", 1, true), pod("stale", 1, true)
+	marked.Drained, marked.Until = true, soon
+	stale.Drained, stale.Until = true, soon.Add(-holds)
 	restarted := pod("restarted", 1, false)
 	restarted.Generation++
 	var was []control.Worker
@@ -212,10 +215,11 @@ func TestPodWorkers(t *testing.T) {
 	}
 	was = append(was, control.Worker{Name: "late", Generation: 1 << 16, State: "draining", Reason: "its pod is being deleted"})
 	var got []string
-	for _, w := range podWorkers([]kube.Member{leaving, restarted, pod("again", 2, true), pod("late", 1, true), pod("new", 1, false)}, was) {
+	for _, w := range podWorkers([]kube.Member{leaving, restarted, pod("again", 2, true), pod("late", 1, true), pod("new", 1, false), marked, stale}, was) {
 		got = append(got, fmt.Sprint(w.Name, " ", w.State, " ", cmp.Or(w.Reason, "-"), " ", w.Deadline != nil, " ", w.URL))
 	}
-	want := []string{"leaving draining its pod is being deleted true", "restarted draining operator false", "again ready - false", "late ready - false", "new starting its pod is not ready false"}
+	want := []string{"leaving draining its pod is being deleted true", "restarted draining operator false", "again ready - false", "late ready - false", "new starting its pod is not ready false",
+		"marked draining its pod is about to be replaced true", "stale ready - false"}
 	for i := range want {
 		if want[i] += " http://[fd00::1]:8000"; got[i] != want[i] {
 			t.Errorf("got %q, want %q", got[i], want[i])
@@ -267,6 +271,7 @@ func manifests(t *testing.T) map[string]map[string]any {
 				t.Fatalf("%s: %v", file, err)
 			}
 			all[fmt.Sprint(o["kind"])] = o
+			all[fmt.Sprint(o["kind"], " ", at(o, "metadata", "name"))] = o
 		}
 	}
 	return all
@@ -312,8 +317,29 @@ func TestManifestRole(t *testing.T) {
 			t.Fatalf("only this was asked: %v", asked)
 		}
 	}
+	same(t, "following", asked, granted(t, "roundhouse"))
+}
+
+// TestRotationRole has the second Role grant just what rotations and their doctor ask for,
+// as the rights that the doctor names.
+func TestRotationRole(t *testing.T) {
+	asked := map[string]bool{"list poddisruptionbudgets.policy": true}
+	follows := kube.Rights(true, false)
+	for _, r := range kube.Rights(true, true)[len(follows):] {
+		name := r.Resource
+		if r.Subresource != "" {
+			name += "/" + r.Subresource
+		}
+		asked[r.Verb+" "+name+"."+r.Group] = true
+	}
+	same(t, "rotating", asked, granted(t, "roundhouse-rotation"))
+}
+
+// granted are the rights of a Role of deploy/kubernetes.
+func granted(t *testing.T, name string) map[string]bool {
+	t.Helper()
 	granted := map[string]bool{}
-	rules, _ := manifests(t)["Role"]["rules"].([]any)
+	rules, _ := manifests(t)["Role "+name]["rules"].([]any)
 	for _, r := range rules {
 		for _, group := range at(r, "apiGroups").([]any) {
 			for _, resource := range at(r, "resources").([]any) {
@@ -323,10 +349,16 @@ func TestManifestRole(t *testing.T) {
 			}
 		}
 	}
+	return granted
+}
+
+// same holds what is granted to what is asked.
+func same(t *testing.T, what string, asked, granted map[string]bool) {
+	t.Helper()
 	for _, all := range []map[string]bool{asked, granted} {
 		for r := range all {
 			if !asked[r] || !granted[r] {
-				t.Errorf("%s: asked %v, granted %v", r, asked[r], granted[r])
+				t.Errorf("%s: %s: asked %v, granted %v", what, r, asked[r], granted[r])
 			}
 		}
 	}
@@ -345,8 +377,10 @@ func TestManifestPods(t *testing.T) {
 		"readOnlyRootFilesystem":   {at(one, "securityContext", "readOnlyRootFilesystem"), true},
 		"capabilities":             {fmt.Sprint(at(one, "securityContext", "capabilities", "drop")), "[ALL]"},
 		"account":                  {at(spec, "serviceAccountName"), at(all["ServiceAccount"], "metadata", "name")},
-		"binding to the account":   {at(all["RoleBinding"], "subjects", 0, "name"), at(all["ServiceAccount"], "metadata", "name")},
-		"binding to the Role":      {at(all["RoleBinding"], "roleRef", "name"), at(all["Role"], "metadata", "name")},
+		"binding to the account":   {at(all["RoleBinding roundhouse"], "subjects", 0, "name"), at(all["ServiceAccount"], "metadata", "name")},
+		"binding to the Role":      {at(all["RoleBinding roundhouse"], "roleRef", "name"), at(all["Role roundhouse"], "metadata", "name")},
+		"second binding":           {at(all["RoleBinding roundhouse-rotation"], "subjects", 0, "name"), at(all["ServiceAccount"], "metadata", "name")},
+		"second binding's Role":    {at(all["RoleBinding roundhouse-rotation"], "roleRef", "name"), at(all["Role roundhouse-rotation"], "metadata", "name")},
 		"the Service's pods":       {fmt.Sprint(at(all["Service"], "spec", "selector")), fmt.Sprint(at(all["Deployment"], "spec", "template", "metadata", "labels"))},
 	} {
 		if got[0] == nil || got[0] != got[1] {

@@ -19,6 +19,7 @@ import (
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
 	"roundhouse/configs"
+	"roundhouse/kube"
 	"roundhouse/worker/device"
 )
 
@@ -39,13 +40,15 @@ type doctor struct {
 	sysfs    string
 	proc     string
 	facts    facts
+	account  string       // the folder of the account for the cluster's API server
+	kube     *kube.Client // nil: not asked yet
 	findings []finding
 }
 
 // doctorCommand says what is not as it should be.
 func doctorCommand(c *console) *cobra.Command {
 	var f adminFlags
-	var bundle string
+	var bundle, account string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look over this machine and what runs, and say what to do",
@@ -57,7 +60,7 @@ the logs, into a file for a bug report; secrets are taken out.`,
 		GroupID: groupLook,
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor{console: c, root: "/", sysfs: "/sys", proc: "/proc", facts: realFacts()}
+			d := &doctor{console: c, root: "/", sysfs: "/sys", proc: "/proc", facts: realFacts(), account: account}
 			if f.file != "" {
 				cfg, err := configs.Load(f.file, c.env)
 				d.configuration(f.file, cfg, err)
@@ -81,6 +84,7 @@ the logs, into a file for a bug report; secrets are taken out.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&account, "kubernetes-account", "", "the folder with token, ca.crt and namespace for pools of pods (default: "+kube.Account+")")
 	cmd.Flags().StringVar(&bundle, "bundle", "", "write everything into this .tar.gz, which must not exist yet")
 	return cmd
 }
@@ -97,6 +101,7 @@ func (d *doctor) all(ctx context.Context) {
 		d.own()
 		d.machine()
 		d.swarm(ctx)
+		d.cluster(ctx)
 	}
 }
 

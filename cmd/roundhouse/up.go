@@ -70,7 +70,7 @@ func (f *upFlags) read(c *console) (*configs.Config, error) {
 	}
 	for _, p := range cfg.Pools {
 		if p.OfPods() {
-			return nil, usageError(`%s: pool %q: driver = "kubernetes": this command starts and rotates workers, and cannot do that with pods yet; run roundhouse balance or roundhouse picker, which follow them`, f.file, p.Name)
+			return nil, usageError(`%s: pool %q: driver = "kubernetes": this command starts and rotates workers of its own; run roundhouse balance or roundhouse picker, which follow pods and rotate them`, f.file, p.Name)
 		}
 	}
 	if f.listen != "" {

@@ -39,6 +39,11 @@ type Server struct {
 	Garbage string // answers this to all
 	Oldest  int    // the first version that a watch may begin behind
 	Version int
+	Budget  int      // answers evictions with this status; 0: they are granted
+	Denied  []string // rights that the account lacks, as "verb resource"
+	// Evicted is told of a pod that was evicted: what then becomes of it, its owner and its
+	// kubelet would do.
+	Evicted func(collection, uid string)
 
 	t        testing.TB
 	mu       sync.Mutex
@@ -93,6 +98,11 @@ func Pod(name, ip string, ready bool, more ...Object) Object {
 func (s *Server) Change(collection, uid string, object Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.put(collection, uid, object)
+}
+
+// put is Change. s.mu is held.
+func (s *Server) put(collection, uid string, object Object) {
 	all := s.objects[collection]
 	if all == nil {
 		all = map[string]Object{}
@@ -104,7 +114,7 @@ func (s *Server) Change(collection, uid string, object Object) {
 		kind = "MODIFIED"
 	}
 	if object == nil {
-		kind, object = "DELETED", was
+		kind, object = "DELETED", merged(was, Object{"metadata": Object{"uid": uid}}).(Object)
 		delete(all, uid)
 	} else {
 		all[uid] = object
@@ -166,25 +176,69 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, garbage)
 	case r.URL.Query().Get("watch") != "":
 		s.watch(w, r)
+	case r.Method != http.MethodGet:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reply(w)(s.write(r))
+	case named(r):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		collection, uid, there := s.find(r.URL.Path)
+		if !there {
+			s.reply(w)(nil, &refusal{http.StatusNotFound, "not found"})
+			return
+		}
+		s.reply(w)(s.objects[collection][uid], nil)
 	default:
 		s.list(w, r)
 	}
 }
 
+// reply writes an answer or an error.
+func (s *Server) reply(w http.ResponseWriter) func(any, *refusal) {
+	return func(answer any, no *refusal) {
+		if no != nil {
+			w.WriteHeader(no.status)
+			answer = Object{"kind": "Status", "message": no.text, "code": no.status}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			s.t.Log(err) // the asker is gone
+		}
+	}
+}
+
+// parts are the words of a request's path, behind its API group.
+func parts(r *http.Request) (group string, words []string) {
+	words = strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if words[0] == "apis" && len(words) > 2 {
+		return words[1], words[1:]
+	}
+	return "", words
+}
+
+// named reports whether a request is about one object by its name.
+func named(r *http.Request) bool {
+	_, words := parts(r)
+	return len(words) == 6 // api, version, namespaces, name, resource, name
+}
+
 // requestOf names a request by what it takes to be allowed it.
 func requestOf(r *http.Request) Request {
-	q := Request{Verb: strings.ToLower(r.Method), URL: r.URL.String()}
-	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if parts[0] == "apis" && len(parts) > 2 {
-		q.Group, parts = parts[1], parts[1:]
+	group, words := parts(r)
+	q := Request{Verb: strings.ToLower(r.Method), Group: group, URL: r.URL.String()}
+	if len(words) > 4 {
+		q.Resource = words[4]
 	}
-	if len(parts) > 4 { // api, version, namespaces, name, resource
-		q.Resource = parts[4]
+	if len(words) > 6 {
+		q.Resource += "/" + words[6] // api, version, namespaces, name, resource, name, subresource
+	}
+	if verb := map[string]string{"post": "create", "put": "update"}[q.Verb]; verb != "" {
+		q.Verb = verb
 	}
 	switch {
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
 		q.Verb = "watch"
-	case r.Method == http.MethodGet && len(parts) == 5:
+	case r.Method == http.MethodGet && len(words) == 5:
 		q.Verb = "list"
 	}
 	return q
