@@ -183,7 +183,7 @@ func (r *rotation) progress(ctx context.Context, now rotationAnswer) error {
 	if r.asJSON {
 		return nil
 	}
-	line := fmt.Sprintf("[%d/%d] ", len(now.Done), now.turns())
+	doing := ""
 	switch {
 	case now.Current != nil:
 		all, err := r.workers(ctx)
@@ -192,15 +192,18 @@ func (r *rotation) progress(ctx context.Context, now rotationAnswer) error {
 		}
 		for _, w := range all.Workers {
 			if w.ID == workerid.Of(r.target.pool, *now.Current) {
-				line += w.ID + ": " + w.describe()
+				doing = w.ID + ": " + w.describe()
 			}
 		}
 	case now.Canary != nil:
-		line += *now.Canary + " is being judged against the others"
+		doing = *now.Canary + " is being judged against the others"
 	case now.Waiting != nil:
-		line += "waiting: " + *now.Waiting
+		doing = "waiting: " + *now.Waiting
 	}
-	if line != r.printed {
+	if doing == "" {
+		return nil // between two turns
+	}
+	if line := fmt.Sprintf("[%d/%d] %s", len(now.Done), now.turns(), doing); line != r.printed {
 		fmt.Fprintln(r.out, printable(line))
 		r.printed = line
 	}

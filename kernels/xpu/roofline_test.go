@@ -43,7 +43,7 @@ func stepTraffic(t Tuning, f kernels.Format, seqs, rows, context int) (linears, 
 	return linears, attention
 }
 
-// roofline is the table of docs/kernels.md.
+// roofline is the table of testdata/roofline.md.
 func roofline() string {
 	var s strings.Builder
 	fmt.Fprint(&s, "| step | from memory, GB | bound |")
@@ -83,14 +83,14 @@ func roofline() string {
 	return s.String()
 }
 
-// The roofline of docs/kernels.md is that of the kernels as they are: of a model of what
+// The roofline of testdata/roofline.md is that of the kernels as they are: of a model of what
 // they move, which TestLinearTraffic and TestAttentionTraffic hold to their own counts.
 func TestRoofline(t *testing.T) {
-	text, err := os.ReadFile("../../docs/kernels.md")
+	text, err := os.ReadFile("testdata/roofline.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := roofline(); !strings.Contains(string(text), want) {
-		t.Errorf("docs/kernels.md lacks this table, or has an older one:\n%s", want)
+		t.Errorf("testdata/roofline.md lacks this table, or has an older one:\n%s", want)
 	}
 }

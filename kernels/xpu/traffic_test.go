@@ -55,7 +55,7 @@ func counted(t *testing.T, b *Backend, e kernels.Executable, s *kernels.Step) ma
 	return by
 }
 
-// near holds a count to the model of docs/kernels.md: never less, and at most a tenth more.
+// near holds a count to the model of testdata/roofline.md: never less, and at most a tenth more.
 func near(t *testing.T, what string, got int64, model Traffic) {
 	t.Helper()
 	ideal := model.Weights + model.Cached

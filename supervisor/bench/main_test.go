@@ -9,9 +9,9 @@ import (
 
 // The night with our supervisor has no second without service, whatever the
 // engines take and whichever requests come; each engine starts once. And what
-// docs/rotation.md prints is what comes out.
+// README.md prints is what comes out.
 func TestNight(t *testing.T) {
-	page, err := os.ReadFile("../../docs/rotation.md")
+	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestNight(t *testing.T) {
 		}
 		for who, r := range map[string]result{"script in cron": script(n), "roundhouse": ours(n)} {
 			if line := row(n, who, r); !strings.Contains(string(page), line) {
-				t.Errorf("docs/rotation.md has no line %q", line)
+				t.Errorf("README.md has no line %q", line)
 			}
 		}
 	}
