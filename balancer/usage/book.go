@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -41,7 +42,8 @@ type Book struct {
 	untold  map[at]control.Used // counted here, and not written yet
 	going   map[at]control.Used // of these, what is being written
 	sums    map[string]*sum     // by key, of rows and untold
-	foreign map[string]control.FolderUse
+	foreign foreign
+	heard   bool  // more of foreign than the folder has
 	fault   error // of the last write
 }
 
@@ -50,12 +52,21 @@ type sum struct{ day, month control.Used }
 
 // Open makes the book of a folder; an empty path keeps nothing beyond the process.
 func Open(dir string, now time.Time, log *slog.Logger) *Book {
-	b := &Book{log: log, zone: time.UTC, rows: map[at]control.Used{}, untold: map[at]control.Used{}, sums: map[string]*sum{}, foreign: map[string]control.FolderUse{}, id: rand.Text()}
+	b := &Book{log: log, zone: time.UTC, rows: map[at]control.Used{}, untold: map[at]control.Used{}, sums: map[string]*sum{}, foreign: foreign{}, id: rand.Text()}
 	if dir != "" {
 		b.folder = &folder{dir: dir}
 	}
 	b.turn(now)
 	b.Write(now)
+	if b.folder != nil {
+		told, err := b.folder.readForeign()
+		if err != nil {
+			log.Error(err.Error())
+		}
+		for _, t := range told {
+			b.Hear(&t)
+		}
+	}
 	return b
 }
 
@@ -167,41 +178,14 @@ func (b *Book) Told(keys []string, now time.Time) *control.FolderUse {
 
 // Hear takes what a door of another folder tells.
 func (b *Book) Hear(t *control.FolderUse) {
-	if t == nil || len(t.Folder) > 64 {
-		return
-	}
-	if _, err := time.Parse(dayForm, t.Day); err != nil {
+	if t == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	old := b.foreign[t.Folder]
-	switch {
-	case t.Folder == b.id, t.Day < old.Day:
-	case t.Day > old.Day:
-		if len(b.foreign) < 1024 || old.Day != "" {
-			b.foreign[t.Folder] = *t
-		}
-	default:
-		b.foreign[t.Folder] = larger(old, t)
+	if t.Folder != b.id && b.foreign.hear(*t) {
+		b.heard = true
 	}
-}
-
-// larger joins two tellings of one folder: doors of it are a second apart.
-func larger(old control.FolderUse, t *control.FolderUse) control.FolderUse {
-	was := map[string]control.BudgetUse{}
-	for _, k := range old.Keys {
-		was[k.Name] = k
-	}
-	for _, k := range t.Keys {
-		w := was[k.Name]
-		was[k.Name] = control.BudgetUse{Name: k.Name, Day: w.Day.Most(k.Day), Month: w.Month.Most(k.Month)}
-	}
-	out := control.FolderUse{Folder: old.Folder, Day: old.Day}
-	for _, k := range was {
-		out.Keys = append(out.Keys, k)
-	}
-	return out
 }
 
 // Rows is what was used from one day to another, as far as it is kept.
@@ -245,11 +229,30 @@ func (b *Book) Fault() error {
 	return b.fault
 }
 
-// Write writes down what was counted, and reads what other doors have. A fault is kept
-// and told; what was counted waits in memory.
+// Write writes down what was counted and heard, and reads what other doors have. A fault
+// is kept and told; what was counted waits in memory.
 func (b *Book) Write(now time.Time) {
 	b.disk.Lock()
 	defer b.disk.Unlock()
+	b.exchange(now)
+	b.mu.Lock()
+	all, heard, month := maps.Clone(b.foreign), b.heard, b.day[:7]
+	b.heard = false
+	b.mu.Unlock()
+	if b.folder == nil || !heard {
+		return
+	}
+	if err := b.folder.keepForeign(all, month); err != nil {
+		b.mu.Lock()
+		b.heard = true
+		b.note(err)
+		b.mu.Unlock()
+	}
+}
+
+// exchange writes down what was counted here and reads what other doors of the folder
+// have counted. b.disk is held.
+func (b *Book) exchange(now time.Time) {
 	b.mu.Lock()
 	b.turn(now)
 	if b.folder == nil {

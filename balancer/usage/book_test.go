@@ -179,6 +179,51 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestForeignIsKept: what doors of other folders have told counts also at a door that is
+// new, whether another door of its folder heard of it or it itself; a damaged file costs
+// only what it had.
+func TestForeignIsKept(t *testing.T) {
+	dir, now := t.TempDir(), noon("2026-11-22")
+	tell := func(folder string, n int) *control.FolderUse {
+		far := Open("", now, quiet)
+		far.id = folder
+		for range n {
+			far.Count("team", "m", one, now)
+		}
+		return far.Told([]string{"team"}, now)
+	}
+	used := func(what string, b *Book, want int64) {
+		t.Helper()
+		if day, month := b.Of("team", now); day.Requests != want || month.Requests != want {
+			t.Errorf("%s: %+v %+v; want %d", what, day, month, want)
+		}
+	}
+	a, b := Open(dir, now, quiet), Open(dir, now, quiet)
+	a.Hear(tell("east", 3))
+	b.Hear(tell("west", 4))
+	a.Write(now)
+	b.Write(now)
+	b.Hear(tell("west", 2)) // an older one that came late
+	b.Write(now)
+	used("a new door", Open(dir, now, quiet), 7)
+	path := filepath.Join(dir, "elsewhere.json")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	if err := os.WriteFile(path, []byte(`[{"folder":"east","d`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := Open(dir, now, quiet)
+	used("a damaged file", c, 0)
+	c.Hear(tell("east", 5))
+	c.Write(now)
+	used("written anew", Open(dir, now, quiet), 5)
+	now = noon("2026-12-01")
+	c.Hear(tell("east", 1))
+	c.Write(now)
+	used("the next month", Open(dir, now, quiet), 1)
+}
+
 // TestBudget: each figure refuses when it is used up, until the day or the month ends
 // where the zone says.
 func TestBudget(t *testing.T) {

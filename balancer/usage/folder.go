@@ -274,19 +274,26 @@ func (f *folder) append(month string, rows map[at]control.Used) error {
 
 // rewrite puts sums in place of the present month's lines.
 func (f *folder) rewrite(rows map[at]control.Used) error {
+	if err := f.replace(f.path(f.month), text(rows)); err != nil {
+		return err
+	}
+	f.close() // it is opened anew, and read
+	return nil
+}
+
+// replace puts a whole file in the place of another.
+func (f *folder) replace(path string, text []byte) error {
 	fresh, err := os.CreateTemp(f.dir, "fresh-*")
 	if err != nil {
 		return fmt.Errorf("usage: %w", err)
 	}
-	out := text(rows)
-	_, err = fresh.Write(out)
+	_, err = fresh.Write(text)
 	if err = errors.Join(err, fresh.Sync(), fresh.Close()); err == nil {
-		err = os.Rename(fresh.Name(), f.path(f.month))
+		err = os.Rename(fresh.Name(), path)
 	}
 	if err != nil {
 		return fmt.Errorf("usage: %w", errors.Join(err, os.Remove(fresh.Name())))
 	}
-	f.close() // it is opened anew, and read
 	return nil
 }
 
