@@ -61,6 +61,7 @@ type Engine struct {
 	wake     chan struct{} // holds one when something was posted
 	closed   error         // why nothing is taken in any more
 	draining bool
+	holds    int // answers that take several requests
 	done     chan struct{}
 }
 
@@ -233,6 +234,11 @@ func (e *Engine) Submit(req Request) (*Stream, error) {
 	if err := e.Err(); err != nil {
 		return nil, err
 	}
+	return e.submit(req)
+}
+
+// submit takes a request in, also while nothing new is.
+func (e *Engine) submit(req Request) (*Stream, error) {
 	if n := len(req.Tokens); n == 0 || n+len(req.Resume) > e.cfg.MaxModelLen || req.Params.N < 1 {
 		return nil, fmt.Errorf("a prompt of %d tokens with %d generated does not fit a context of %d", n, len(req.Resume), e.cfg.MaxModelLen)
 	}

@@ -132,7 +132,7 @@ func (e *Engine) WaitIdle(ctx context.Context) bool {
 	defer tick.Stop()
 	for {
 		idle := false
-		if !e.call(ctx, func() { idle = len(e.live)+len(e.pooling) == 0 }) {
+		if !e.call(ctx, func() { idle = len(e.live)+len(e.pooling)+e.holding() == 0 }) {
 			return e.isDone()
 		}
 		if idle {

@@ -3,6 +3,7 @@ package differential
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,7 +11,7 @@ import (
 // Difference is one way in which our answer is not vLLM's.
 type Difference struct {
 	Name string // of the request
-	Kind string // status, error, param, keys, text, finish, prompt, completion, logprobs, events or count
+	Kind string // status, error, param, keys, text, thoughts, finish, prompt, completion, logprobs, events or count
 	What string
 }
 
@@ -40,6 +41,10 @@ func Compare(theirs, ours *Answer) []Difference {
 		}
 		return out
 	}
+	theirs, ours, thoughts := named(theirs, ours)
+	if thoughts {
+		differ("thoughts", "thoughts", "an answer, in the same words")
+	}
 	if missing := without(theirs.Keys, ours.Keys); len(missing) > 0 {
 		differ("keys", strings.Join(missing, " "), "without")
 	}
@@ -61,6 +66,38 @@ func Compare(theirs, ours *Answer) []Difference {
 		out = append(out, Difference{theirs.Name, "logprobs", what})
 	}
 	return out
+}
+
+// thoughtKeys are the keys that only thoughts have.
+var thoughtKeys = regexp.MustCompile(`(reasoning|thinking|signature|summary|encrypted_content)$`)
+
+// thoughtNames are what thoughts are called, and answers.
+var thoughtNames = regexp.MustCompile(`\b(reasoning|thinking|content|text|message)\b=?`)
+
+// named gives thoughts and answers one name, if that makes of different words the same.
+func named(theirs, ours *Answer) (*Answer, *Answer, bool) {
+	a, b := theirs.unnamed(), ours.unnamed()
+	if slices.Equal(theirs.Text, ours.Text) || !slices.Equal(a.Text, b.Text) {
+		return theirs, ours, false
+	}
+	return a, b, true
+}
+
+// unnamed is an answer in which thoughts have no name of their own.
+func (a *Answer) unnamed() *Answer {
+	b := *a
+	b.Keys = slices.DeleteFunc(slices.Clone(a.Keys), thoughtKeys.MatchString)
+	b.Text, b.Events = nil, nil
+	for _, t := range a.Text {
+		name, said, _ := strings.Cut(t, "=")
+		b.Text = append(b.Text, thoughtNames.ReplaceAllString(name, "said")+"="+said)
+	}
+	for _, e := range a.Events {
+		if e = thoughtNames.ReplaceAllString(e, "said"); len(b.Events) == 0 || b.Events[len(b.Events)-1] != e {
+			b.Events = append(b.Events, e)
+		}
+	}
+	return &b
 }
 
 // kindsInOrder are the kinds of events as they come; of several choices each kind once,

@@ -36,6 +36,17 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s for %s: differs in %q; want %q", c.by, c.old, got, c.want)
 		}
 	}
+	for said, want := range map[string]string{`"content":"x"`: "", `"reasoning":"x"`: "thoughts", `"reasoning":"y"`: "text"} {
+		a := read(strings.Replace(`{"choices":[{"index":0,"message":{"role":"assistant",SAID}}]}`, "SAID", said, 1))
+		b := read(`{"choices":[{"index":0,"message":{"role":"assistant","content":"x","reasoning":null}}]}`)
+		got := ""
+		if d := Compare(a, b); len(d) > 0 {
+			got = d[0].Kind
+		}
+		if got != want {
+			t.Errorf("%s: differs in %q; want %q", said, got, want)
+		}
+	}
 	stream := "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n"
 	if d := Compare(events(stream), events(strings.Replace(stream, "data: [DONE]\n\n", "", 1))); len(d) != 2 || d[0].Kind != "events" || d[1].Kind != "count" {
 		t.Errorf("without its end: %v", d)
@@ -54,17 +65,21 @@ func TestTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("| `chat/a*` `text/b` | text finish | because |\n")
+	write("| `chat/a*` `text/b` | text finish | because |\n| `2:chat/a*` | keys | of the second alone |\n")
 	table, err := Table(file)
-	if err != nil || len(table) != 1 || table[0].Reason != "because" {
+	if err != nil || len(table) != 2 || table[0].Reason != "because" {
 		t.Fatalf("%v, %v", table, err)
 	}
 	for d, want := range map[Difference]bool{
 		{Name: "chat/abc", Kind: "text"}: true, {Name: "text/b", Kind: "finish"}: true, {Name: "chat/abc", Kind: "keys"}: false, {Name: "chat/b", Kind: "text"}: false,
 	} {
-		if got := Wanted(table, d); got != want {
+		if got := Wanted(table, "", d); got != want {
 			t.Errorf("%v: wanted %v", d, got)
 		}
+	}
+	keys := Difference{Name: "chat/abc", Kind: "keys"}
+	if !Wanted(table, "2:", keys) || Wanted(table, "3:", keys) || !Wanted(table, "2:", Difference{Name: "text/b", Kind: "text"}) {
+		t.Error("rows of a setup")
 	}
 	write("| `chat/a` | text |")
 	if _, err := Table(file); err == nil || !strings.Contains(err.Error(), "api.md:5: 2 cells") {

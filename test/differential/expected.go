@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
 // Expected is a row of the table of wanted differences.
 type Expected struct {
 	Line     int
+	Setup    string   // "": of all, else of the one whose name stands before the patterns
 	Requests []string // patterns of names, as path.Match has them
 	Kinds    []string
 	Reason   string
@@ -45,6 +47,9 @@ func Table(file string) ([]*Expected, error) {
 		e := &Expected{Line: n + 1, Kinds: strings.Fields(cells[1]), Reason: cells[2]}
 		for name := range strings.FieldsSeq(cells[0]) {
 			pattern := strings.Trim(name, "`")
+			if setup, rest, ok := strings.Cut(pattern, ":"); ok {
+				e.Setup, pattern = setup+":", rest
+			}
 			if _, err := path.Match(pattern, ""); err != nil {
 				return nil, fmt.Errorf("%s:%d: %q: %w", file, n+1, pattern, err)
 			}
@@ -58,16 +63,16 @@ func Table(file string) ([]*Expected, error) {
 	return out, nil
 }
 
-// Wanted reports whether the table has a difference, and notes that it was met.
-func Wanted(table []*Expected, d Difference) bool {
+// Wanted reports whether the table has a difference of a setup, and notes that it was met.
+func Wanted(table []*Expected, setup string, d Difference) bool {
 	for _, e := range table {
+		if e.Setup != "" && e.Setup != setup || !slices.Contains(e.Kinds, d.Kind) {
+			continue
+		}
 		for _, pattern := range e.Requests {
-			ok, _ := path.Match(pattern, d.Name) // patterns were tried when they were read
-			for _, kind := range e.Kinds {
-				if ok && kind == d.Kind {
-					e.Met++
-					return true
-				}
+			if ok, _ := path.Match(pattern, d.Name); ok { // patterns were tried when they were read
+				e.Met++
+				return true
 			}
 		}
 	}

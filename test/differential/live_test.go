@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -20,13 +21,18 @@ var folder = flag.String("vllm", "../../build/vllm", "where vLLM is installed")
 // TestLive holds our worker to a real vLLM, as TestRecorded does to what one
 // answered.
 func TestLive(t *testing.T) {
+	for _, s := range setups {
+		t.Run("setup "+s.name, s.live)
+	}
+}
+
+func (s *setup) live(t *testing.T) {
 	python, err := filepath.Abs(*folder)
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := ports.Address(t)
-	cmd := exec.Command(filepath.Join(python, "bin", "vllm"), "serve", "../../worker/demo/model", "--served-model-name", "roundhouse-demo", "--port", port(t, address), "--enforce-eager",
-		"--max-model-len", "4096", "--max-num-seqs", "32", "--dtype", "bfloat16", "--enable-auto-tool-choice", "--tool-call-parser", "hermes")
+	cmd := exec.Command(filepath.Join(python, "bin", "vllm"), slices.Concat([]string{"serve", "../../worker/demo/model", "--port", port(t, address), "--enforce-eager"}, common, s.flags)...)
 	cmd.Env = append(cmd.Environ(), "VLLM_CPU_KVCACHE_SPACE=1", "VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its engine is a process of its own
@@ -52,10 +58,7 @@ func TestLive(t *testing.T) {
 		case <-time.After(time.Second):
 		}
 	}
-	requests, err := Lines[Request]("testdata/requests.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	requests := s.requests(t)
 	var answers []Answer
 	for i := range requests {
 		a, err := requests[i].Ask(url)
@@ -64,5 +67,5 @@ func TestLive(t *testing.T) {
 		}
 		answers = append(answers, *a)
 	}
-	hold(t, requests, answers)
+	s.hold(t, requests, answers)
 }

@@ -133,7 +133,6 @@ func TestRefusedValues(t *testing.T) {
 	f(chats, chat(`,"tool_choice":"required"`), 400, bad, "tool_choice", "`tools` must be set")
 	f(chats, chat(`,"chat_template":"{{ 1 }}"`), 400, bad, "<nil>", "untrusted")
 	f(chats, chat(`,"chat_template_kwargs":{"messages":[]}`), 400, bad, "chat_template_kwargs", "cannot set")
-	f(chats, chat(`,"use_beam_search":true`), 400, bad, "use_beam_search", "use_beam_search")
 	f(texts, text(`,"suffix":"x"`), 400, bad, "suffix", "suffix is not currently supported")
 	f(texts, text(`,"logprobs":21`), 400, bad, "logprobs", "max allowed: 20")
 	f(texts, text(`,"logprobs":-1`), 400, bad, "logprobs", "which is greater than max allowed: 20")

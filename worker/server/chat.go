@@ -70,6 +70,9 @@ func (s *Server) newChat(r *http.Request, f *chatRequest) (*chat, *apiError) {
 	if err := c.logprobs(&p); err != nil {
 		return nil, err
 	}
+	if err := s.beamParams(&f.samplingFields, &p); err != nil {
+		return nil, err
+	}
 	c.text = text
 	wanted, field := f.MaxCompletionTokens, "max_completion_tokens"
 	if wanted == nil {

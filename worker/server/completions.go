@@ -91,6 +91,12 @@ func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completi
 	if f.Suffix != nil {
 		return nil, badValue("suffix", "suffix is not currently supported")
 	}
+	if f.UseBeamSearch && f.Stream {
+		return nil, badValue("", "Streaming is not currently supported with beam search")
+	}
+	if f.UseBeamSearch && f.Echo && f.Logprobs != nil {
+		return nil, badValue("echo", "`echo` with `logprobs` is not supported with beam search because beam search does not compute prompt logprobs.")
+	}
 	if f.Echo && f.PromptEmbeds != nil {
 		return nil, badValue("echo", "Echo is unsupported with prompt embeds.")
 	}
@@ -103,6 +109,9 @@ func (s *Server) newCompletion(r *http.Request, f *completionRequest) (*completi
 		return nil, err
 	}
 	if err := c.logprobs(&p); err != nil {
+		return nil, err
+	}
+	if err := s.beamParams(&f.samplingFields, &p); err != nil {
 		return nil, err
 	}
 	if f.Resume != nil && len(c.prompts) > 1 {

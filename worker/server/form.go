@@ -181,6 +181,9 @@ func (j *job) restrict(form Form, t thinking) *apiError {
 	if err := j.s.checkBudget(t.budget); err != nil {
 		return err
 	}
+	if form.Kind != FormNone && j.fields.UseBeamSearch {
+		return badValue("use_beam_search", "A beam search holds no answer to a form; leave out `use_beam_search`, or the form (response_format, structured_outputs, a required tool).")
+	}
 	if form.Kind == FormNone {
 		if t.allowed && value(t.budget, -1) >= 0 {
 			j.eachChoice(func(r *worker.Request) { r.Guides = append(r.Guides, j.s.afterThought(nil, 0, t)) })

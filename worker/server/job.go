@@ -167,6 +167,9 @@ type batch struct {
 // run generates and calls each for every token, in order within a choice. It
 // ends when all choices have, when ctx does, or when each fails.
 func (j *job) run(ctx context.Context, each func(update) error) error {
+	if j.fields.UseBeamSearch {
+		return j.search(ctx, each)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -71,7 +71,6 @@ type samplingFields struct {
 	CacheSalt         *string         `json:"cache_salt"`
 	Priority          int             `json:"priority"`
 	RequestID         string          `json:"request_id"`
-	UseBeamSearch     bool            `json:"use_beam_search"`
 	StreamInterval    *int            `json:"stream_interval"`
 	PromptText        bool            `json:"return_prompt_text"`
 	ThinkingBudget    *int            `json:"thinking_token_budget"`
@@ -87,6 +86,7 @@ type samplingFields struct {
 	GuidedRegex       *string         `json:"guided_regex"`
 	GuidedChoice      []string        `json:"guided_choice"`
 	GuidedGrammar     *string         `json:"guided_grammar"`
+	beamFields
 	refused
 }
 
@@ -133,9 +133,10 @@ func (f *samplingFields) check(most int) *apiError {
 	if err := f.RepetitionStop.check(); err != nil {
 		return err
 	}
+	if err := f.checkBeams(); err != nil {
+		return err
+	}
 	switch {
-	case f.UseBeamSearch:
-		return badValue("use_beam_search", "`use_beam_search` is not supported by this engine.")
 	case f.StreamOptions != nil && !f.Stream:
 		return badValue("stream_options", "Stream options can only be defined when `stream=True`.")
 	case value(f.PromptLogprobs, 0) < -1:
@@ -172,7 +173,7 @@ func (f *samplingFields) checkNumbers(most int) *apiError {
 	switch {
 	case f.N != nil && *f.N < 1:
 		return badValue("", "n must be at least 1, got %d.", *f.N)
-	case f.N != nil && *f.N > maxChoices:
+	case f.N != nil && *f.N > maxChoices && !f.UseBeamSearch:
 		return badValue("", "n must be at most %d, got %d.", maxChoices, *f.N)
 	case f.Temperature != nil && *f.Temperature < 0:
 		return badValue("temperature", "temperature must be non-negative, got %v.", *f.Temperature)
@@ -232,7 +233,7 @@ func (s *Server) params(f *samplingFields) (worker.Params, textOptions, *apiErro
 	if p.Temperature < 1e-5 {
 		p.Temperature = 0
 	}
-	if p.N > 1 && p.Temperature == 0 {
+	if p.N > 1 && p.Temperature == 0 && !f.UseBeamSearch {
 		return p, textOptions{}, badValue("", "n must be 1 when using greedy sampling, got %d.", p.N)
 	}
 	if f.Seed != nil {

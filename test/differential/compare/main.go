@@ -22,14 +22,15 @@ func main() {
 	record := flag.Bool("record", false, "write what vLLM answers to -recorded")
 	table := flag.String("table", "docs/api.md", "the page with the table of wanted differences")
 	only := flag.String("only", "", "requests whose name begins so")
+	setup := flag.String("setup", "", "the setup whose rows of the table hold besides, as 2:")
 	flag.Parse()
-	if err := run(*vllm, *worker, *requests, *recorded, *table, *only, *record); err != nil {
+	if err := run(*vllm, *worker, *requests, *recorded, *table, *setup, *only, *record); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 }
 
-func run(vllm, worker, requests, recorded, page, only string, record bool) error {
+func run(vllm, worker, requests, recorded, page, setup, only string, record bool) error {
 	list, err := differential.Lines[differential.Request](requests)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func run(vllm, worker, requests, recorded, page, only string, record bool) error
 		differences := differential.Compare(want, got)
 		unknown := false
 		for _, d := range differences {
-			if !differential.Wanted(table, d) {
+			if !differential.Wanted(table, setup, d) {
 				unknown = true
 				fmt.Println(d)
 			}

@@ -1,0 +1,44 @@
+package worker
+
+import "sync"
+
+// Held keeps an engine that shuts down open for one answer that takes several
+// requests, one after the other: the engine is not idle between them, and goes on
+// to take them when it takes in nothing else.
+type Held struct {
+	engine  *Engine
+	release sync.Once
+}
+
+// Hold begins such an answer. It is to be released by the caller.
+func (e *Engine) Hold() (*Held, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed != nil:
+		return nil, e.closed
+	case e.draining:
+		return nil, ErrClosed
+	}
+	e.holds++
+	return &Held{engine: e}, nil
+}
+
+// Submit is the engine's.
+func (h *Held) Submit(req Request) (*Stream, error) { return h.engine.submit(req) }
+
+// Release ends the answer. It may be called again.
+func (h *Held) Release() {
+	h.release.Do(func() {
+		h.engine.mu.Lock()
+		h.engine.holds--
+		h.engine.mu.Unlock()
+	})
+}
+
+// holding is how many answers hold the engine open.
+func (e *Engine) holding() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.holds
+}
