@@ -28,6 +28,8 @@ type crowd struct {
 	unheard  float64  // work that another door may be sending to a worker that it takes first
 	shorter  float64  // share of the work that is in prompts no longer than this one
 	behind   float64  // requests at the door that wait for each worker
+	least    float64  // work of the prompt where the most of it is cached
+	coming   float64  // requests a second that come for each worker
 	picky    bool     // not every worker may be asked
 	grown    int64    // a worker that joined before then takes its full share
 	joining  float64  // nanoseconds that it takes to get there
@@ -42,6 +44,7 @@ func (g *Group) crowd(a *Ask, slowStart int64) crowd {
 		picky: a.Prefer != nil || a.Spare != nil || len(a.Tried) > 0 || a.Among != nil, grown: endless, joining: float64(slowStart),
 		behind: float64(a.Behind) / float64(max(1, len(g.rows))),
 	}
+	c.least, c.coming = g.least(a, c.whole), g.crowding.rate(len(g.rows), c.rate)
 	if slowStart > 0 {
 		// Those that joined together are equals, however lately it was.
 		first := g.firstJoin()
@@ -123,6 +126,11 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 		}
 		t.wait, t.fill, t.grown, t.there = wait, fill, 1, r.there
 		t.cost = wait + own*second*behind // those behind it wait for it
+		if !r.shortest {
+			// Those that come while the prompts before it are computed wait for what is
+			// computed once more, though another worker has it.
+			t.cost += c.coming * ahead * second * (own - c.least) * second
+		}
 		if r.theirs {
 			t.cost += c.unheard * second * (1 + fill/2)
 		}
@@ -158,6 +166,20 @@ func (g *Group) among(i int, a *Ask, c *crowd, work float64) (ahead, behind floa
 		at = &g.queued(classOf(uncached))[i]
 	}
 	return g.ahead(&g.rows[i], at, uncached, c)
+}
+
+// least is the work of a prompt at the worker that has the most of it.
+func (g *Group) least(a *Ask, whole float64) float64 {
+	best := 0.0
+	for i := range min(len(a.Hits), len(g.rows)) {
+		if hit := int64(a.Hits[i]); hit != 0 {
+			best = max(best, float64(min(hit, a.Prompt))*g.rows[i].credit)
+		}
+	}
+	if best == 0 {
+		return whole
+	}
+	return float64(g.curve.work(a.Prompt, int64(best)))
 }
 
 // cached enters what of a prompt lies in a worker's cache, and returns the work

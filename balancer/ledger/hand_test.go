@@ -98,3 +98,39 @@ func TestOthersWait(t *testing.T) {
 	f(0, 1)
 	f(8, 0)
 }
+
+// TestComputedTwice goes by what comes: where requests follow one another, a prompt that one
+// worker has is not computed once more behind others elsewhere, though it would
+// begin there a little sooner. An idle worker takes it all the same, and no
+// traffic keeps a new prompt from where it begins first.
+func TestComputedTwice(t *testing.T) {
+	f := func(name string, rate, there, elsewhere int64, hits []int32, want int) {
+		t.Helper()
+		l, g, ws := fleet(2, 1<<40)
+		for _, w := range ws {
+			l.SetRates(w, Rates{Prefill: 1000})
+		}
+		now := int64(1)
+		for range 200 {
+			now += 1e9 / rate
+			c := &Charge{}
+			l.Pick(g, &Ask{Prompt: 1, Now: now}, c)
+			l.Release(c, Served, now)
+		}
+		for i, before := range []int64{there, elsewhere} {
+			if before > 0 {
+				l.Pick(g, &Ask{Prompt: before, Prefer: ws[i], Now: now}, &Charge{})
+			}
+		}
+		c := &Charge{}
+		l.Pick(g, &Ask{Prompt: 1000, Hits: hits, Now: now}, c)
+		if c.worker != ws[want] {
+			t.Errorf("%s: it is sent to %s", name, c.worker.ID)
+		}
+	}
+	cached, no := []int32{900, 0}, []int32(nil)
+	f("requests are rare", 1, 2000, 600, cached, 1)
+	f("requests are many", 20, 2000, 600, cached, 0)
+	f("the other is idle", 20, 2000, 0, cached, 1)
+	f("the prompt is new", 20, 2000, 600, no, 1)
+}

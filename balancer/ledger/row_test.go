@@ -74,6 +74,17 @@ func (p *plain) ahead(g *Group, a *Ask, perToken, second float64) (ahead, behind
 	return ahead, float64(w.prompts - at.n)
 }
 
+// leastWork is the prompt's work at the worker that has the most of it.
+func leastWork(g *Group, a *Ask) float64 {
+	most := int64(0)
+	if a.Hits != nil {
+		for i, w := range g.workers {
+			most = max(most, w.cached(min(int64(a.Hits[i]), a.Prompt)))
+		}
+	}
+	return float64(g.curve.work(a.Prompt, most))
+}
+
 // weigh computes the terms.
 func (p *plain) weigh(g *Group, a *Ask, slowStart int64) {
 	w := p.w
@@ -103,6 +114,10 @@ func (p *plain) weigh(g *Group, a *Ask, slowStart int64) {
 		p.wait *= 1 + float64(there)/256
 	}
 	p.cost, p.grown = p.wait+own*second*behind, 1
+	if !w.report.HasPrefill && g.crowding.gap > 0 {
+		coming := min(1/g.crowding.gap/float64(len(g.workers)), rate/max(1, g.crowding.work.v))
+		p.cost += coming * ahead * second * (own - leastWork(g, a)) * second
+	}
 	if w.theirs {
 		p.cost += g.crowding.share * g.crowding.work.v * second * (1 + p.fill/2)
 	}
