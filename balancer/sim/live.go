@@ -18,6 +18,8 @@ type live struct {
 	prompt int64 // tokens of prompts whose first token has come
 	said   int64 // tokens generated
 	hits   int64 // of prompt, those that were cached
+	steps  int
+	late   time.Duration // of the steps' ends together
 }
 
 // blockOf is the size of a KV block in tokens, as vLLM has it on most devices.
@@ -50,14 +52,20 @@ func (l *live) remove(s *Sequence) {
 	delete(l.there, s)
 }
 
-// run computes until ctx ends.
+// mostBehind is how far an engine may be behind its steps, for want of a processor, and
+// still make up for it.
+const mostBehind = time.Second
+
+// run computes until ctx ends. A step begins when the one before it was to end, however
+// late that was seen: else every step would take a timer's lateness longer than it should.
 func (l *live) run(ctx context.Context) {
+	at := time.Now()
 	for ctx.Err() == nil {
 		l.mu.Lock()
-		st, began := l.batch.Schedule(), time.Now()
+		st := l.batch.Schedule()
 		for s, u := range l.there {
 			if s.now > 0 && u.started.IsZero() {
-				u.started = began
+				u.started = at
 			}
 		}
 		l.mu.Unlock()
@@ -66,22 +74,30 @@ func (l *live) run(ctx context.Context) {
 			case <-ctx.Done():
 			case <-l.wake:
 			}
+			at = time.Now()
 			continue
 		}
+		at = at.Add(time.Duration(l.speed.took(st) * float64(time.Second)))
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Duration(l.speed.took(st) * float64(time.Second))):
+		case <-time.After(time.Until(at)):
 		}
-		l.commit(st)
+		behind := time.Since(at)
+		if behind > mostBehind {
+			at = at.Add(behind)
+		}
+		l.commit(st, behind)
 	}
 }
 
 // commit hands the tokens of a step out. Only now do counters move: those of a prompt
 // all at once, with its first token.
-func (l *live) commit(st Step) {
+func (l *live) commit(st Step, late time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.steps++
+	l.late += late
 	l.batch.Commit(st)
 	now := time.Now()
 	l.tally.observe("vllm:iteration_tokens_total", float64(st.Prefills+st.Decodes))
@@ -101,4 +117,11 @@ func (l *live) commit(st Step) {
 			l.batch.Remove(s)
 		}
 	}
+}
+
+// lateness is by how much a step's end was seen too late, on average.
+func (l *live) lateness() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.late / time.Duration(max(1, l.steps))
 }

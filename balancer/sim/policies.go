@@ -183,7 +183,6 @@ type book struct {
 	prefill  []int            // prompt tokens without a first token
 	tokens   []int            // prompt tokens in flight
 	polled   []int            // tokens sent since the last scrape
-	text     []int            // tokens sent, without what had been sent before
 	seen     []map[uint64]int // prefix blocks sent
 	rng      *rand.Rand
 }
@@ -195,7 +194,7 @@ func (b *book) Name() string { return b.name }
 func (b *book) Place(f *Fleet, j *Job, _ float64) int {
 	if b.requests == nil {
 		n := f.Workers()
-		b.requests, b.prefill, b.tokens, b.polled, b.text = make([]int, n), make([]int, n), make([]int, n), make([]int, n), make([]int, n)
+		b.requests, b.prefill, b.tokens, b.polled = make([]int, n), make([]int, n), make([]int, n), make([]int, n)
 		for range n {
 			b.seen = append(b.seen, map[uint64]int{})
 		}
@@ -208,7 +207,6 @@ func (b *book) Place(f *Fleet, j *Job, _ float64) int {
 	b.prefill[w] += miss
 	b.tokens[w] += miss
 	b.polled[w] += j.Prompt
-	b.text[w] += miss
 	for _, blk := range j.Blocks {
 		b.seen[w][blk]++
 	}
@@ -297,9 +295,9 @@ func random(b *book, f *Fleet, _ *Job) int {
 	return w
 }
 
-// cacheAware is vllm-router's and sglang-router's: where requests are spread too
-// unevenly, the fewest; else who was sent the most of the prompt, if that is three
-// tenths of it; else who was sent the least text.
+// cacheAware is vllm-router's and sglang-router's of today: who was sent the most of
+// the prompt, if that is three tenths of it; else, and where requests are spread too
+// unevenly, the fewest requests. Older ones took who was sent the least text.
 func cacheAware(b *book, f *Fleet, j *Job) int {
 	low, high := math.Inf(1), 0.0
 	for w := range f.Workers() {
@@ -307,14 +305,11 @@ func cacheAware(b *book, f *Fleet, j *Job) int {
 			low, high = min(low, float64(b.requests[w])), max(high, float64(b.requests[w]))
 		}
 	}
-	if high-low > 64 && high > 1.5*low {
-		return least(f, func(w int) float64 { return float64(b.requests[w]) })
-	}
 	match := least(f, func(w int) float64 { return -float64(b.hit(w, j)) })
-	if float64(b.hit(match, j)) > 0.3*float64(j.Prompt) {
+	if float64(b.hit(match, j)) > 0.3*float64(j.Prompt) && (high-low <= 64 || high <= 1.5*low) {
 		return match
 	}
-	return least(f, func(w int) float64 { return float64(b.text[w]) })
+	return least(f, func(w int) float64 { return float64(b.requests[w]) })
 }
 
 // lmetric: tokens to prefill there, times the batch.

@@ -159,6 +159,10 @@ func (w *Worker) computes() *live {
 	return w.live
 }
 
+// Lateness is by how much a worker at a Speed is late with its tokens, on average, for
+// want of a processor.
+func (w *Worker) Lateness() time.Duration { return w.computes().lateness() }
+
 // Bodies returns the bodies of the requests received so far.
 func (w *Worker) Bodies() []string {
 	w.mu.Lock()

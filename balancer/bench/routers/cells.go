@@ -1,9 +1,46 @@
 package main
 
-import "roundhouse/balancer/sim"
+import (
+	"fmt"
+	"slices"
+	"strings"
 
-// cells are those that are run: where the order of routers shows, and with -all every
-// combination.
+	"roundhouse/balancer/sim"
+)
+
+// chosen are the cells that are run: those of the list that -cells asks for, and those
+// that it names in full.
+func chosen(o options) (list []sim.Cell) {
+	for _, c := range cells(o) {
+		if named(c.String(), o.cells) {
+			list = append(list, c)
+		}
+	}
+	for name := range strings.SplitSeq(o.cells, ",") {
+		if c, ok := parse(name, o.traces); ok && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// parse reads a cell's whole name.
+func parse(name string, traces []string) (c sim.Cell, ok bool) {
+	parts := strings.Split(name, "/")
+	if len(parts) < 4 || !slices.Contains(sim.Bounds, parts[1]) {
+		return c, false
+	}
+	c.Bound, c.Slow, c.Joins = parts[1], slices.Contains(parts[4:], "slow"), slices.Contains(parts[4:], "joins")
+	fmt.Sscanf(parts[2]+" "+parts[3], "%g %gs", &c.Share, &c.Age)
+	for _, c.Traffic = range slices.Concat(sim.TrafficNames, traces) {
+		if c.String() == name {
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// cells are where the order of routers shows, and with -all every combination.
 func cells(o options) (list []sim.Cell) {
 	traffics := append(append([]string{}, sim.TrafficNames...), o.traces...)
 	if o.all {

@@ -17,6 +17,7 @@ type fleet struct {
 	urls []string
 	cmd  *exec.Cmd
 	in   io.WriteCloser
+	out  *json.Decoder
 }
 
 // told is what that process is told.
@@ -47,11 +48,18 @@ func newFleet(s *sim.Scenario) (*fleet, error) {
 	if err := f.cmd.Start(); err != nil {
 		return nil, err
 	}
-	return f, json.NewDecoder(out).Decode(&f.urls)
+	f.out = json.NewDecoder(out)
+	return f, f.out.Decode(&f.urls)
 }
 
 // tell stops an engine or starts it again.
 func (f *fleet) tell(verb string, engine int) { fmt.Fprintln(f.in, verb, engine) }
+
+// late is how late the engines' tokens were, in seconds, on average at the latest of them.
+func (f *fleet) late() (seconds float64, err error) {
+	f.tell("late", 0)
+	return seconds, f.out.Decode(&seconds)
+}
 
 // serveEngines is the process of a fleet; it ends with its input.
 func serveEngines(text string) error {
@@ -68,7 +76,8 @@ func serveEngines(text string) error {
 		}
 		all, urls = append(all, w), append(urls, w.URL)
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(urls); err != nil {
+	out := json.NewEncoder(os.Stdout)
+	if err := out.Encode(urls); err != nil {
 		return err
 	}
 	in := bufio.NewScanner(os.Stdin)
@@ -78,9 +87,20 @@ func serveEngines(text string) error {
 		if _, err := fmt.Sscan(in.Text(), &verb, &i); err != nil {
 			return err
 		}
-		if verb == "stop" {
+		var err error
+		switch verb {
+		case "stop":
 			all[i].Stop()
-		} else if err := all[i].Start(); err != nil {
+		case "start":
+			err = all[i].Start()
+		case "late":
+			late := 0.0
+			for _, w := range all {
+				late = max(late, w.Lateness().Seconds())
+			}
+			err = out.Encode(late)
+		}
+		if err != nil {
 			return err
 		}
 	}

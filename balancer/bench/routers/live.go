@@ -20,10 +20,31 @@ type figures struct {
 	Share, P50, P99, Mean float64
 	Failed                int
 	Lag                   float64 // of the client, the 99th percentile
+	Late                  float64 // of the engines' tokens, on average
 }
 
-// live plays a scenario through a router in real time.
-func live(ctx context.Context, o options, r *router, s *sim.Scenario, seed uint64) (figures, error) {
+// mostLag and mostLate are how late client and engines may be, in seconds: a run in which
+// the machine was slower shows the machine, and is played again, twice at most.
+const mostLag, mostLate = 0.05, 0.01
+
+func live(ctx context.Context, o options, r *router, s *sim.Scenario, seed uint64) (best figures, err error) {
+	for again := range 3 {
+		f, err := once(ctx, o, r, s, seed)
+		if err != nil {
+			return f, err
+		}
+		if again == 0 || f.Lag/mostLag+f.Late/mostLate < best.Lag/mostLag+best.Late/mostLate {
+			best = f
+		}
+		if f.Lag <= mostLag && f.Late <= mostLate {
+			break
+		}
+	}
+	return best, nil
+}
+
+// once plays a scenario through a router in real time.
+func once(ctx context.Context, o options, r *router, s *sim.Scenario, seed uint64) (figures, error) {
 	f, err := newFleet(s)
 	if err != nil {
 		return figures{}, err
@@ -57,7 +78,9 @@ func live(ctx context.Context, o options, r *router, s *sim.Scenario, seed uint6
 	if out.Stopped {
 		return figures{}, ctx.Err()
 	}
-	return measured(s, &out), nil
+	figures := measured(s, &out)
+	figures.Late, err = f.late()
+	return figures, err
 }
 
 // plan is a scenario's requests. What they ask for at most is the same for all: how

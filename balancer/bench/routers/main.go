@@ -36,7 +36,7 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", 4, "how many routers run side by side")
 	flag.BoolVar(&o.all, "all", false, "every router, traffic, bound, share and age of metrics: days")
 	flag.BoolVar(&o.short, "short", false, "a few cells of one seed, about two minutes")
-	flag.StringVar(&o.cells, "cells", "", "only the cells whose name holds one of these, by commas")
+	flag.StringVar(&o.cells, "cells", "", "only the cells whose name holds one of these, by commas; one that is named in full (long-short/kv/0.95/1s) is run also if it is in no list")
 	flag.StringVar(&o.only, "routers", "", "only the routers whose name holds one of these, by commas")
 	flag.BoolVar(&o.simulated, "simulated", false, "in simulated time, where routers are their published policies")
 	flag.BoolVar(&o.agree, "agree", false, "in real time and in simulated time, and how far the orders agree")
@@ -75,10 +75,7 @@ func run(ctx context.Context, o options) error {
 		o.seeds, o.seconds = 1, min(o.seconds, 16)
 	}
 	var results []*result
-	for _, c := range cells(o) {
-		if !named(c.String(), o.cells) {
-			continue
-		}
+	for _, c := range chosen(o) {
 		for _, simulated := range []bool{true, false} {
 			if simulated != o.simulated && !o.agree {
 				continue

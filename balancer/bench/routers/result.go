@@ -82,13 +82,14 @@ func (r *result) of(name string, figure func(*figures) float64) (list []float64)
 	return list
 }
 
-func (r *result) lag() (worst float64) {
+// lags are how late the client and the engines were at worst.
+func (r *result) lags() (client, engines float64) {
 	for _, all := range r.figures {
 		for i := range all {
-			worst = max(worst, all[i].Lag)
+			client, engines = max(client, all[i].Lag), max(engines, all[i].Late)
 		}
 	}
-	return worst
+	return client, engines
 }
 
 // progress tells of a cell as soon as it is done.
@@ -97,7 +98,8 @@ func (r *result) progress(w io.Writer) {
 	if r.simulated {
 		kind = "simulated"
 	}
-	fmt.Fprintf(w, "%s, %s; the client at most %.0f ms late (p99)\n", r.cell, kind, 1000*r.lag())
+	client, engines := r.lags()
+	fmt.Fprintf(w, "%s, %s; the client at most %.0f ms late (p99), the engines %.0f (mean)\n", r.cell, kind, 1000*client, 1000*engines)
 	for _, name := range r.order {
 		share := r.of(name, func(f *figures) float64 { return 100 * f.Share })
 		p50, p99 := r.of(name, func(f *figures) float64 { return f.P50 }), r.of(name, func(f *figures) float64 { return f.P99 })
