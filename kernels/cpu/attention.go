@@ -3,7 +3,6 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
-	"unsafe"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/num"
@@ -19,8 +18,7 @@ const split = 256
 // step's own rows are put into some that live for the step.
 func (pl *plan) attention(op *kernels.Attention) {
 	x := pl.x
-	group := op.Heads / op.KVHeads
-	a := &attention{Attention: op, x: x, group: group, rows: max(1, min(blockRows, blockQueries/group)), queue: &queue{}}
+	a := newAttention(x, op)
 	x.queues = append(x.queues, a.queue)
 	if op.Sinks != nil {
 		a.sinks = op.Sinks.(*weight).vector
@@ -35,17 +33,18 @@ func (pl *plan) attention(op *kernels.Attention) {
 	pl.spread(a)
 	pl.stage(stage{reads: reads, writes: append(operand(op.Out), a.parts...), run: func(thread int) {
 		s := &x.scratch[thread]
-		// One item is one KV head of a few rows: all query heads that read it.
-		n := len(x.blocks) * op.KVHeads
+		// One item is one unit of query heads of some rows.
+		units := op.Heads / a.group
+		n := len(x.blocks) * units
 		if a.splits > 1 { // or one split of it
-			a.queue.take(n*a.splits, 1, func(i, _ int) { a.piece(s, x.blocks[i/a.splits/op.KVHeads], i/a.splits%op.KVHeads, i%a.splits) })
+			a.queue.take(n*a.splits, 1, func(i, _ int) { a.piece(s, x.blocks[i/a.splits/units], i/a.splits%units, i%a.splits) })
 			return
 		}
 		a.queue.take(n, max(1, min(16, n/(4*x.active))), func(first, last int) {
 			for i := first; i < last; i++ {
-				block, head := x.blocks[i/op.KVHeads], i%op.KVHeads
+				block, unit := x.blocks[i/units], i%units
 				for row := block.first; row < block.last; row += a.rows {
-					a.attend(s, block.seq, row, min(row+a.rows, block.last), head)
+					a.attend(s, block.seq, row, min(row+a.rows, block.last), unit)
 				}
 			}
 		})
@@ -60,8 +59,9 @@ func (pl *plan) attention(op *kernels.Attention) {
 // Rows of one sequence are attended together, so that keys and values are read
 // once for several. What a row gets does not depend on its neighbours.
 const (
-	blockRows    = 8  // rows of a block, at most
-	blockQueries = 16 // query heads that are worked on at once, where a group has fewer
+	blockRows    = 32 // rows of a block, at most
+	blockQueries = 64 // queries that are worked on at once, where a unit has fewer
+	leastQueries = 16 // of a unit that is a part of a group
 )
 
 // rowBlock is some rows of one sequence.
@@ -84,13 +84,27 @@ type attention struct {
 	*kernels.Attention
 	x     *executable
 	cache *kv
-	group int // query heads that read one KV head
+	cuts  int // units that the query heads of one KV head are cut into
+	group int // query heads of a unit
 	rows  int // that are worked on at once
 	sinks []float32
 	queue *queue
 
 	parts  []int // the buffer of what splits come to, where they may be shared out
 	splits int   // of the longest row of this step, if they are shared out; else 1
+}
+
+func newAttention(x *executable, op *kernels.Attention) *attention {
+	a := &attention{Attention: op, x: x, cuts: 1, queue: &queue{}}
+	all := op.Heads / op.KVHeads
+	for n := 2; all/n >= leastQueries && all/a.cuts > blockQueries; n++ {
+		if all%n == 0 {
+			a.cuts = n
+		}
+	}
+	a.group = all / a.cuts
+	a.rows = max(1, min(blockRows, blockQueries/a.group))
+	return a
 }
 
 // pagesOf finds the pages of an attention and names their buffer.
@@ -223,42 +237,41 @@ func (a *attention) reach(seq, row int) (first, end int) {
 	return first, end
 }
 
-// attend computes rows from to to of a sequence, the query heads that read KV
-// head head. Query i is head i%group of row from+i/group.
-func (a *attention) attend(s *scratch, seq, from, to, head int) {
+// attend computes rows from to to of a sequence for the query heads of a unit.
+// Query i is head i%group of row from+i/group.
+func (a *attention) attend(s *scratch, seq, from, to, unit int) {
 	group, n := a.group, to-from
-	queries, low, high := a.begin(s, seq, from, to, head)
+	low, high := a.begin(s, seq, from, to, unit)
 	for q := range n * group {
-		clear(a.outOf(from+q/group, head*group+q%group))
+		clear(a.outOf(from+q/group, unit*group+q%group))
 		s.most[q], s.total[q] = float32(math.Inf(-1)), 0
 	}
 	for at := low; at < high; {
 		end := min((at/split+1)*split, high)
-		a.score(s, queries, seq, head, at, end)
-		a.splitOf(s, n, seq, head, at, end)
+		a.splitOf(s, n, seq, unit, at, end)
 		for q := range n * group {
 			if i := q / group; max(s.first[i], at) < min(s.end[i], end) {
-				y := a.outOf(from+i, head*group+q%group)
-				s.most[q], s.total[q] = merge(y, s.part[q*a.ValueDim:], s.most[q], s.total[q], s.peak[q], s.sums[q])
+				y := a.outOf(from+i, unit*group+q%group)
+				s.most[q], s.total[q] = a.x.level.merge(y, a.partOf(s, q), s.ones, s.most[q], s.total[q], s.peak[q], s.sums[q])
 			}
 		}
 		at = end
 	}
 	for q := range n * group {
-		a.end(s, from+q/group, head*group+q%group, s.most[q], s.total[q])
+		a.end(s, from+q/group, unit*group+q%group, s.most[q], s.total[q])
 	}
 }
 
 // begin collects the queries of some rows, and what tokens the rows see: each
 // of them, and all together.
-func (a *attention) begin(s *scratch, seq, from, to, head int) (queries []float32, low, high int) {
-	queries, low = s.queries[:0], math.MaxInt
+func (a *attention) begin(s *scratch, seq, from, to, unit int) (low, high int) {
+	s.queries, low = s.queries[:0], math.MaxInt
 	for i := range to - from {
-		queries = append(queries, a.x.row(a.Q, from+i)[a.QFirst+head*a.group*a.KeyDim:][:a.group*a.KeyDim]...)
+		s.queries = append(s.queries, a.x.row(a.Q, from+i)[a.QFirst+unit*a.group*a.KeyDim:][:a.group*a.KeyDim]...)
 		s.first[i], s.end[i] = a.reach(seq, from+i)
 		low, high = min(low, s.first[i]), max(high, s.end[i])
 	}
-	return queries, low, high
+	return low, high
 }
 
 // end divides a row's weighted values of one query head by the sum of its
@@ -267,7 +280,7 @@ func (a *attention) end(s *scratch, row, head int, most, total float32) {
 	y := a.outOf(row, head)
 	if a.sinks != nil {
 		clear(s.part[:a.ValueDim])
-		_, total = merge(y, s.part, most, total, a.sinks[head], 1)
+		_, total = a.x.level.merge(y, s.part[:a.ValueDim], s.ones, most, total, a.sinks[head], 1)
 	}
 	for d := range y {
 		y[d] /= total
@@ -280,24 +293,25 @@ func (a *attention) outOf(row, head int) []float32 {
 }
 
 // merge adds a split (its greatest score m, its sum of exponents, its weighted
-// values) to what came before it.
-func merge(y, part []float32, most, total, m, sum float32) (float32, float32) {
+// values, which it spoils) to what came before it.
+func (l *level) merge(y, part, ones []float32, most, total, m, sum float32) (float32, float32) {
 	top := max(most, m)
 	if math.IsInf(float64(top), -1) {
 		return most, total
 	}
 	before, now := exp(most-top), exp(m-top)
-	for d, v := range part[:len(y)] {
-		y[d] = float32(y[d]*before) + float32(v*now)
-	}
+	l.normalise(y, y, ones, before)
+	l.normalise(part, part, ones, now)
+	l.add(y, part)
 	return top, float32(total*before) + float32(sum*now)
 }
 
 // splitOf turns the scores of n rows over tokens at to end of one split into
 // chances, each over the tokens that it sees; greatest scores, sums and weighted
-// values go to s.peak, s.sum and s.part.
-func (a *attention) splitOf(s *scratch, n, seq, head, at, end int) {
-	l := a.x.level
+// values go to s.peak, s.sums and partOf.
+func (a *attention) splitOf(s *scratch, n, seq, unit, at, end int) {
+	head, base := unit/a.cuts, at/split*split
+	a.score(s, n*a.group, seq, head, at, end)
 	low, high := at, end // of the tokens that all rows see
 	for i := range n {
 		first, last := max(s.first[i], at), min(s.end[i], end)
@@ -307,131 +321,36 @@ func (a *attention) splitOf(s *scratch, n, seq, head, at, end int) {
 		}
 		low, high = max(low, first), min(high, last)
 		for q := i * a.group; q < (i+1)*a.group; q++ {
-			scores := s.scores[q*split+first-at:][:last-first]
-			scale := a.Scale
-			if a.SoftCap > 0 {
-				for t, v := range scores {
-					scores[t] = a.SoftCap * tanh(float32(v*a.Scale)/a.SoftCap)
-				}
-				scale = 1
-			}
-			// The scale is positive, so the greatest stays the greatest.
-			s.peak[q] = l.greatest(scores) * scale
-			s.sums[q] = l.exponents(scores, scores, scale, s.peak[q])
+			s.peak[q], s.sums[q] = a.softmax(s.chances(q, first-base, last-base))
 		}
 	}
-	clear(s.part[:n*a.group*a.ValueDim])
+	clear(s.part[:n*a.group*a.wide()])
 	if low >= high {
 		low, high = end, end
 	}
 	each := func(from func(first, last int) (int, int)) {
 		for i := range n {
 			if first, last := from(max(s.first[i], at), min(s.end[i], end)); first < last {
-				a.weigh(s, i*a.group, (i+1)*a.group, seq, head, at, first, last)
+				a.weigh(s, i*a.group, (i+1)*a.group, seq, head, base, first, last)
 			}
 		}
 	}
 	each(func(first, last int) (int, int) { return first, min(last, low) })
-	a.weigh(s, 0, n*a.group, seq, head, at, low, high)
+	a.weigh(s, 0, n*a.group, seq, head, base, low, high)
 	each(func(first, last int) (int, int) { return max(first, high), last })
 }
 
-// score fills s.scores with q·k of tokens first to end, 16 of a page at a time,
-// for all query heads of the group.
-func (a *attention) score(s *scratch, q []float32, seq, head, first, end int) {
-	c, l := a.cache, a.x.level
-	all := a.KeyDim * c.stride
-	for t, wide := first, -1; t < end; {
-		page := a.page(seq, t, head)
-		slot := t % c.spec.BlockTokens
-		base := slot &^ 15
-		fresh := t/c.spec.BlockTokens != wide // a page's keys are widened once
-		wide = t / c.spec.BlockTokens
-		keys := unsafe.Pointer(&page[base*c.elem])
-		switch c.spec.Type {
-		case kernels.BF16:
-			l.scoresBF16(s.lanes, q, a.KeyDim, keys, c.stride)
-		case kernels.F8E4M3:
-			if fresh {
-				l.widenFP8(s.wide[:all], page)
-			}
-			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[base]), c.stride)
-		case kernels.Int8:
-			if fresh {
-				l.widenInt8(s.wide[:all], page)
-			}
-			l.scoresF32(s.lanes, q, a.KeyDim, unsafe.Pointer(&s.wide[base]), c.stride)
-			scaleLanes(s.lanes[:16*(len(q)/a.KeyDim)], (*lanes)(c.keyScales(page)[base:]))
-		default:
-			l.scoresF32(s.lanes, q, a.KeyDim, keys, c.stride)
+// softmax turns a row's scores into chances above their greatest one, and returns
+// that and their sum.
+func (a *attention) softmax(scores []float32) (peak, sum float32) {
+	l, scale := a.x.level, a.Scale
+	if a.SoftCap > 0 {
+		for t, v := range scores {
+			scores[t] = a.SoftCap * tanh(float32(v*a.Scale)/a.SoftCap)
 		}
-		n := min(end-t, min(base+16, c.spec.BlockTokens)-slot)
-		for g := range len(q) / a.KeyDim {
-			copy(s.scores[g*split+t-first:][:n], s.lanes[16*g+slot-base:])
-		}
-		t += n
+		scale = 1
 	}
-}
-
-// weigh adds p·v over tokens first to end to the parts of queries from to to;
-// the chances of token at stand first in s.scores.
-func (a *attention) weigh(s *scratch, from, to, seq, head, at, first, end int) {
-	c, l := a.cache, a.x.level
-	for t := first; t < end; {
-		page := a.page(seq, t, head)
-		slot := t % c.spec.BlockTokens
-		n := min(end-t, c.spec.BlockTokens-slot)
-		values := page
-		if a.V != kernels.None {
-			values = page[c.keyBytes+slot*a.ValueDim*c.elem:]
-			switch c.spec.Type {
-			case kernels.F8E4M3:
-				l.widenFP8(s.wide[:n*a.ValueDim], values)
-			case kernels.Int8:
-				l.widenInt8(s.wide[:n*a.ValueDim], values)
-			}
-		}
-		for q := from; q < to; q++ {
-			part, chances := s.part[q*a.ValueDim:][:a.ValueDim], s.scores[q*split+t-at:][:n]
-			if c.spec.Type == kernels.Int8 { // every chance is looked at once
-				scaleChances(chances, c.scalesOfValues(page, a.V == kernels.None)[slot:])
-			}
-			switch {
-			case a.V == kernels.None:
-				a.weighKeys(part, chances, page, slot)
-			case c.spec.Type == kernels.BF16:
-				l.weighBF16(part, chances, unsafe.Pointer(&values[0]), a.ValueDim)
-			case c.spec.Type == kernels.F8E4M3 || c.spec.Type == kernels.Int8:
-				l.weighF32(part, chances, unsafe.Pointer(&s.wide[0]), a.ValueDim)
-			default:
-				l.weighF32(part, chances, unsafe.Pointer(&values[0]), a.ValueDim)
-			}
-		}
-		t += n
-	}
-}
-
-// weighKeys is weigh for one query where the values are the first columns of the
-// keys.
-func (a *attention) weighKeys(part, p []float32, page []byte, slot int) {
-	c := a.cache
-	for d := range part {
-		row := page[(d*c.stride+slot)*c.elem:]
-		for t, x := range p {
-			part[d] += float32(x * c.get(row[t*c.elem:]))
-		}
-	}
-}
-
-// get reads one number of a page, of int8 without its scale.
-func (c *kv) get(b []byte) float32 {
-	switch c.spec.Type {
-	case kernels.BF16:
-		return num.FromBF16(binary.LittleEndian.Uint16(b))
-	case kernels.F8E4M3:
-		return num.FromE4M3(b[0])
-	case kernels.Int8:
-		return float32(int8(b[0]))
-	}
-	return math.Float32frombits(binary.LittleEndian.Uint32(b))
+	// The scale is positive, so the greatest stays the greatest.
+	peak = l.greatest(scores) * scale
+	return peak, l.exponents(scores, scores, scale, peak)
 }

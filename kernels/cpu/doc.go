@@ -9,7 +9,8 @@
 //	team, queue, share, spread     the threads: how they start a stage, divide it, and keep to their memory node
 //	park, pause, pin               how a thread sleeps, waits and stays on its processor
 //	linear, lora, moe              products with weights
-//	attention, int8pages           attention over KV pages
+//	attention, products, int8pages attention over KV pages
+//	fused, fma                     its kernels, which round a product and a sum once
 //	delta, convolution             recurrent layers
 //	rowwise, layernorm, scalar     operations on one row; exp, sigmoid and tanh with fixed rounding
 //	sample, nucleus                from logits to a token
@@ -61,6 +62,9 @@
 // unfused, ascending. With scales for each 32 columns so is each of the four
 // parts of a group, in the order 0, 2, 1, 3 in which they lie. Reductions over a row run in 16 lanes, which are added
 // as a tree: 8 apart, then 4, 2, 1.
+//
+// Attention sums in the order of columns and of tokens, each product and sum
+// rounded once (fma), in splits of 256 tokens that are merged ascending.
 //
 // None of it depends on how many rows a step has or on how many threads there
 // are, so a row gets the same bits in any company.

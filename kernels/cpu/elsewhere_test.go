@@ -13,7 +13,7 @@ import (
 
 // quick is the part of the tests that shows what a processor could do
 // otherwise, and takes an emulator seconds.
-const quick = "^(TestLevels|TestOptions|TestCache.*)$/^go$/^(Linear|LinearParts|Stored|BlockScales|Norm|Activate|Embed|RoPE|Pool|MoE|Delta|Sample|Draws|Errors)$"
+const quick = "^(TestLevels|TestOptions|TestCache.*|TestFMA)$/^go$/^(Linear|LinearParts|Stored|BlockScales|Norm|Activate|Embed|RoPE|Pool|MoE|Delta|Sample|Draws|Errors)$"
 
 // The tests pass on arm64, which qemu plays where it is installed, and without
 // assembly.

@@ -40,19 +40,5 @@ func putInt8(to []byte, step int, x []float32) float32 {
 	return scale
 }
 
-// scaleLanes multiplies rows of 16 scores by the scales of their tokens.
-func scaleLanes(y []float32, scales *lanes) {
-	for ; len(y) > 0; y = y[16:] {
-		row := (*lanes)(y)
-		for j, s := range scales {
-			row[j] *= s
-		}
-	}
-}
-
-// scaleChances multiplies chances by the scales of their tokens' values.
-func scaleChances(p, scales []float32) {
-	for t := range p {
-		p[t] *= scales[t]
-	}
-}
+// scaleAll multiplies scores or chances by the scales of their tokens.
+func (l *level) scaleAll(p, scales []float32) { l.normalise(p, p, scales, 1) }

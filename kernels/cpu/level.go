@@ -40,6 +40,8 @@ type level struct {
 
 	// Shapes of each kind of matrix, the largest first; the last is 1 by 1.
 	matrix [kinds][]multiply
+	// The same of attention's kernels.
+	fused [fusedKinds][]fusedShape
 
 	sumSquares func(x []float32) float32
 	// normalise is y = x · scale · w; len(w) ≥ len(y).
@@ -70,16 +72,9 @@ type level struct {
 	geluMul   func(y, gate, up []float32) // by tanh
 	widenFP8  func(y []float32, x []byte) // e4m3
 	widenInt8 func(y []float32, x []byte)
+	widenBF16 func(y []float32, x []byte)
 	// slide is y[k] += x[t·stride + k] · w[t·len(y) + k] for ascending t.
 	slide func(y, x, w []float32, taps, stride int)
-
-	// scores is y[i][t] = Σ q[i][d] · k[d][t] for queries of n columns and 16
-	// tokens of a page; stride is the number of tokens that a page has room for.
-	scoresF32  func(y, q []float32, n int, k unsafe.Pointer, stride int)
-	scoresBF16 func(y, q []float32, n int, k unsafe.Pointer, stride int)
-	// weigh is y[d] += p[t] · v[t][d], token by token.
-	weighF32  func(y, p []float32, v unsafe.Pointer, stride int)
-	weighBF16 func(y, p []float32, v unsafe.Pointer, stride int)
 }
 
 // Kinds of matrix kernels.

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"encoding/binary"
 	"math"
 	"unsafe"
 
@@ -31,12 +32,10 @@ func portable() *level {
 		geluMul:    geluMul,
 		widenFP8:   widenFP8,
 		widenInt8:  widenInt8,
+		widenBF16:  widenBF16,
 		slide:      slide,
-		scoresF32:  scoresF32,
-		scoresBF16: scoresBF16,
-		weighF32:   weighF32,
-		weighBF16:  weighBF16,
 	}
+	l.fused = [fusedKinds][]fusedShape{fusedF32: {{1, 1, fuseF32}}, fusedBF16: {{1, 1, fuseBF16}}}
 	l.matrix[kindF32] = one(multiplyF32)
 	l.matrix[kindBF16] = one(multiplyBF16)
 	l.matrix[kindF16] = one(multiplyF16)
@@ -312,46 +311,8 @@ func widenInt8(y []float32, x []byte) {
 	}
 }
 
-func scoresF32(y, q []float32, n int, k unsafe.Pointer, stride int) {
-	for ; len(q) > 0; y, q = y[16:], q[n:] {
-		var sum lanes
-		for d, x := range q[:n] {
-			row := (*lanes)(unsafe.Add(k, 4*d*stride))
-			for j := range sum {
-				sum[j] += float32(x * row[j])
-			}
-		}
-		copy(y, sum[:])
-	}
-}
-
-func scoresBF16(y, q []float32, n int, k unsafe.Pointer, stride int) {
-	for ; len(q) > 0; y, q = y[16:], q[n:] {
-		var sum lanes
-		for d, x := range q[:n] {
-			row := (*[16]uint16)(unsafe.Add(k, 2*d*stride))
-			for j := range sum {
-				sum[j] += float32(x * num.FromBF16(row[j]))
-			}
-		}
-		copy(y, sum[:])
-	}
-}
-
-func weighF32(y, p []float32, v unsafe.Pointer, stride int) {
-	for t, x := range p {
-		row := unsafe.Slice((*float32)(unsafe.Add(v, 4*t*stride)), len(y))
-		for d, z := range row {
-			y[d] += float32(x * z)
-		}
-	}
-}
-
-func weighBF16(y, p []float32, v unsafe.Pointer, stride int) {
-	for t, x := range p {
-		row := unsafe.Slice((*uint16)(unsafe.Add(v, 2*t*stride)), len(y))
-		for d, z := range row {
-			y[d] += float32(x * num.FromBF16(z))
-		}
+func widenBF16(y []float32, x []byte) {
+	for i := range y {
+		y[i] = num.FromBF16(binary.LittleEndian.Uint16(x[2*i:]))
 	}
 }

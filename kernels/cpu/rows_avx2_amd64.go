@@ -7,7 +7,6 @@ package cpu
 import (
 	"math"
 	"strings"
-	"unsafe"
 
 	"roundhouse/kernels/num"
 )
@@ -17,6 +16,7 @@ func levelAVX2() *level {
 		name:       strings.ToLower("AVX2"),
 		small:      4e6,
 		matrix:     matrixAVX2(),
+		fused:      fusedAVX2(),
 		sumSquares: sumsAVX2,
 		normalise:  normaliseRowAVX2,
 		sum:        sumOfAVX2,
@@ -35,11 +35,8 @@ func levelAVX2() *level {
 		geluMul:    geluMulRowAVX2,
 		widenFP8:   widenRowAVX2,
 		widenInt8:  widenInt8RowAVX2,
+		widenBF16:  widenBF16RowAVX2,
 		slide:      slideRowAVX2,
-		scoresF32:  scoresOfF32AVX2,
-		scoresBF16: scoresOfBF16AVX2,
-		weighF32:   weighRowsF32AVX2,
-		weighBF16:  weighRowsBF16AVX2,
 	}
 }
 
@@ -207,6 +204,15 @@ func widenInt8RowAVX2(y []float32, x []byte) {
 	widenInt8(y[n:], x[n:])
 }
 
+func widenBF16RowAVX2(y []float32, x []byte) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_ = x[2*n-1]
+		widenBF16_AVX2(&y[0], &x[0], n)
+	}
+	widenBF16(y[n:], x[2*n:])
+}
+
 func slideRowAVX2(y, x, w []float32, taps, stride int) {
 	n := len(y) &^ 15
 	if n > 0 && taps > 0 {
@@ -227,52 +233,4 @@ func siluMulRowAVX2(y, gate, up []float32) {
 		siluMulAVX2(&y[0], &gate[0], &up[0], n)
 	}
 	siluMul(y[n:], gate[n:], up[n:])
-}
-
-func scoresOfF32AVX2(y, q []float32, n int, k unsafe.Pointer, stride int) {
-	for len(q) >= 4*n {
-		scoresF32_4_AVX2(&y[0], &q[0], 4*n, k, 4*stride, n)
-		y, q = y[64:], q[4*n:]
-	}
-	if len(q) >= 2*n {
-		scoresF32_2_AVX2(&y[0], &q[0], 4*n, k, 4*stride, n)
-		y, q = y[32:], q[2*n:]
-	}
-	if len(q) > 0 {
-		scoresF32_1_AVX2(&y[0], &q[0], 4*n, k, 4*stride, n)
-	}
-}
-
-func scoresOfBF16AVX2(y, q []float32, n int, k unsafe.Pointer, stride int) {
-	for len(q) >= 4*n {
-		scoresBF16_4_AVX2(&y[0], &q[0], 4*n, k, 2*stride, n)
-		y, q = y[64:], q[4*n:]
-	}
-	if len(q) >= 2*n {
-		scoresBF16_2_AVX2(&y[0], &q[0], 4*n, k, 2*stride, n)
-		y, q = y[32:], q[2*n:]
-	}
-	if len(q) > 0 {
-		scoresBF16_1_AVX2(&y[0], &q[0], 4*n, k, 2*stride, n)
-	}
-}
-
-func weighRowsF32AVX2(y, p []float32, v unsafe.Pointer, stride int) {
-	n := len(y) &^ 15
-	if n > 0 && len(p) > 0 {
-		weighF32AVX2(&y[0], n, &p[0], len(p), v, 4*stride)
-	}
-	if n < len(y) {
-		weighF32(y[n:], p, unsafe.Add(v, 4*n), stride)
-	}
-}
-
-func weighRowsBF16AVX2(y, p []float32, v unsafe.Pointer, stride int) {
-	n := len(y) &^ 15
-	if n > 0 && len(p) > 0 {
-		weighBF16AVX2(&y[0], n, &p[0], len(p), v, 2*stride)
-	}
-	if n < len(y) {
-		weighBF16(y[n:], p, unsafe.Add(v, 2*n), stride)
-	}
 }

@@ -52,6 +52,8 @@ func TestRows(t *testing.T) {
 		f("deviations, not a number", 2, func(l *level, y []float32) { y[0], y[1] = l.deviations(x, 0.3) })
 		f("widenFP8", len(codes), func(l *level, y []float32) { l.widenFP8(y, codes) })
 		f("widenFP8", len(odd), func(l *level, y []float32) { l.widenFP8(y, odd) })
+		f("widenBF16", len(codes)/2, func(l *level, y []float32) { l.widenBF16(y, codes) })
+		f("widenBF16", len(odd)/2, func(l *level, y []float32) { l.widenBF16(y, odd) })
 		f("widenInt8", len(codes), func(l *level, y []float32) { l.widenInt8(y, codes) })
 		f("widenInt8", len(odd), func(l *level, y []float32) { l.widenInt8(y, odd) })
 	}

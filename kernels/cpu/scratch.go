@@ -27,8 +27,13 @@ type scratch struct {
 	peak    []float32      // greatest score of a split
 	sums    []float32      // and its sum of exponents
 	part    []float32      // (queries, value) of a split: weighted values
+	fused   fused
 
-	wide   []float32 // pages of fp8 and int8 as float32
+	pages  [2][]float32 // pages that were widened
+	held   [2]int       // and which of the sequence they are
+	latest int          // the one that was asked for last
+	turned [][16]uint32 // values that were keys
+	ones   []float32
 	picks  []kernels.Candidate
 	before []float32 // logits that a sampling has edited
 	counts []int32   // candidates by step of logit
@@ -39,27 +44,32 @@ type scratch struct {
 
 // setAside makes room for the widest operation of the program.
 func (s *scratch) setAside(x *executable) error {
-	value, key, page, vocab, group, pairs := 0, 0, 0, 0, blockQueries, 0
+	value, key, page, vocab, queries, pairs := 0, 0, 0, 0, 16, 0
 	for _, op := range x.p.Ops {
 		pairs = max(pairs, pairedBlocks(op))
 		switch op := op.(type) {
 		case *kernels.Attention:
-			value, key = max(value, op.ValueDim), max(key, op.KeyDim)
-			group = max(group, op.Heads/op.KVHeads)
+			a := newAttention(x, op)
+			value, key, queries = max(value, a.wide()), max(key, op.KeyDim), max(queries, a.rows*a.group)
+			tokens := 16
 			if op.KV != nil {
-				spec := op.KV.Spec()
-				page = max(page, spec.BlockTokens*op.ValueDim, (spec.BlockTokens+15)&^15*op.KeyDim)
+				tokens = (op.KV.Spec().BlockTokens + 15) &^ 15
 			}
+			page = max(page, tokens*max(op.KeyDim, a.wide()))
 		case *kernels.Sample:
 			vocab = max(vocab, x.p.Width(op.Logits))
 		}
 	}
-	s.queries = make([]float32, 0, group*key)
-	s.scores, s.lanes = make([]float32, group*split), make([]float32, group*16)
-	s.most, s.total = make([]float32, group), make([]float32, group)
-	s.peak, s.sums = make([]float32, group), make([]float32, group)
-	s.part = make([]float32, group*value)
-	s.wide = make([]float32, page)
+	s.queries = make([]float32, 0, queries*key)
+	s.scores, s.lanes = make([]float32, queries*split), make([]float32, queries*16)
+	s.most, s.total = make([]float32, queries), make([]float32, queries)
+	s.peak, s.sums = make([]float32, queries), make([]float32, queries)
+	s.part = make([]float32, queries*value)
+	s.pages = [2][]float32{make([]float32, page), make([]float32, page)}
+	s.turned, s.ones = make([][16]uint32, value), make([]float32, value)
+	for i := range s.ones {
+		s.ones[i] = 1
+	}
 	s.picks = make([]kernels.Candidate, 0, vocab)
 	if x.level != nil && x.level.pairsFP8 != nil {
 		s.pairs = make([]byte, pairTiles*pairs*blockBytes[kindBF16])

@@ -34,7 +34,7 @@ func (a *attention) partSize() int { return a.ValueDim + 2 }
 func (a *attention) decide() {
 	a.splits = 1
 	x := a.x
-	if n := len(x.blocks) * a.KVHeads; x.active == 1 || n >= 4*x.active || n%x.active == 0 {
+	if n := len(x.blocks) * a.Heads / a.group; x.active == 1 || n >= 4*x.active || n%x.active == 0 {
 		return // each thread has as much to do as it is
 	}
 	longest := 1
@@ -63,25 +63,24 @@ func (a *attention) part(row, head, number int) []float32 {
 	return floats(a.x.buffers[a.parts[0]].memory)[((row*a.Heads+head)*a.splits+number)*size:][:size]
 }
 
-// piece attends a block's rows to one split, for the query heads of one KV head.
-func (a *attention) piece(s *scratch, block rowBlock, head, number int) {
+// piece attends a block's rows to one split, for the query heads of one unit.
+func (a *attention) piece(s *scratch, block rowBlock, unit, number int) {
 	for from := block.first; from < block.last; from += a.rows {
 		n := min(a.rows, block.last-from)
-		queries, low, high := a.begin(s, block.seq, from, from+n, head)
+		low, high := a.begin(s, block.seq, from, from+n, unit)
 		at := max(low, (low/split+number)*split)
 		end := min((at/split+1)*split, high)
 		if at >= end {
 			continue
 		}
-		a.score(s, queries, block.seq, head, at, end)
-		a.splitOf(s, n, block.seq, head, at, end)
+		a.splitOf(s, n, block.seq, unit, at, end)
 		for q := range n * a.group {
 			i := q / a.group
 			if max(s.first[i], at) >= min(s.end[i], end) {
 				continue
 			}
-			part := a.part(from+i, head*a.group+q%a.group, at/split-s.first[i]/split)
-			copy(part, s.part[q*a.ValueDim:][:a.ValueDim])
+			part := a.part(from+i, unit*a.group+q%a.group, at/split-s.first[i]/split)
+			copy(part, a.partOf(s, q))
 			part[a.ValueDim], part[a.ValueDim+1] = s.peak[q], s.sums[q]
 		}
 	}
@@ -99,7 +98,7 @@ func (a *attention) join(thread int) {
 			clear(y)
 			for number := range splitsOf(a.reach(i, row)) {
 				p := a.part(row, head, number)
-				most, total = merge(y, p, most, total, p[a.ValueDim], p[a.ValueDim+1])
+				most, total = x.level.merge(y, p[:a.ValueDim], x.scratch[thread].ones, most, total, p[a.ValueDim], p[a.ValueDim+1])
 			}
 			a.end(&x.scratch[thread], row, head, most, total)
 		}

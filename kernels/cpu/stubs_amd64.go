@@ -4,8 +4,6 @@
 
 package cpu
 
-import "unsafe"
-
 //go:noescape
 func multiplyF32_2x1_AVX2(t *tile)
 
@@ -73,6 +71,24 @@ func multiplyInt4Fine_1x1_AVX2(t *tile)
 func multiplyQ4_1x1_AVX2(t *tile)
 
 //go:noescape
+func fusedF32_4x1_AVX2(f *fused)
+
+//go:noescape
+func fusedF32_2x1_AVX2(f *fused)
+
+//go:noescape
+func fusedF32_1x1_AVX2(f *fused)
+
+//go:noescape
+func fusedBF16_4x1_AVX2(f *fused)
+
+//go:noescape
+func fusedBF16_2x1_AVX2(f *fused)
+
+//go:noescape
+func fusedBF16_1x1_AVX2(f *fused)
+
+//go:noescape
 func sumSquaresAVX2(lanes *lanes, x *float32, n int)
 
 //go:noescape
@@ -124,28 +140,7 @@ func widenInt8_AVX2(y *float32, x *byte, n int)
 func slideAVX2(y, x, w *float32, n, taps, xs, ws int)
 
 //go:noescape
-func scoresF32_4_AVX2(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresF32_2_AVX2(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresF32_1_AVX2(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresBF16_4_AVX2(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresBF16_2_AVX2(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresBF16_1_AVX2(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func weighF32AVX2(y *float32, columns int, p *float32, n int, v unsafe.Pointer, vs int)
-
-//go:noescape
-func weighBF16AVX2(y *float32, columns int, p *float32, n int, v unsafe.Pointer, vs int)
+func widenBF16_AVX2(y *float32, x *byte, n int)
 
 //go:noescape
 func multiplyF32_4x2_AVX512(t *tile)
@@ -460,6 +455,54 @@ func multiplyQ4_2x1a_AVX512(t *tile)
 func multiplyQ4_1x1_AVX512(t *tile)
 
 //go:noescape
+func fusedF32_8x2_AVX512(f *fused)
+
+//go:noescape
+func fusedF32_4x2_AVX512(f *fused)
+
+//go:noescape
+func fusedF32_2x2_AVX512(f *fused)
+
+//go:noescape
+func fusedF32_1x2_AVX512(f *fused)
+
+//go:noescape
+func fusedF32_8x1_AVX512(f *fused)
+
+//go:noescape
+func fusedF32_4x1_AVX512(f *fused)
+
+//go:noescape
+func fusedF32_2x1_AVX512(f *fused)
+
+//go:noescape
+func fusedF32_1x1_AVX512(f *fused)
+
+//go:noescape
+func fusedBF16_8x2_AVX512(f *fused)
+
+//go:noescape
+func fusedBF16_4x2_AVX512(f *fused)
+
+//go:noescape
+func fusedBF16_2x2_AVX512(f *fused)
+
+//go:noescape
+func fusedBF16_1x2_AVX512(f *fused)
+
+//go:noescape
+func fusedBF16_8x1_AVX512(f *fused)
+
+//go:noescape
+func fusedBF16_4x1_AVX512(f *fused)
+
+//go:noescape
+func fusedBF16_2x1_AVX512(f *fused)
+
+//go:noescape
+func fusedBF16_1x1_AVX512(f *fused)
+
+//go:noescape
 func sumSquaresAVX512(lanes *lanes, x *float32, n int)
 
 //go:noescape
@@ -511,28 +554,7 @@ func widenInt8_AVX512(y *float32, x *byte, n int)
 func slideAVX512(y, x, w *float32, n, taps, xs, ws int)
 
 //go:noescape
-func scoresF32_4_AVX512(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresF32_2_AVX512(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresF32_1_AVX512(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresBF16_4_AVX512(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresBF16_2_AVX512(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func scoresBF16_1_AVX512(y, q *float32, qs int, k unsafe.Pointer, ks, n int)
-
-//go:noescape
-func weighF32AVX512(y *float32, columns int, p *float32, n int, v unsafe.Pointer, vs int)
-
-//go:noescape
-func weighBF16AVX512(y *float32, columns int, p *float32, n int, v unsafe.Pointer, vs int)
+func widenBF16_AVX512(y *float32, x *byte, n int)
 
 //go:noescape
 func halvesAMX(y *uint16, x *float32, n int)
@@ -716,6 +738,22 @@ func matrixAVX2() [kinds][]multiply {
 	}
 }
 
+// fusedAVX2 is the kernels of attention of one level, the largest first.
+func fusedAVX2() [fusedKinds][]fusedShape {
+	return [fusedKinds][]fusedShape{
+		fusedF32: {
+			{4, 1, fusedF32_4x1_AVX2},
+			{2, 1, fusedF32_2x1_AVX2},
+			{1, 1, fusedF32_1x1_AVX2},
+		},
+		fusedBF16: {
+			{4, 1, fusedBF16_4x1_AVX2},
+			{2, 1, fusedBF16_2x1_AVX2},
+			{1, 1, fusedBF16_1x1_AVX2},
+		},
+	}
+}
+
 // matrixAVX512 is the matrix kernels of one level, the largest first.
 func matrixAVX512() [kinds][]multiply {
 	return [kinds][]multiply{
@@ -802,6 +840,32 @@ func matrixAVX512() [kinds][]multiply {
 			{4, 1, multiplyQ4_4x1_AVX512, multiplyQ4_4x1a_AVX512},
 			{2, 1, multiplyQ4_2x1_AVX512, multiplyQ4_2x1a_AVX512},
 			{1, 1, multiplyQ4_1x1_AVX512, nil},
+		},
+	}
+}
+
+// fusedAVX512 is the kernels of attention of one level, the largest first.
+func fusedAVX512() [fusedKinds][]fusedShape {
+	return [fusedKinds][]fusedShape{
+		fusedF32: {
+			{8, 2, fusedF32_8x2_AVX512},
+			{4, 2, fusedF32_4x2_AVX512},
+			{2, 2, fusedF32_2x2_AVX512},
+			{1, 2, fusedF32_1x2_AVX512},
+			{8, 1, fusedF32_8x1_AVX512},
+			{4, 1, fusedF32_4x1_AVX512},
+			{2, 1, fusedF32_2x1_AVX512},
+			{1, 1, fusedF32_1x1_AVX512},
+		},
+		fusedBF16: {
+			{8, 2, fusedBF16_8x2_AVX512},
+			{4, 2, fusedBF16_4x2_AVX512},
+			{2, 2, fusedBF16_2x2_AVX512},
+			{1, 2, fusedBF16_1x2_AVX512},
+			{8, 1, fusedBF16_8x1_AVX512},
+			{4, 1, fusedBF16_4x1_AVX512},
+			{2, 1, fusedBF16_2x1_AVX512},
+			{1, 1, fusedBF16_1x1_AVX512},
 		},
 	}
 }

@@ -34,8 +34,13 @@ func Bench(b *testing.B, backend kernels.Backend, read float64, peak func(kernel
 	}
 	for _, n := range []int{1, 512} {
 		for _, t := range []kernels.DType{kernels.BF16, kernels.F8E4M3, kernels.Int8} {
-			b.Run(name("Attention/%v/rows=%d", t, n), func(b *testing.B) { benchAttention(b, backend, n, t, read) })
+			b.Run(name("Attention/%v/rows=%d", t, n), func(b *testing.B) {
+				benchAttention(b, backend, n, kernels.Attention{Heads: 16, KVHeads: 8, KeyDim: 128, ValueDim: 128, Scale: 0.088}, t, read)
+			})
 		}
+		b.Run(name("Attention/latent/rows=%d", n), func(b *testing.B) { // DeepSeek-V2-Lite's
+			benchAttention(b, backend, n, kernels.Attention{Heads: 16, KVHeads: 1, KeyDim: 576, ValueDim: 512, Scale: 0.072, V: kernels.None}, kernels.BF16, read)
+		})
 	}
 	benchOps(b, backend, read, peak)
 	for _, format := range []kernels.Format{kernels.FormatBF16, kernels.FormatInt4} {
@@ -83,11 +88,15 @@ func benchLinear(b *testing.B, backend kernels.Backend, format kernels.Format, s
 	}
 }
 
-func benchAttention(b *testing.B, backend kernels.Backend, n int, t kernels.DType, read float64) {
-	const context, heads, kvHeads, dim, block = 2048, 16, 8, 128, 16
+func benchAttention(b *testing.B, backend kernels.Backend, n int, op kernels.Attention, t kernels.DType, read float64) {
+	const context, block = 2048, 16
 	s := newScene(b, backend, 2)
-	kv := s.pages(kernels.KVSpec{Layers: 1, Blocks: context / block, BlockTokens: block, Heads: kvHeads, KeyDim: dim, ValueDim: dim, Type: t})
-	s.attend(kernels.Attention{Heads: heads, KVHeads: kvHeads, KeyDim: dim, ValueDim: dim, Scale: 0.088, KV: kv}, n)
+	spec := kernels.KVSpec{Layers: 1, Blocks: context / block, BlockTokens: block, Heads: op.KVHeads, KeyDim: op.KeyDim, ValueDim: op.ValueDim, Type: t}
+	if op.V == kernels.None {
+		spec.ValueDim = 0
+	}
+	op.KV = s.pages(spec)
+	s.attend(op, n)
 	e := s.compile(kernels.Limits{Tokens: n, Seqs: 1})
 	step := ragged(block, shuffled(context/block, 1), [][2]int{{n, context}})
 	var r kernels.Result
@@ -97,13 +106,14 @@ func benchAttention(b *testing.B, backend kernels.Backend, n int, t kernels.DTyp
 		}
 	}
 	seconds := b.Elapsed().Seconds() / float64(b.N)
-	if moved := float64(2*context*kvHeads*dim*t.Size()) / seconds; n == 1 {
+	if moved := float64(context*spec.Heads*(spec.KeyDim+spec.ValueDim)*t.Size()) / seconds; n == 1 {
 		b.ReportMetric(moved/1e9, "GB/s")
 		if read > 0 {
 			b.ReportMetric(100*moved/read, "%read")
 		}
 	}
-	b.ReportMetric(4*float64(n)*float64(context-n/2)*heads*dim/seconds/1e9, "GFLOP/s")
+	products := float64(n) * float64(context-n/2) * float64(op.Heads) * float64(op.KeyDim+op.ValueDim)
+	b.ReportMetric(2*products/seconds/1e9, "GFLOP/s")
 }
 
 // benchToy is a decode step of a model so small that the steps between the

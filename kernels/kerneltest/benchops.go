@@ -149,8 +149,6 @@ func one() *kernels.Step {
 // wholeOps are the mixture of experts, the delta rule, adapters and the choice of tokens.
 func wholeOps() []timed {
 	const n, w, experts, inner, sampled = 64, benchWidth, 8, 512, 4
-	const heads, dim = 8, 64
-	const channels = 3 * heads * dim
 	choose := func(sampling kernels.Sampling) func() *kernels.Step {
 		return func() *kernels.Step {
 			s := rows(sampled)
@@ -176,17 +174,8 @@ func wholeOps() []timed {
 			}
 			s.p.Do(op)
 		}},
-		{name: "Delta", rows: n, width: channels, bytes: n * 4 * heads * dim * dim * 4, flop: n * 7 * heads * dim * dim, step: func() *kernels.Step {
-			s := rows(n)
-			s.Seqs = []kernels.Seq{{Count: n, Context: n, Blocks: [][]int32{{0}}}}
-			return s
-		}, do: func(s *scene, in kernels.Tensor) {
-			op := &kernels.Delta{QKV: in, Gates: s.p.New(kernels.Tokens, 2*heads), Out: s.p.New(kernels.Tokens, heads*dim), Conv: s.matrix(kernels.FormatF32, channels, 4),
-				ALog: s.vector(heads, 0), DtBias: s.vector(heads, 0), KeyHeads: heads, ValueHeads: heads, KeyDim: dim, ValueDim: dim}
-			s.p.Do(&kernels.Columns{In: in, Out: op.Gates})
-			op.KV = s.pages(kernels.KVSpec{Layers: 1, Blocks: 1, BlockTokens: 16, Type: kernels.F32, StateBytes: op.StateBytes()})
-			s.p.Do(op)
-		}},
+		deltaOp("Delta", n, 8, 8, 64),
+		deltaOp("Delta/wide", n, 16, 32, 128), // Qwen3-Next's
 		{name: "LoRA", rows: n, width: w, bytes: 8 * 2 * 16 * 2 * w, flop: n * 2 * 16 * 2 * w, step: func() *kernels.Step {
 			s := rows(n) // of 8 adapters in turn
 			for i := range s.Seqs {
@@ -204,6 +193,22 @@ func wholeOps() []timed {
 		{name: "Sample/greedy", rows: sampled, width: benchVocab, bytes: sampled * 4 * benchVocab, step: choose(kernels.Sampling{TopP: 1}), do: sample},
 		{name: "Sample/top_p", rows: sampled, width: benchVocab, bytes: sampled * 4 * benchVocab, step: choose(kernels.Sampling{TopP: 0.9, Temperature: 0.8}), do: sample},
 	}
+}
+
+// deltaOp is a prompt of n tokens through the gated delta rule.
+func deltaOp(name string, n, keyHeads, valueHeads, dim int) timed {
+	channels := (2*keyHeads + valueHeads) * dim
+	return timed{name: name, rows: n, width: channels, bytes: float64(n * 4 * valueHeads * dim * dim * 4), flop: float64(n * 7 * valueHeads * dim * dim), step: func() *kernels.Step {
+		s := rows(n)
+		s.Seqs = []kernels.Seq{{Count: int32(n), Context: int32(n), Blocks: [][]int32{{0}}}}
+		return s
+	}, do: func(s *scene, in kernels.Tensor) {
+		op := &kernels.Delta{QKV: in, Gates: s.p.New(kernels.Tokens, 2*valueHeads), Out: s.p.New(kernels.Tokens, valueHeads*dim), Conv: s.matrix(kernels.FormatF32, channels, 4),
+			ALog: s.vector(valueHeads, 0), DtBias: s.vector(valueHeads, 0), KeyHeads: keyHeads, ValueHeads: valueHeads, KeyDim: dim, ValueDim: dim}
+		s.p.Do(&kernels.Columns{In: in, Out: op.Gates})
+		op.KV = s.pages(kernels.KVSpec{Layers: 1, Blocks: 1, BlockTokens: 16, Type: kernels.F32, StateBytes: op.StateBytes()})
+		s.p.Do(op)
+	}}
 }
 
 // convolutionOps are what towers begin with, and what is inside of Conformer's

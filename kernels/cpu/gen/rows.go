@@ -17,16 +17,15 @@ func (g *gen) rowKernels() {
 	g.greatest()
 	g.exponents()
 	g.siluMul()
-	for _, rows := range []int{4, 2, 1} {
-		g.scores("F32", rows)
-		g.scores("BF16", rows)
+	for _, s := range g.fusedShapes() {
+		g.fused("F32", s)
+		g.fused("BF16", s)
 	}
-	g.weigh("F32")
-	g.weigh("BF16")
 	g.gelu()
 	g.geluMul()
 	g.widen()
 	g.widenInt8()
+	g.widenBF16()
 	g.slide()
 }
 

@@ -24,7 +24,6 @@ package cpu
 import (
 	"math"
 	"strings"
-	"unsafe"
 
 	"roundhouse/kernels/num"
 )
@@ -34,6 +33,7 @@ func levelLEVEL() *level {
 		name:       strings.ToLower("LEVEL"),
 		small:      SMALL,
 		matrix:     matrixLEVEL(),
+		fused:      fusedLEVEL(),
 		sumSquares: sumsLEVEL,
 		normalise:  normaliseRowLEVEL,
 		sum:        sumOfLEVEL,
@@ -52,11 +52,8 @@ func levelLEVEL() *level {
 		geluMul:    geluMulRowLEVEL,
 		widenFP8:   widenRowLEVEL,
 		widenInt8:  widenInt8RowLEVEL,
+		widenBF16:  widenBF16RowLEVEL,
 		slide:      slideRowLEVEL,
-		scoresF32:  scoresOfF32LEVEL,
-		scoresBF16: scoresOfBF16LEVEL,
-		weighF32:   weighRowsF32LEVEL,
-		weighBF16:  weighRowsBF16LEVEL,
 	}
 }
 
@@ -224,6 +221,15 @@ func widenInt8RowLEVEL(y []float32, x []byte) {
 	widenInt8(y[n:], x[n:])
 }
 
+func widenBF16RowLEVEL(y []float32, x []byte) {
+	n := len(y) &^ 15
+	if n > 0 {
+		_ = x[2*n-1]
+		widenBF16_LEVEL(&y[0], &x[0], n)
+	}
+	widenBF16(y[n:], x[2*n:])
+}
+
 func slideRowLEVEL(y, x, w []float32, taps, stride int) {
 	n := len(y) &^ 15
 	if n > 0 && taps > 0 {
@@ -244,53 +250,5 @@ func siluMulRowLEVEL(y, gate, up []float32) {
 		siluMulLEVEL(&y[0], &gate[0], &up[0], n)
 	}
 	siluMul(y[n:], gate[n:], up[n:])
-}
-
-func scoresOfF32LEVEL(y, q []float32, n int, k unsafe.Pointer, stride int) {
-	for len(q) >= 4*n {
-		scoresF32_4_LEVEL(&y[0], &q[0], 4*n, k, 4*stride, n)
-		y, q = y[64:], q[4*n:]
-	}
-	if len(q) >= 2*n {
-		scoresF32_2_LEVEL(&y[0], &q[0], 4*n, k, 4*stride, n)
-		y, q = y[32:], q[2*n:]
-	}
-	if len(q) > 0 {
-		scoresF32_1_LEVEL(&y[0], &q[0], 4*n, k, 4*stride, n)
-	}
-}
-
-func scoresOfBF16LEVEL(y, q []float32, n int, k unsafe.Pointer, stride int) {
-	for len(q) >= 4*n {
-		scoresBF16_4_LEVEL(&y[0], &q[0], 4*n, k, 2*stride, n)
-		y, q = y[64:], q[4*n:]
-	}
-	if len(q) >= 2*n {
-		scoresBF16_2_LEVEL(&y[0], &q[0], 4*n, k, 2*stride, n)
-		y, q = y[32:], q[2*n:]
-	}
-	if len(q) > 0 {
-		scoresBF16_1_LEVEL(&y[0], &q[0], 4*n, k, 2*stride, n)
-	}
-}
-
-func weighRowsF32LEVEL(y, p []float32, v unsafe.Pointer, stride int) {
-	n := len(y) &^ 15
-	if n > 0 && len(p) > 0 {
-		weighF32LEVEL(&y[0], n, &p[0], len(p), v, 4*stride)
-	}
-	if n < len(y) {
-		weighF32(y[n:], p, unsafe.Add(v, 4*n), stride)
-	}
-}
-
-func weighRowsBF16LEVEL(y, p []float32, v unsafe.Pointer, stride int) {
-	n := len(y) &^ 15
-	if n > 0 && len(p) > 0 {
-		weighBF16LEVEL(&y[0], n, &p[0], len(p), v, 2*stride)
-	}
-	if n < len(y) {
-		weighBF16(y[n:], p, unsafe.Add(v, 2*n), stride)
-	}
 }
 `
