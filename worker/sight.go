@@ -22,6 +22,7 @@ type Slice struct {
 	Exec    kernels.Executable
 	Windows bool // its step's sequences are the windows of a View; otherwise the item
 	Fold    int  // rows of the slice before it that are one row of its own
+	Aside   bool // its rows stand behind those of the last; the slice behind it reads what it has read
 }
 
 // Item is a picture of a prompt. Its tokens stand for its rows, one each.
@@ -61,7 +62,8 @@ type look struct {
 	item    *Item
 	view    *View // nil: it is being made
 	slice   int
-	rows    []float32 // of the slices so far
+	rows    []float32   // of the slices so far
+	aside   [][]float32 // of those that stand behind the last's
 	err     error
 }
 
@@ -228,9 +230,11 @@ func (s *sight) step() error {
 		j.err = failed
 		return nil
 	}
-	j.view.Features, j.rows = nil, make([]float32, 0, len(out.Output)*len(out.Output[0]))
-	for _, row := range out.Output {
-		j.rows = append(j.rows, row...)
+	rows := slices.Concat(out.Output...)
+	if slice.Aside {
+		j.aside = append(j.aside, rows)
+	} else {
+		j.view.Features, j.rows = nil, rows
 	}
 	if j.slice++; j.slice == len(all) {
 		s.finish()
@@ -261,15 +265,23 @@ func (v *View) stepOf(s *Slice, in []float32) *kernels.Step {
 func (s *sight) finish() {
 	j := s.job
 	s.job = nil
-	rows, width := j.rows, s.tower.Width
-	if len(rows) != j.item.Count()*width {
-		panic(fmt.Sprintf("BUG: a tower made %d numbers of an item of %d rows", len(rows), j.item.Count()))
+	n, width := j.item.Count(), s.tower.Width
+	rows := make([]float32, 0, n*width)
+	places := make([]int, n) // where each row of the item is among the tower's
+	for i := range places {
+		places[i] = i
 	}
-	if j.view.Order != nil {
-		rows = make([]float32, len(j.rows))
-		for i, at := range j.view.Order {
-			copy(rows[int(at)*width:][:width], j.rows[i*width:])
+	for i, at := range j.view.Order {
+		places[at] = i
+	}
+	for _, at := range places {
+		for _, part := range slices.Concat([][]float32{j.rows}, j.aside) {
+			each := len(part) / n
+			rows = append(rows, part[at*each:][:each]...)
 		}
+	}
+	if len(rows) != n*width {
+		panic(fmt.Sprintf("BUG: a tower made %d numbers of an item of %d rows", len(rows), n))
 	}
 	s.cache.put(j.item.Digest, rows)
 }

@@ -18,8 +18,10 @@ import (
 
 // glass is a slice that gives its features back, and counts how often it ran.
 type glass struct {
-	runs atomic.Int64
-	err  error
+	runs  atomic.Int64
+	err   error
+	aside bool    // its rows stand behind the last's
+	add   float32 // to each number
 }
 
 func (g *glass) Run(step *kernels.Step, out *kernels.Result) error {
@@ -30,7 +32,11 @@ func (g *glass) Run(step *kernels.Step, out *kernels.Result) error {
 	*out = kernels.Result{}
 	width := len(step.Features) / len(step.Tokens)
 	for i := range step.Tokens {
-		out.Output = append(out.Output, step.Features[i*width:][:width])
+		row := slices.Clone(step.Features[i*width:][:width])
+		for c := range row {
+			row[c] += g.add
+		}
+		out.Output = append(out.Output, row)
 	}
 	return nil
 }
@@ -61,13 +67,13 @@ func (w *watched) Run(step *kernels.Step, out *kernels.Result) error {
 }
 
 // seer is an engine whose tower has two slices, of rows of two numbers.
-func seer(t *testing.T, budget int64, slices ...*glass) (*worker.Engine, *watched, func()) {
+func seer(t *testing.T, budget int64, panes ...*glass) (*worker.Engine, *watched, func()) {
 	t.Helper()
 	groups := []kv.Group{{Blocks: 256, BlockTokens: 4}}
 	m := &watched{Model: workertest.New(vocab, groups)}
 	var all []worker.Slice
-	for _, g := range slices {
-		all = append(all, worker.Slice{Exec: g, Fold: 1})
+	for _, g := range panes {
+		all = append(all, worker.Slice{Exec: g, Fold: 1, Aside: g.aside})
 	}
 	e := worker.NewEngine(worker.Config{
 		Exec: m, Groups: groups, PrefixCache: true, Limits: worker.Limits{Tokens: 3, Seqs: 3, Rows: 3}, MaxModelLen: 128, Vocab: vocab, Models: []string{"m"}, Generation: "g",
@@ -133,6 +139,23 @@ func TestRowsReachTheirTokens(t *testing.T) {
 	})
 }
 
+// TestRowsAside: what a slice puts aside stands behind the last slice's rows, and
+// the next slice reads what it has read.
+func TestRowsAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, m, settle := seer(t, 1<<20, &glass{add: 1}, &glass{aside: true, add: 100}, &glass{add: 10})
+		it := item(2, 'a', 0)
+		it.View = func() (worker.View, error) {
+			return worker.View{Features: []float32{0, 1, 2, 3}, Axes: make([]int32, 12), Order: []int32{0, 2, 1, 3}}, nil
+		}
+		a := collect(seeing(e, t, 2, it), 1)
+		settle()
+		if want := []float32{11, 101, 13, 103, 12, 102, 14, 104}; a.err != nil || !slices.Equal(m.media, want) {
+			t.Errorf("rows %v (%v); want %v", m.media, a.err, want)
+		}
+	})
+}
+
 // TestSmallBudget: requests whose rows do not fit together go one after the other.
 func TestSmallBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +210,13 @@ func TestUnseen(t *testing.T) {
 
 // TestPositionsOfGolden holds positions to transformers.
 func TestPositionsOfGolden(t *testing.T) {
-	data, err := os.ReadFile("model/testdata/qwen2_vl.json")
+	for _, name := range []string{"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl"} {
+		t.Run(name, func(t *testing.T) { positionsOfGolden(t, name) })
+	}
+}
+
+func positionsOfGolden(t *testing.T, name string) {
+	data, err := os.ReadFile("model/testdata/" + name + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"roundhouse/kernels"
@@ -26,8 +27,9 @@ type memory struct {
 	total   int64              // bytes of the machine's memory that all of it takes; 0: of a device's own
 	room    func() device.Room // that the machine leaves now
 
-	tower    []worker.Slice  // nil: the model sees nothing, or asleep
-	adapters *model.Adapters // nil: no room for any, or asleep
+	tower    []worker.Slice               // nil: the model sees nothing, or asleep
+	places   atomic.Pointer[model.Places] // that the tower was loaded with last; read beside the engine
+	adapters *model.Adapters              // nil: no room for any, or asleep
 }
 
 // compile loads a model's weights into a backend and plans its steps. It ends early
@@ -46,6 +48,7 @@ func (m *memory) compile(name string, md *model.Model, be kernels.Backend, packe
 	if m.tower, err = o.Sight.compile(be, md.Config().Vision, built.Tower); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	m.places.Store(built.Places)
 	m.backend, m.adapters, m.pages = be, built.Adapters, built.KV
 	return exec, nil
 }

@@ -52,9 +52,9 @@ func (s *Sight) read(o *Options, name string, folder fs.FS, cfg model.Config) er
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	p := s.processor
-	if p.Patch() != v.Patch || p.Merge() != v.Merge || p.Width() != v.Features {
+	if p.Patch() != v.Patch || p.Merge() != v.Merge || p.Width() != v.Pixels {
 		return fmt.Errorf("%s: preprocessor_config.json has patches of %d pixels, %d numbers each, merged by %d, and vision_config in config.json %d, %d and %d",
-			name, p.Patch(), p.Width(), p.Merge(), v.Patch, v.Features, v.Merge)
+			name, p.Patch(), p.Width(), p.Merge(), v.Patch, v.Pixels, v.Merge)
 	}
 	rows := min(p.MostRows(), cfg.MaxPositions)
 	if o.MaxModelLen > 0 {
@@ -119,7 +119,7 @@ func (s *Sight) compile(be kernels.Backend, v *model.Vision, slices []model.Slic
 		if err != nil {
 			return nil, fmt.Errorf("the tower's part %d of %d: %w", i+1, len(slices), err)
 		}
-		out[i] = worker.Slice{Exec: exec, Windows: slices[i].Windows, Fold: slices[i].Fold}
+		out[i] = worker.Slice{Exec: exec, Windows: slices[i].Windows, Fold: slices[i].Fold, Aside: slices[i].Aside}
 	}
 	return out, nil
 }
@@ -136,7 +136,7 @@ func (s *Sight) tower(mem *memory, v *model.Vision) *worker.Tower {
 const decoders = 2
 
 // server is how the server reads pictures; nil: it does not.
-func (s *Sight) server(v *model.Vision) *server.Sight {
+func (s *Sight) server(mem *memory, v *model.Vision) *server.Sight {
 	if s.processor == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (s *Sight) server(v *model.Vision) *server.Sight {
 		Decoding: make(chan struct{}, decoders),
 		View: func(f *media.Features) worker.View {
 			l := v.Layout(f.Lines, f.Line)
-			return worker.View{Features: l.Arrange(f.Rows), Axes: l.Axes, Cuts: l.Cuts, Order: l.Order}
+			return worker.View{Features: mem.places.Load().Beside(l.Arrange(f.Rows), &l, f.Lines, f.Line), Axes: l.Axes, Cuts: l.Cuts, Order: l.Order}
 		}}
 }
 

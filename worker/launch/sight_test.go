@@ -115,7 +115,7 @@ func see(t *testing.T, url string, parts ...string) *seenAnswer {
 // same bits, alone, in company, in small steps, from the caches, and where the
 // cache of pages is too small for all; another one of the same size another.
 func TestSees(t *testing.T) {
-	for _, fixture := range []string{"qwen2_vl", "qwen2_5_vl"} {
+	for _, fixture := range []string{"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl"} {
 		t.Run(fixture, func(t *testing.T) {
 			dir := seeingFolder(t, fixture, "")
 			args := []string{"--model", dir, "--served-model-name", "m", "--dtype", "float32", "--enable-prompt-tokens-details", "--block-size", "16"}
@@ -127,7 +127,11 @@ func TestSees(t *testing.T) {
 				t.Errorf("an image of 40 by 24 pixels is %d tokens; want 15", n)
 			}
 			again := see(t, url, "what is it", one)
-			if again.said() != first.said() || again.Usage.Details.Cached < 16 {
+			kept := 16
+			if strings.HasPrefix(fixture, "qwen3_5") {
+				kept = 0 // a model with a state keeps no prefixes
+			}
+			if again.said() != first.said() || again.Usage.Details.Cached < kept {
 				t.Errorf("the same picture again: %s with %d cached tokens; first %s", again.said(), again.Usage.Details.Cached, first.said())
 			}
 			if other := see(t, url, "what is it", two); other.said() == first.said() || other.Usage.Prompt != first.Usage.Prompt {

@@ -200,7 +200,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec 
 	s := server.New(server.Config{
 		Engine: e, Profiler: profiler, Tokenizer: w.tokenizer, Template: w.template, Models: names, Root: name, Version: api.Version,
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
-		Sight: o.Sight.server(cfg.Vision), MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
+		Sight: o.Sight.server(mem, cfg.Vision), MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
 		Compile:          w.compiler.compile,
 		TemplateDefaults: o.TemplateDefaults, HideTools: o.HideTools,

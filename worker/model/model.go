@@ -230,14 +230,14 @@ func (m *Model) memory(format kernels.Format, l kernels.Limits) (weights, step i
 	return b.bytes, activations(g.prog, l)
 }
 
-// record records the program, and the slices of what sees; there are none of a
-// model that has faults.
-func (m *Model) record(g *graph) []Slice {
+// record records the program, and what sees, which has no slices if the model has
+// faults.
+func (m *Model) record(g *graph) *tower {
 	m.arch.record(g)
 	if m.arch.tower == nil {
-		return nil
+		return &tower{}
 	}
-	return m.arch.tower(g).slices
+	return m.arch.tower(g)
 }
 
 // TowerBytes is the memory of a step of what sees, of pictures of at most so many
@@ -245,10 +245,11 @@ func (m *Model) record(g *graph) []Slice {
 func (m *Model) TowerBytes(patches int) int64 {
 	g := newGraph(m.settings, m.count(kernels.FormatBF16), m.groups, nil)
 	var most int64
-	for _, s := range m.record(g) {
+	t := m.record(g)
+	for _, s := range t.slices {
 		most = max(most, activations(s.Program, m.config.Vision.Limits(patches, s)))
 	}
-	return most
+	return most + t.places.bytes()
 }
 
 // count is a binder that loads nothing.
@@ -278,6 +279,7 @@ type Built struct {
 	KV      []kernels.KV // one a group
 
 	Tower    []Slice   // of what sees, in their order; nil: it sees nothing
+	Places   *Places   // what the tower reads beside patches; nil: nothing
 	Adapters *Adapters // nil: no room was made for any
 }
 
@@ -301,7 +303,8 @@ func (m *Model) Build(be kernels.Backend, o BuildOptions) (*Built, error) {
 	b := m.count(o.Format)
 	b.be, b.progress, b.stop, b.total = be, o.Progress, o.Stop, m.read
 	g := newGraph(m.settings, b, m.groups, built.KV)
-	built.Tower = m.record(g)
+	t := m.record(g)
+	built.Tower, built.Places = t.slices, t.places
 	if b.err != nil {
 		return nil, b.err
 	}

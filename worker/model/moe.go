@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"roundhouse/kernels"
 )
@@ -41,10 +42,18 @@ func (g *graph) bindExperts(op *kernels.MoE, e experts) *kernels.MoE {
 	return op
 }
 
-// expert binds one expert's matrix of a tensor (experts, out, in).
+// expert binds one expert's matrix of a tensor (experts, out, in), or of one
+// (experts, in, out), which Qwen3-VL's files have.
 func (g *graph) expert(name string, count, i, out, in int) kernels.Weight {
-	return g.bind(wanted{format: g.linearFormat(in), out: out, in: in,
-		pieces: []piece{{name: name, shape: []int{count, out, in}, first: i, count: 1}}})
+	w := wanted{format: g.linearFormat(in), out: out, in: in, pieces: []piece{{name: name, shape: []int{count, out, in}, first: i, count: 1}}}
+	turned := []int{count, in, out}
+	if t := g.lookup(name); out != in && t != nil && slices.Equal(t.Shape, turned) {
+		w.pieces[0].shape = turned
+		w.make = func(data [][]byte, stored kernels.DType) (kernels.Source, error) {
+			return kernels.Source{Type: stored, Data: transpose(data[0], in, out, stored.Size())}, nil
+		}
+	}
+	return g.bind(w)
 }
 
 // checkExperts notes a fault unless a mixture's numbers make sense.

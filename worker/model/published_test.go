@@ -41,6 +41,9 @@ func published(t *testing.T, arch string, billions float64, positions int, confi
 	}
 	g := newGraph(s, b, a.groups(s), nil)
 	a.record(g)
+	if a.tower != nil {
+		a.tower(g)
+	}
 	if len(g.faults) > 0 {
 		t.Errorf("%s: %v", arch, g.faults)
 	}
@@ -95,4 +98,21 @@ func TestPublished(t *testing.T) {
 	f("BertModel", 0.334, 512, m{"vocab_size": 30522, "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16})
 	f("XLMRobertaModel", 0.567, 8192, m{"vocab_size": 250002, "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16,
 		"max_position_embeddings": 8194, "pad_token_id": 1, "type_vocab_size": 1, "layer_norm_eps": 1e-5})
+}
+
+// TestPublishedSeers: the same of models that see.
+func TestPublishedSeers(t *testing.T) {
+	type m = map[string]any
+	text := func(hidden, inner, layers, heads, kv int, theta float64, section []int, more m) m {
+		c := m{"vocab_size": 151936, "hidden_size": hidden, "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": kv,
+			"hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": theta, "rope_scaling": m{"rope_type": "default", "mrope_interleaved": true, "mrope_section": section}}
+		maps.Copy(c, more)
+		return c
+	}
+	published(t, "Qwen2_5_VLForConditionalGeneration", 8.292, 128000, text(3584, 18944, 28, 28, 4, 1e6, []int{16, 24, 24}, m{"vocab_size": 152064, "max_position_embeddings": 128000,
+		"rope_scaling": m{"type": "mrope", "mrope_section": []int{16, 24, 24}}, "vision_config": m{"depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "out_hidden_size": 3584}}))
+	published(t, "Qwen3VLForConditionalGeneration", 8.767, 262144, m{"vision_config": m{"out_hidden_size": 4096},
+		"text_config": text(4096, 12288, 36, 32, 8, 5e6, []int{24, 20, 20}, m{"head_dim": 128, "max_position_embeddings": 262144})})
+	published(t, "Qwen3VLMoeForConditionalGeneration", 31.07, 262144, m{"vision_config": m{"out_hidden_size": 2048}, "tie_word_embeddings": false,
+		"text_config": text(2048, 6144, 48, 32, 4, 5e6, []int{24, 20, 20}, m{"head_dim": 128, "max_position_embeddings": 262144, "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "tie_word_embeddings": false})})
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 
 	"roundhouse/kernels"
@@ -14,56 +13,27 @@ import (
 func qwen2Seeing(g *graph) {
 	g.wantAct(g.Act, "silu")
 	s := g.begin(1, 0)
-	g.prog.Do(&kernels.Place{X: s.x, Width: g.Hidden})
-	r := g.rope(fullAttention)
-	axes, err := sectionsOf(g.settings, len(r.Freqs))
-	g.want(err == nil, "%v", err)
-	r.Axes = axes
-	s.layers(attention{RoPE: r, Bias: true}, g.dense(gated{Inner: g.Inner, Act: kernels.SiLU}))
+	g.show(s)
+	s.layers(attention{RoPE: g.axialRope(inOrder), Bias: true}, g.dense(gated{Inner: g.Inner, Act: kernels.SiLU}))
 	s.end(0)
-}
-
-// sectionsOf is the axis of each pair where mrope_section gives them in order:
-// time, line, column.
-func sectionsOf(s *settings, pairs int) ([]uint8, error) {
-	p, err := s.ropeOf(fullAttention)
-	if err != nil {
-		return nil, err
-	}
-	var axes []uint8
-	for axis, n := range p.MRoPE {
-		if n < 0 || n > pairs || axis > 2 {
-			break
-		}
-		axes = append(axes, slices.Repeat([]uint8{uint8(axis)}, n)...)
-	}
-	if len(p.MRoPE) != 3 || len(axes) != pairs {
-		return nil, fmt.Errorf("mrope_section is %v; want the pairs of each of 3 axes, of %d", p.MRoPE, pairs)
-	}
-	return axes, nil
 }
 
 // qwen2Tower has layer norms and an MLP with CLIP's activation.
 func qwen2Tower(g *graph) *tower {
 	v := g.eyes
 	t := newTower(g, v.Embed)
-	kind, known := map[string]kernels.Activation{"quick_gelu": kernels.QuickGELU, "gelu": kernels.GELU, "silu": kernels.SiLU}[v.Act]
-	g.want(known, "vision_config: hidden_act is %q; this architecture is known with quick_gelu, gelu and silu", v.Act)
+	kind := t.activation()
 	g.want(v.Hidden == g.Hidden, "vision_config: hidden_size is %d, and the text's %d", v.Hidden, g.Hidden)
 	inner := int(float64(v.Embed) * v.Ratio)
 	g.want(inner >= 1 && inner <= 1<<20, "vision_config: mlp_ratio is %g", v.Ratio)
 	if len(g.faults) > 0 {
 		return t
 	}
-	t.patches()
+	t.patches(patches{})
 	for i := range v.Depth {
-		t.layer(i, false, func(p string, in kernels.Tensor) kernels.Tensor {
-			wide := t.linear(in, p+"fc1", true, inner, v.Embed)
-			t.prog.Do(&kernels.Activate{In: wide, Out: wide, Kind: kind})
-			return t.linear(wide, p+"fc2", true, v.Embed, inner)
-		})
+		t.layer(i, false, func(p string, in kernels.Tensor) kernels.Tensor { return t.plainMLP(in, p+"fc1", p+"fc2", inner, kind) })
 	}
-	t.merge(g.Hidden)
+	t.merge(merger{Norm: "merger.ln_q", First: "merger.mlp.0", Last: "merger.mlp.2"})
 	return t
 }
 
@@ -73,28 +43,30 @@ func qwen25Tower(g *graph) *tower {
 	t := newTower(g, v.Hidden)
 	t.rms = true
 	g.wantAct(v.Act, "silu")
+	t.bound("intermediate_size", v.Inner, 1, 1<<20)
 	g.want(v.Out == g.Hidden, "vision_config: out_hidden_size is %d, and the text's hidden_size %d", v.Out, g.Hidden)
-	g.want(v.Inner >= 1 && v.Inner <= 1<<20, "vision_config: intermediate_size is %d; want 1 to %d", v.Inner, 1<<20)
 	g.want(v.Window >= v.Patch*v.Merge, "vision_config: window_size is %d; want a row of %d pixels at least", v.Window, v.Patch*v.Merge)
 	if len(g.faults) > 0 {
 		return t
 	}
-	t.patches()
+	t.patches(patches{})
 	for i := range v.Depth {
 		t.layer(i, !slices.Contains(v.Whole, i), func(p string, in kernels.Tensor) kernels.Tensor {
-			gate, up := t.linear(in, p+"gate_proj", true, v.Inner, v.Hidden), t.linear(in, p+"up_proj", true, v.Inner, v.Hidden)
-			t.prog.Do(&kernels.Scale{In: up, Gate: gate, Kind: kernels.SiLU, Add: kernels.None, Out: up})
-			return t.linear(up, p+"down_proj", true, v.Hidden, v.Inner)
+			return t.gatedMLP(in, p+"gate_proj", p+"up_proj", p+"down_proj", true, t.width, v.Inner)
 		})
 	}
-	t.merge(g.Hidden)
+	t.merge(merger{Norm: "merger.ln_q", RMS: true, First: "merger.mlp.0", Last: "merger.mlp.2"})
 	return t
 }
 
 func seeingDefaults(s *settings) {
 	s.Act, s.NormEps, s.RopeTheta, s.MaxPositions = "silu", 1e-5, 1e6, 32768
 	s.Window, s.MaxWindowLayers = integer(4096), 80
-	image := int32(151655)
+	openEyes(s, 151655)
+}
+
+// openEyes are the defaults of all towers; image is the token of a row.
+func openEyes(s *settings, image int32) {
 	s.ImageToken, s.mrope = &image, true
 	s.eyes = &visionSettings{Depth: 32, Heads: 16, Channels: 3, Patch: 14, Temporal: 2, Merge: 2}
 	s.eyes.Rope.Theta = 10_000

@@ -19,7 +19,7 @@ func qwen3Next(g *graph) {
 
 // qwen35MoE is the same with the rule's projections in tensors of their own.
 //
-// Qwen3.5 and Qwen3.6 with experts, text.
+// Qwen3.5 and Qwen3.6 with experts.
 func qwen35MoE(g *graph) { g.qwenHybrid(g.deltaNet(), g.qwenExperts) }
 
 // qwenExperts is the mixture of a layer, or the MLP of one that is excepted.
@@ -38,7 +38,7 @@ func (g *graph) qwenExperts(p string, layer int, in kernels.Tensor) kernels.Tens
 
 // qwen35 is Qwen3-Next with an MLP in place of the experts.
 //
-// Qwen3.5 and Qwen3.6, dense, text.
+// Qwen3.5 and Qwen3.6, dense.
 func qwen35(g *graph) {
 	g.qwenHybrid(g.deltaNet(), g.dense(gated{Inner: g.Inner, Act: kernels.SiLU}))
 }
@@ -49,6 +49,10 @@ func (g *graph) qwenHybrid(d deltaNet, mlp func(string, int, kernels.Tensor) ker
 	g.want(!g.AttentionBias, "attention_bias: this architecture is known without")
 	a := attention{RoPE: g.rope(fullAttention), QNorm: "q_norm", KNorm: "k_norm", NormOffset: 1, Gate: true}
 	s := g.begin(1, 1)
+	if g.eyes != nil {
+		a.RoPE = g.axialRope(inTurns)
+		g.show(s)
+	}
 	for i := range g.Layers {
 		p := g.layer(i)
 		s.branch(p+"input_layernorm", "", func(in kernels.Tensor) kernels.Tensor {

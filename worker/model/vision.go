@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"slices"
 
 	"roundhouse/kernels"
 )
@@ -33,6 +34,8 @@ type visionSettings struct {
 	Merge    int     `json:"spatial_merge_size"`
 	Window   int     `json:"window_size"` // pixels a side
 	Whole    []int   `json:"fullatt_block_indexes"`
+	Deep     []int   `json:"deepstack_visual_indexes"` // layers whose rows the text's first layers are given
+	Places   int     `json:"num_position_embeddings"`  // rows of a square table; 0: there is none
 	Rope     struct {
 		Theta float64 `json:"rope_theta"`
 	} `json:"rope_parameters"`
@@ -44,7 +47,8 @@ type Vision struct {
 	Patch    int   // pixels a side
 	Temporal int   // frames that a patch spans
 	Merge    int   // patches a side that become one row
-	Features int   // columns of a row that the tower reads
+	Pixels   int   // columns of a patch, as a processor makes it
+	Features int   // columns of a row that the tower reads: those of a patch, and of Places
 	Rows     int   // columns of a row that it gives
 
 	window int // merged rows a side of a window; 0: there are none
@@ -120,6 +124,74 @@ func visionOf(s *settings) *Vision {
 	if s.ImageToken != nil {
 		image = *s.ImageToken
 	}
-	return &Vision{Image: image, Patch: v.Patch, Temporal: v.Temporal, Merge: v.Merge,
-		Features: v.Channels * v.Temporal * v.Patch * v.Patch, Rows: s.Hidden, window: v.Window / max(v.Patch*v.Merge, 1)}
+	c := &Vision{Image: image, Patch: v.Patch, Temporal: v.Temporal, Merge: v.Merge, Pixels: v.pixels(), Features: v.pixels(),
+		Rows: s.rowWidth(), window: v.Window / max(v.Patch*v.Merge, 1)}
+	if v.Places > 0 {
+		c.Features += v.Hidden
+	}
+	return c
+}
+
+// pixels is the numbers of a patch.
+func (v *visionSettings) pixels() int { return v.Channels * v.Temporal * v.Patch * v.Patch }
+
+// rowWidth is the columns of a row that a tower gives: what stands in a token's
+// place, and what is added to it behind the first layers.
+func (s *settings) rowWidth() int { return s.Hidden * (1 + len(s.eyes.Deep)) }
+
+// show puts rows of pictures where tokens stand for them.
+func (g *graph) show(s *stream) {
+	g.prog.Do(&kernels.Place{X: s.x, Width: g.rowWidth()})
+}
+
+// showDeep adds what a tower gives for a layer of the text behind it.
+func (g *graph) showDeep(s *stream, layer int) {
+	if layer < len(g.eyes.Deep) {
+		g.prog.Do(&kernels.Place{X: s.x, First: (layer + 1) * g.Hidden, Width: g.rowWidth(), Add: true})
+	}
+}
+
+// axialRope is a rotation whose pairs turn by time, line or column: axes makes of
+// mrope_section which of them each does, or nil.
+func (g *graph) axialRope(axes func(sections []int, pairs int) []uint8) *rope {
+	r := g.rope(fullAttention)
+	p, err := g.ropeOf(fullAttention)
+	if err != nil {
+		return r // it is told already
+	}
+	sum := 0
+	for _, n := range p.MRoPE {
+		if n < 0 || n > len(r.Freqs) {
+			sum = -1
+			break
+		}
+		sum += n
+	}
+	if len(p.MRoPE) == 3 && sum == len(r.Freqs) {
+		r.Axes = axes(p.MRoPE, len(r.Freqs))
+	} else {
+		g.want(false, "mrope_section is %v; want the pairs of each of 3 axes, of %d", p.MRoPE, len(r.Freqs))
+	}
+	return r
+}
+
+// inOrder gives the first pairs to time, the next to lines, the last to columns.
+func inOrder(sections []int, _ int) []uint8 {
+	var axes []uint8
+	for axis, n := range sections {
+		axes = append(axes, slices.Repeat([]uint8{uint8(axis)}, n)...)
+	}
+	return axes
+}
+
+// inTurns gives pairs to time, lines and columns in turns, as long as lines and
+// columns have some left; the rest is time's.
+func inTurns(sections []int, pairs int) []uint8 {
+	axes := make([]uint8, pairs)
+	for i := range axes {
+		if axis := i % 3; i/3 < sections[axis] {
+			axes[i] = uint8(axis)
+		}
+	}
+	return axes
 }

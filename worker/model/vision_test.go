@@ -28,11 +28,11 @@ func readSeen(t *testing.T, name string) *seen {
 	return f
 }
 
-// changedVision is variant.config for patches of vision_config.
+// changedVision is variant.config for patches of vision_config and text_config.
 func changedVision(v *variant, config map[string]any) map[string]any {
 	config = maps.Clone(config)
 	for key, value := range v.Patch {
-		if fields, ok := value.(map[string]any); ok && key == "vision_config" {
+		if fields, ok := value.(map[string]any); ok && (key == "vision_config" || key == "text_config") {
 			eyes := maps.Clone(config[key].(map[string]any))
 			maps.Copy(eyes, fields)
 			value = eyes
@@ -49,21 +49,22 @@ func (f *seen) pictures(t *testing.T, be kernels.Backend, m *Model, built *Built
 	var rows [][]float32
 	for i, grid := range f.Grids {
 		patches := grid[1] * grid[2]
-		features := fixtureTensor{name: "features " + string(rune('0'+i)), shape: []int{patches * v.Features}, scale: 2, kind: "F32"}
+		features := fixtureTensor{name: "features " + string(rune('0'+i)), shape: []int{patches * v.Pixels}, scale: 2, kind: "F32"}
 		in := decodeFloats(features.fill())
-		rows = append(rows, look(t, be, built.Tower, v, grid[1], grid[2], in)...)
+		rows = append(rows, look(t, be, built, v, grid[1], grid[2], in)...)
 	}
 	return rows
 }
 
 // look runs a tower over one picture.
-func look(t *testing.T, be kernels.Backend, slices []Slice, v *Vision, lines, line int, in []float32) [][]float32 {
+func look(t *testing.T, be kernels.Backend, built *Built, v *Vision, lines, line int, in []float32) [][]float32 {
 	t.Helper()
 	l, n := v.Layout(lines, line), lines*line
 	fold := v.Merge * v.Merge
-	in = l.Arrange(in)
+	in = built.Places.Beside(l.Arrange(in), &l, lines, line)
 	var out kernels.Result
-	for _, s := range slices {
+	var aside [][][]float32
+	for _, s := range built.Tower {
 		e, err := be.Compile(s.Program, v.Limits(n, s))
 		if err != nil {
 			t.Fatal(err)
@@ -83,10 +84,15 @@ func look(t *testing.T, be kernels.Backend, slices []Slice, v *Vision, lines, li
 		if err := e.Run(step, &out); err != nil {
 			t.Fatal(err)
 		}
-		in = nil
-		for _, row := range out.Output {
-			in = append(in, row...)
+		made := make([][]float32, len(out.Output))
+		for i, row := range out.Output {
+			made[i] = slices.Clone(row)
 		}
+		if s.Aside {
+			aside = append(aside, made)
+			continue
+		}
+		in = slices.Concat(made...)
 	}
 	rows := make([][]float32, n/fold)
 	for i := range rows {
@@ -94,7 +100,10 @@ func look(t *testing.T, be kernels.Backend, slices []Slice, v *Vision, lines, li
 		if l.Order != nil {
 			at = int(l.Order[i])
 		}
-		rows[at] = in[i*v.Rows:][:v.Rows]
+		rows[at] = in[i*len(in)/len(rows):][:len(in)/len(rows)]
+		for _, more := range aside {
+			rows[at] = append(slices.Clip(rows[at]), more[i]...)
+		}
 	}
 	return rows
 }
@@ -110,7 +119,7 @@ func (f *seen) logitsSeen(t *testing.T, r *runner, rows [][]float32, image int32
 	next := 0 // row
 	for first := 0; first < len(f.IDs); first += chunk {
 		part := f.IDs[first:min(first+chunk, len(f.IDs))]
-		step := &kernels.Step{Tokens: part, WantLogits: true, Seqs: []kernels.Seq{{Count: int32(len(part)), Context: int32(first + len(part)), Blocks: [][]int32{table}}}}
+		step := &kernels.Step{Tokens: part, WantLogits: true, Seqs: []kernels.Seq{{Count: int32(len(part)), Context: int32(first + len(part)), Blocks: slices.Repeat([][]int32{table}, r.groups)}}}
 		for i, id := range part {
 			for axis := range 3 {
 				step.Axes = append(step.Axes, f.Positions[axis][first+i])
@@ -247,6 +256,19 @@ func TestHostileVision(t *testing.T) {
 	f("mrope_section is [1 2 3]", map[string]any{"rope_scaling": map[string]any{"type": "mrope", "mrope_section": []int{1, 2, 3}}})
 	f("mrope_section is [-1 5 4]", map[string]any{"rope_scaling": map[string]any{"type": "mrope", "mrope_section": []int{-1, 5, 4}}})
 	f("blocks.3.norm1.weight is missing", eyes("depth", 4))
+
+	base = readSeen(t, "qwen3_vl")
+	f("num_position_embeddings is 0", eyes("num_position_embeddings", 0))
+	f("24 positions; want a square", eyes("num_position_embeddings", 24))
+	f("pos_embed.weight has shape [25 32]; want [16 32]", eyes("num_position_embeddings", 16))
+	f("deepstack_visual_indexes are [0 3]", eyes("deepstack_visual_indexes", []int{0, 3}))
+	f("deepstack_visual_indexes are [1 1]", eyes("deepstack_visual_indexes", []int{1, 1}))
+	f("deepstack_merger_list.2.norm.weight is missing", eyes("deepstack_visual_indexes", []int{0, 1, 2}))
+	f("intermediate_size is 0", eyes("intermediate_size", 0))
+	f("mrope_section is [4 2]", map[string]any{"text_config": map[string]any{"rope_parameters": map[string]any{"rope_theta": 1e4, "mrope_section": []int{4, 2}}}})
+	base = readSeen(t, "qwen3_vl_moe")
+	f("5 of 4 experts", map[string]any{"text_config": map[string]any{"num_experts_per_tok": 5}})
+	f("mlp.experts.gate_up_proj has shape", map[string]any{"text_config": map[string]any{"moe_intermediate_size": 20}})
 }
 
 // TestLayout: windows are side by side, those at the edges smaller.

@@ -33,7 +33,7 @@ func WriteFolder(dir, golden string, vocab int) error {
 		return fmt.Errorf("%s: %w", golden, err)
 	}
 	weights := f.weights(vocab)
-	f.Config["vocab_size"] = vocab
+	textOf(f.Config)["vocab_size"] = vocab
 	config, err := json.Marshal(f.Config)
 	if err != nil {
 		return err
@@ -58,10 +58,18 @@ func WriteFolder(dir, golden string, vocab int) error {
 	return nil
 }
 
+// textOf is where a configuration has the fields of its text model.
+func textOf(config map[string]any) map[string]any {
+	if text, ok := config["text_config"].(map[string]any); ok {
+		return text
+	}
+	return config
+}
+
 // weights is a safetensors file of random numbers, with the embeddings cut to
 // vocab rows.
 func (f *fixture) weights(vocab int) []byte {
-	old, _ := f.Config["vocab_size"].(float64)
+	old, _ := textOf(f.Config)["vocab_size"].(float64)
 	rng := rand.New(rand.NewPCG(1, 2))
 	header, body := map[string]any{}, []byte{}
 	for _, x := range f.Tensors {

@@ -53,7 +53,7 @@ func WriteSeeing(dir, golden string) error {
 	if err := json.Unmarshal(data, &config); err != nil {
 		return fmt.Errorf("config.json: %w", err)
 	}
-	config["image_token_id"], config["max_position_embeddings"] = base+1, 1024
+	config["image_token_id"], textOf(config)["max_position_embeddings"] = base+1, 1024
 	for name, v := range map[string]any{"tokenizer.json": words, "config.json": config} {
 		if data, err = json.Marshal(v); err != nil {
 			return err

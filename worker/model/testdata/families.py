@@ -458,8 +458,3 @@ FAMILIES["gemma3_vl"] = seeing(
     FAMILIES["gemma3"], "Gemma3ForConditionalGeneration", "gemma3",
     {"model_type": "siglip_vision_model", "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14},
     mm_tokens_per_image=4, image_token_index=70, boi_token_index=69, eoi_token_index=68)
-EYES = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 64, "num_position_embeddings": 16, "deepstack_visual_indexes": []}
-FAMILIES["qwen3_5_vl"] = seeing(FAMILIES["qwen3_5"], "Qwen3_5ForConditionalGeneration", "qwen3_5", {"model_type": "qwen3_5", **EYES},
-                                image_token_id=71, video_token_id=70, vision_start_token_id=69, vision_end_token_id=68)
-FAMILIES["qwen3_5_moe_vl"] = seeing(FAMILIES["qwen3_5_moe"], "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", {"model_type": "qwen3_5_moe", **EYES},
-                                    image_token_id=71, video_token_id=70, vision_start_token_id=69, vision_end_token_id=68)

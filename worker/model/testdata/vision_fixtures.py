@@ -18,6 +18,7 @@ import torch
 import transformers
 from safetensors.numpy import save_file
 
+from families import DELTA, HYBRID as DELTA_SCALES
 from fixtures import LAST, TOLERANCE, encode, numbers, tensors_of, uniform, write, write_config
 
 START, END, VIDEO, IMAGE = 68, 69, 71, 70
@@ -31,6 +32,19 @@ def config_of(architecture, model_type, vision):
         "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}, "bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": False, "torch_dtype": "float32",
         "image_token_id": IMAGE, "video_token_id": VIDEO, "vision_start_token_id": START, "vision_end_token_id": END, "vision_config": vision,
     }
+
+
+def nested(architecture, model_type, vision, text, **more):
+    """A configuration whose text stands in text_config."""
+    fields = {"vocab_size": 72, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+              "hidden_act": "silu", "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": False, **text}
+    return {"architectures": [architecture], "model_type": model_type, "text_config": fields, "vision_config": vision, "tie_word_embeddings": False, "torch_dtype": "float32",
+            "image_token_id": IMAGE, "video_token_id": VIDEO, "vision_start_token_id": START, "vision_end_token_id": END, **more}
+
+
+def turned(*section, theta=10000.0, **more):
+    """rope_parameters with pairs for time, line and column."""
+    return {"rope_parameters": {"rope_type": "default", "rope_theta": theta, "mrope_section": list(section), **more}}
 
 
 SMALL = {"depth": 3, "num_heads": 2, "in_channels": 3, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2}
@@ -57,7 +71,56 @@ FAMILIES = {
         },
     },
 }
-FAMILY = {"auto": "AutoModelForImageTextToText", "scales": [("merger.mlp.2.weight", 0.0, 0.25), ("attn.qkv.weight", 0.0, 0.5)]}
+DEEP = {"hidden_size": 32, "intermediate_size": 40, "out_hidden_size": 64, "num_position_embeddings": 25, **SMALL}
+QWEN3 = {"head_dim": 16, **turned(4, 2, 2, theta=100.0, mrope_interleaved=True)}
+HYBRID = {"head_dim": 24, "num_hidden_layers": 4, "layer_types": ["linear_attention", "full_attention"] * 2, **DELTA, **turned(2, 2, 2, theta=30.0, partial_rotary_factor=0.5, mrope_interleaved=True)}
+FAMILIES |= {
+    "qwen3_vl": {
+        "config": nested("Qwen3VLForConditionalGeneration", "qwen3_vl", {"model_type": "qwen3_vl_vision", "deepstack_visual_indexes": [0, 2], **DEEP}, {"model_type": "qwen3_vl_text", **QWEN3}),
+        "variants": {
+            "rope_theta": {"text_config": turned(4, 2, 2)},
+            "mrope_section": {"text_config": turned(6, 1, 1, theta=100.0)},
+            "num_heads of the tower": {"vision_config": {"num_heads": 4}},
+            "hidden_act of the tower": {"vision_config": {"hidden_act": "silu"}},
+            "num_position_embeddings": {"vision_config": {"num_position_embeddings": 36}},
+            "deepstack_visual_indexes": {"vision_config": {"deepstack_visual_indexes": [1, 2]}},
+            "deepstack_visual_indexes in another order": {"vision_config": {"deepstack_visual_indexes": [2, 0]}},
+            "one of deepstack_visual_indexes": {"vision_config": {"deepstack_visual_indexes": [1]}},
+        },
+    },
+    "qwen3_vl_moe": {
+        "config": nested("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", {"model_type": "qwen3_vl_moe_vision", "deepstack_visual_indexes": [0], **DEEP},
+                         {"model_type": "qwen3_vl_moe_text", "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "decoder_sparse_step": 1, "mlp_only_layers": [1], **QWEN3}),
+        "transposed_experts": True,
+        "variants": {
+            "mrope_section": {"text_config": turned(6, 1, 1, theta=100.0)},
+            "num_experts_per_tok": {"text_config": {"num_experts_per_tok": 1}},
+            "mlp_only_layers": {"text_config": {"mlp_only_layers": []}},
+            "deepstack_visual_indexes": {"vision_config": {"deepstack_visual_indexes": [2]}},
+        },
+    },
+    "qwen3_5_vl": {
+        "config": nested("Qwen3_5ForConditionalGeneration", "qwen3_5", {"model_type": "qwen3_5", **DEEP}, {"model_type": "qwen3_5_text", **HYBRID}),
+        "norm_base": 0.0,
+        "scales": DELTA_SCALES,
+        "variants": {
+            "mrope_section": {"text_config": turned(4, 1, 1, theta=30.0, partial_rotary_factor=0.5)},
+            "layer_types": {"text_config": {"layer_types": ["full_attention", "linear_attention", "linear_attention", "full_attention"]}},
+            "num_position_embeddings": {"vision_config": {"num_position_embeddings": 36}},
+        },
+    },
+    "qwen3_5_moe_vl": {
+        "config": nested("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", {"model_type": "qwen3_5_moe", **DEEP},
+                         {"model_type": "qwen3_5_moe_text", "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 48, **HYBRID}),
+        "norm_base": 0.0,
+        "scales": DELTA_SCALES,
+        "variants": {
+            "mrope_section": {"text_config": turned(4, 1, 1, theta=30.0, partial_rotary_factor=0.5)},
+            "num_heads of the tower": {"vision_config": {"num_heads": 4}},
+        },
+    },
+}
+FAMILY = {"auto": "AutoModelForImageTextToText", "scales": [("merger.mlp.2.weight", 0.0, 0.25), ("linear_fc2.weight", 0.0, 0.25), ("attn.qkv.weight", 0.0, 0.5), (".norm1.weight", 1.0, 0.3), (".norm2.weight", 1.0, 0.3), ("merger.norm.weight", 1.0, 0.3)]}
 
 
 def prompt():
@@ -81,8 +144,9 @@ def run(config, tensors, ids):
         pixels, grids, tokens = torch.tensor(features) * 2, torch.tensor(GRIDS), torch.tensor([ids])
         types = (tokens == IMAGE).int()
         with torch.no_grad():
-            rows = model.model.get_image_features(pixels, grids)
-            rows = torch.cat(tuple(rows if isinstance(rows, (tuple, list)) else rows.pooler_output))
+            seen = model.model.get_image_features(pixels, grids)
+            deep = [torch.cat(tuple(f)) for f in getattr(seen, "deepstack_features", None) or []]
+            rows = torch.cat([torch.cat(tuple(seen if isinstance(seen, (tuple, list)) else seen.pooler_output)), *deep], dim=1)
             positions, delta = model.model.get_rope_index(tokens, types, image_grid_thw=grids)
             out = model(tokens, pixel_values=pixels, image_grid_thw=grids, mm_token_type_ids=types, use_cache=False)
         return out.logits[0].numpy(), rows.numpy(), positions[:, 0].tolist(), int(delta)
@@ -90,7 +154,8 @@ def run(config, tensors, ids):
 
 def make(name, family):
     config, ids = family["config"], prompt()
-    tensors = tensors_of(config, FAMILY)
+    family = {**FAMILY, **family, "scales": FAMILY["scales"] + family.get("scales", [])}
+    tensors = tensors_of(config, family)
     logits, rows, positions, delta = run(config, tensors, ids)
     greatest = float(np.abs(logits).max())
     print(f"{name}: {len(tensors)} tensors, {len(ids)} tokens, std {logits.std():.2f}, greatest {greatest:.2f}, rows up to {np.abs(rows).max():.2f}")
@@ -99,8 +164,8 @@ def make(name, family):
     for title, patch in family["variants"].items():
         changed = copy.deepcopy(config)
         for key, value in patch.items():
-            changed[key].update(value) if key == "vision_config" else changed.update({key: value})
-        wanted = tensors_of(changed, FAMILY)
+            changed[key].update(value) if key in ("vision_config", "text_config") else changed.update({key: value})
+        wanted = tensors_of(changed, family)
         extra = [t for t in wanted if t not in tensors]
         without = sorted({t[0] for t in tensors} - {t[0] for t in wanted})
         other = run(changed, wanted, ids)[0]
