@@ -34,6 +34,8 @@ type Sock struct {
 	more  bool    // and is not the end
 	fault error
 
+	waited bool // a read has found nothing yet
+
 	readBy, writeBy int64 // the deadlines that are set, by the door's clock
 }
 
@@ -65,6 +67,7 @@ func (s *Sock) TryRead(fd uintptr) bool {
 		if s.err = s.writeAsk(fd); s.err != nil {
 			return true
 		}
+		s.waited = true
 		return false
 	}
 	into := s.into
@@ -79,6 +82,7 @@ func (s *Sock) TryRead(fd uintptr) bool {
 			buffers.Put(s.buf)
 			s.buf = nil
 		}
+		s.waited = true
 		return false
 	case err != 0:
 		s.err = err
@@ -166,7 +170,7 @@ func (s *Sock) Read(p []byte) (int, error) {
 		return s.Conn.Read(p)
 	}
 	s.into, s.n, s.err = p, 0, nil
-	err := s.raw.Read(s.read)
+	err := s.await(s.read)
 	s.into = nil
 	if err == nil {
 		err = s.err
@@ -229,7 +233,7 @@ func (s *Sock) Receive() (*[BufSize]byte, int, error) {
 // the socket may hold bytes and which calls tryRead, says that it is over.
 func (s *Sock) Wait(ready func(fd uintptr) bool) error {
 	s.buf, s.n, s.err = nil, 0, nil
-	err := s.raw.Read(ready)
+	err := s.await(ready)
 	if err == nil {
 		err = s.err
 	}
@@ -237,6 +241,24 @@ func (s *Sock) Wait(ready func(fd uintptr) bool) error {
 		Drop(s.buf)
 		s.buf = nil
 	}
+	return err
+}
+
+// await is the poller's wait. Where the time ran out meanwhile, the socket is looked at
+// once more: of a program that stood still (a machine that was paused, or has no core for
+// it) the deadline has passed by the time that it sees what came long before. A deadline
+// that had passed before is one.
+func (s *Sock) await(ready func(fd uintptr) bool) error {
+	s.waited = false
+	err := s.raw.Read(ready)
+	if err == nil || !s.waited || !TimedOut(err) {
+		return err
+	}
+	_ = s.raw.Control(func(fd uintptr) { // of a closed one the time out stays
+		if ready(fd) {
+			err = nil
+		}
+	})
 	return err
 }
 
