@@ -213,13 +213,7 @@ func TestReplacedBySwarm(t *testing.T) {
 		return err == nil // else Swarm itself has changed the service meanwhile
 	})
 	drivertest.Until(t, "it counts as ended", func() bool { return strings.Contains(drivertest.Only(t, d).Ended, "told to replace its task") })
-	drivertest.Until(t, "the next starts", func() bool {
-		err := d.Start(t.Context(), specFor("1", 2))
-		if err != nil { // the engine has not ended the old task in time; a supervisor tries again, too
-			t.Log(err)
-		}
-		return err == nil
-	})
+	startAtLast(t, d, specFor("1", 2))
 	list, err := d.ours(t.Context(), "pool/1")
 	if err != nil || len(list) != 1 || len(list[0].live()) != 1 || list[0].Spec.Labels[moby.LabelGeneration] != "2" {
 		t.Errorf("%+v %v", list, err)

@@ -102,6 +102,9 @@ state_dir = %q
 door {
   listen     = %q
   slow_start = "1s"
+  queue {
+    max_wait = "10m"
+  }
 }
 admin {
   listen = %q

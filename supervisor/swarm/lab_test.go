@@ -371,6 +371,19 @@ func driverFor(t *testing.T) (*node, *Driver) {
 	return n, d
 }
 
+// startAtLast starts a worker as a supervisor does: it tries again where the engine was
+// too busy to pull an image, or to end an old task, in its time.
+func startAtLast(t *testing.T, d *Driver, spec driver.Spec) {
+	t.Helper()
+	drivertest.Until(t, "a start", func() bool {
+		err := d.Start(t.Context(), spec)
+		if err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
+}
+
 func specFor(name string, generation uint64) driver.Spec {
 	return driver.Spec{
 		Pool: "pool", Name: name, Generation: generation, Hash: "h", Grace: time.Minute,

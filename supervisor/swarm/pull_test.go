@@ -114,9 +114,7 @@ func TestPull(t *testing.T) {
 			}
 			server.Close()
 		}
-		if err := d.Start(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
+		startAtLast(t, d, spec)
 		i := drivertest.Only(t, d)
 		drivertest.Until(t, "it answers", func() bool { return n.healthy(i.URL) })
 		list, err := d.ours(t.Context(), "pool/1")

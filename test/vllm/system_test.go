@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"roundhouse/test/program"
 	"roundhouse/test/system"
@@ -65,5 +66,5 @@ pool "vllm" {
   }
   %s
 }
-`, command, system.Patience, pool))
+`, command, time.Hour, pool))
 }
