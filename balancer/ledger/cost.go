@@ -125,12 +125,7 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 			wait *= 1 + float64(r.there)/256
 		}
 		t.wait, t.fill, t.grown, t.there = wait, fill, 1, r.there
-		t.cost = wait + own*second*behind // those behind it wait for it
-		if !r.shortest {
-			// Those that come while the prompts before it are computed wait for what is
-			// computed once more, though another worker has it.
-			t.cost += c.coming * ahead * second * (own - c.least) * second
-		}
+		t.cost = wait + own*second*behind + c.again(r, ahead, own, second) // those behind it wait for it
 		if r.theirs {
 			t.cost += c.unheard * second * (1 + fill/2)
 		}
@@ -152,6 +147,15 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 		}
 	}
 	return s
+}
+
+// again is what those will wait that come while the prompts before a request are
+// computed, for what is computed once more though another worker has it.
+func (c *crowd) again(r *row, ahead, own, second float64) float64 {
+	if r.shortest {
+		return 0
+	}
+	return c.coming * ahead * second * (own - c.least) * second
 }
 
 // among is the work before a request, and the prompts behind it, at a worker of ours that
