@@ -260,6 +260,27 @@ func (e *Engine) submit(req Request) (*Stream, error) {
 	return r.stream, nil
 }
 
+// Hold begins such an answer. It is to be released by the caller.
+func (e *Engine) Hold() (*Held, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed != nil:
+		return nil, e.closed
+	case e.draining:
+		return nil, ErrClosed
+	}
+	e.holds++
+	return &Held{engine: e}, nil
+}
+
+// holding is how many answers hold the engine open.
+func (e *Engine) holding() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.holds
+}
+
 // newSequence makes one choice, with what was generated before.
 func (e *Engine) newSequence(r *request, choice int) (*Sequence, error) {
 	var guide Guide

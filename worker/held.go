@@ -10,20 +10,6 @@ type Held struct {
 	release sync.Once
 }
 
-// Hold begins such an answer. It is to be released by the caller.
-func (e *Engine) Hold() (*Held, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case e.closed != nil:
-		return nil, e.closed
-	case e.draining:
-		return nil, ErrClosed
-	}
-	e.holds++
-	return &Held{engine: e}, nil
-}
-
 // Submit is the engine's.
 func (h *Held) Submit(req Request) (*Stream, error) { return h.engine.submit(req) }
 
@@ -34,11 +20,4 @@ func (h *Held) Release() {
 		h.engine.holds--
 		h.engine.mu.Unlock()
 	})
-}
-
-// holding is how many answers hold the engine open.
-func (e *Engine) holding() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.holds
 }
