@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -68,4 +69,46 @@ func TestTuneShowsNoDifference(t *testing.T) {
 	if after != before || !strings.Contains(out, "no difference shown") || strings.Contains(out, "+++") {
 		t.Errorf("changed %t:\n%s", after != before, out)
 	}
+}
+
+// A change that a running supervisor is given with --canary is written, taken, tried on one
+// worker, judged by the answers of real traffic, and goes on to the other one; no answer is
+// lost.
+func TestTuneCanary(t *testing.T) {
+	path, door, admin := writeConfig(t, strings.Replace(judged, `"--pace", "100ms"`, `"--pace", "100ms", "--max-num-seqs", "1"`, 1))
+	s := startAt(t, path, door, admin)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
+	defer cancel()
+	var answers tally
+	answers.keepOf(ctx, t, s, 6, 3)
+	speed := filepath.Join(t.TempDir(), "speed.json")
+	if err := os.WriteFile(speed, []byte(strings.Replace(constants(1e-6), "0.02", "0.1", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, built.Path(t, "roundhouse"), "tune", "-c", path, "chat", "--speed", speed, "--slo", "batch", "--measure", "--canary", "--best", "1", "--runs", "4",
+		"--num-prompts", "20", "--request-rate", "20", "--random-input-len", "8", "--random-output-len", "4")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "written and reloaded") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(text), `"--max-num-seqs", "1"]`) || !strings.Contains(string(text), `"--max-num-seqs", "`) {
+		t.Fatalf("the file after %s%v\n%s", out, err, text)
+	}
+	var state, reason string
+	poll(t, "the canary has ended", func() bool {
+		var id int
+		id, state, reason = s.lastRotation()
+		return id == 1 && state != "running"
+	}, s.out.String)
+	if state != "done" {
+		t.Fatalf("the rotation is %s: %s", state, reason)
+	}
+	s.waitReady()
+	for _, w := range s.known() {
+		if w.Generation != 2 {
+			t.Errorf("%s is in generation %d after %s", w.ID, w.Generation, out)
+		}
+	}
+	answers.stop(t)
 }

@@ -303,7 +303,8 @@ func (c *console) fitSpeed(ctx context.Context, f *simulateFlags) error {
 	}
 	real, simulated := mixed.Real, mixed.Simulated
 	off := func(a, b float64) float64 { return 100 * (b/a - 1) }
-	fmt.Fprintf(c.out, "mixed traffic between the rounds, not fitted to, simulated against measured: TTFT p50 %+.0f %%, p95 %+.0f %%; E2EL p50 %+.0f %%, p95 %+.0f %%\n",
-		off(real.TTFT.P50, simulated.TTFT.P50), off(real.TTFT.P95, simulated.TTFT.P95), off(real.E2EL.P50, simulated.E2EL.P50), off(real.E2EL.P95, simulated.E2EL.P95))
+	fmt.Fprintf(c.out, "%s of mixed traffic between the rounds, not fitted to, simulated against measured: TTFT p50 %+.0f %%, p95 %+.0f %%; TPOT p50 %+.0f %%, p95 %+.0f %%; E2EL p50 %+.0f %%, p95 %+.0f %%\n",
+		count(mixed.Requests, "request"), off(real.TTFT.P50, simulated.TTFT.P50), off(real.TTFT.P95, simulated.TTFT.P95),
+		off(real.TPOT.P50, simulated.TPOT.P50), off(real.TPOT.P95, simulated.TPOT.P95), off(real.E2EL.P50, simulated.E2EL.P50), off(real.E2EL.P95, simulated.E2EL.P95))
 	return nil
 }

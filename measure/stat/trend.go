@@ -76,6 +76,23 @@ func choose(n, k int) float64 {
 	return a - b - c
 }
 
+// KendallApart is Kendall of the pairs whose x differ by more than a share of the smaller;
+// 0 if there are none.
+func KendallApart(x, y []float64, share float64) float64 {
+	sum, pairs := 0.0, 0.0
+	for i := range x {
+		for k := range i {
+			if low, high := min(x[i], x[k]), max(x[i], x[k]); high > low*(1+share) {
+				sum, pairs = sum+Kendall([]float64{x[i], x[k]}, []float64{y[i], y[k]}), pairs+1
+			}
+		}
+	}
+	if pairs == 0 {
+		return 0
+	}
+	return sum / pairs
+}
+
 // Kendall returns how alike two orders are: the share of pairs in the same order less that
 // of pairs in opposite ones. Pairs that are equal in either count as neither.
 func Kendall(x, y []float64) float64 {

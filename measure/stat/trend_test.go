@@ -54,3 +54,16 @@ func TestKendall(t *testing.T) {
 		t.Error("of nothing there is no order")
 	}
 }
+
+// Two settings that are alike within the band are in no order.
+func TestKendallApart(t *testing.T) {
+	x := []float64{1, 1.1, 2, 4}
+	for want, y := range map[float64][]float64{1: {2, 1, 3, 4}, 0.6: {1, 2, 4, 3}} {
+		if got := KendallApart(x, y, 0.2); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v: %g; want %g", y, got, want)
+		}
+	}
+	if KendallApart(x, x, 10) != 0 {
+		t.Error("all alike: there is no order")
+	}
+}

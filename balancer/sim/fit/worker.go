@@ -7,42 +7,51 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// worker is a worker that runs.
+// worker is a worker that runs, with the helpers that it started.
 type worker struct {
 	url string
 	cmd *exec.Cmd
 }
 
+// patience is for a vLLM, which may take minutes to start.
+const patience = 10 * time.Minute
+
 // start starts a worker with further arguments and waits until it is ready.
-func start(ctx context.Context, program string, args ...string) (*worker, error) {
+func (c *command) start(ctx context.Context, args ...string) (*worker, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	addr := l.Addr().String()
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	l.Close()
-	w := &worker{url: "http://" + addr}
+	args = append([]string{"--max-num-batched-tokens", strconv.Itoa(c.budget)}, args...)
+	w := &worker{url: "http://127.0.0.1:" + port}
+	if c.engine != "" {
+		w.cmd = exec.CommandContext(ctx, "sh", "-c", "exec "+strings.NewReplacer("{port}", port, "{args}", strings.Join(args, " ")).Replace(c.engine))
+	} else {
+		w.cmd = exec.CommandContext(ctx, c.program, slices.Concat([]string{"serve", "--host", "127.0.0.1", "--port", port}, c.args, args)...)
+	}
 	log := new(bytes.Buffer) // read once the worker has ended
-	args = append([]string{"serve", "--host", "127.0.0.1", "--port", addr[strings.LastIndexByte(addr, ':')+1:], "--max-num-batched-tokens", strconv.Itoa(budget)}, args...)
-	w.cmd = exec.CommandContext(ctx, program, args...)
-	w.cmd.Stderr = log
+	w.cmd.Stdout, w.cmd.Stderr, w.cmd.WaitDelay = log, log, 10*time.Second
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := w.cmd.Start(); err != nil {
 		return nil, err
 	}
-	for range 300 {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && syscall.Kill(w.cmd.Process.Pid, 0) == nil; {
 		if w.ready(ctx) {
 			return w, nil
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	w.stop()
-	return nil, fmt.Errorf("%s did not become ready:\n%s", program, log)
+	return nil, fmt.Errorf("%s did not become ready:\n%s", w.cmd, log)
 }
 
 // ready reports whether the worker answers.
@@ -60,6 +69,6 @@ func (w *worker) ready(ctx context.Context) bool {
 }
 
 func (w *worker) stop() {
-	w.cmd.Process.Signal(syscall.SIGKILL)
+	syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL)
 	w.cmd.Wait()
 }

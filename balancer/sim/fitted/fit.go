@@ -34,13 +34,13 @@ func New(ctx context.Context, url string, o Options) (*Meter, error) {
 // and as they have it. It does so in rounds, each of which plays some mixed traffic too: so
 // what else the machine does falls on both sides of the comparison that it returns.
 func (m *Meter) Fit(ctx context.Context, o Options) (sim.Speed, []Point, Comparison, error) {
-	rounds, each := 3, 12
+	rounds := 3
 	if o.Short {
 		rounds = 1
 	}
 	var all [][]Point
 	var played []Played
-	if err := m.warm(ctx); err != nil {
+	if err := m.Warm(ctx); err != nil {
 		return sim.Speed{}, nil, Comparison{}, err
 	}
 	for round := range rounds {
@@ -50,7 +50,7 @@ func (m *Meter) Fit(ctx context.Context, o Options) (sim.Speed, []Point, Compari
 		}
 		all = append(all, points)
 		speed := m.speed(o, mean(all))
-		p, err := m.Play(ctx, Mixed(&speed, each, 0.6, o.Seed+uint64(round)))
+		p, err := m.Play(ctx, enough(&speed, o.Short, o.Seed+uint64(round)))
 		if err != nil {
 			return sim.Speed{}, nil, Comparison{}, err
 		}
@@ -59,6 +59,17 @@ func (m *Meter) Fit(ctx context.Context, o Options) (sim.Speed, []Point, Compari
 	points := mean(all)
 	speed := m.speed(o, points)
 	return speed, points, Compare(speed, played...), nil
+}
+
+// enough is mixed traffic at 60 % of what a worker does, of about a quarter of a minute:
+// of too few requests two samples of one worker differ by more than a simulation may.
+func enough(speed *sim.Speed, short bool, seed uint64) []sim.Job {
+	const first, seconds = 12, 15
+	jobs := Mixed(speed, first, 0.6, seed)
+	if short {
+		return jobs
+	}
+	return Mixed(speed, max(first, min(100, int(first*seconds/jobs[first-1].At))), 0.6, seed)
 }
 
 // mean is each point's mean over rounds: traffic meets a machine's mean, not its best.

@@ -79,8 +79,8 @@ func (m *Meter) points(ctx context.Context, short bool) (points []Point, err err
 	return points, nil
 }
 
-// warm has the weights touched for the first time.
-func (m *Meter) warm(ctx context.Context) error {
+// Warm has the weights touched for the first time.
+func (m *Meter) Warm(ctx context.Context) error {
 	_, _, err := m.first(ctx, 64, 2)
 	return err
 }

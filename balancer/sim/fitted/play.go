@@ -9,23 +9,24 @@ import (
 	"roundhouse/balancer/sim"
 )
 
-// Mixed is n requests of mixed lengths which load a worker to a share.
+// Mixed is n requests of mixed lengths which load a worker to a share of what it does
+// with all of them at once, in simulation.
 func Mixed(speed *sim.Speed, n int, share float64, seed uint64) []sim.Job {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	jobs := make([]sim.Job, n)
-	work := 0.0
 	for i := range jobs {
 		j := &jobs[i]
-		j.Prompt, j.Output = 50+rng.IntN(400), 10+rng.IntN(30)
+		j.Prompt, j.Output = 50+rng.IntN(400), 20+rng.IntN(130)
 		if rng.IntN(6) == 0 {
 			j.Prompt = 600 + rng.IntN(1000)
 		}
-		j.Prompt = min(j.Prompt, speed.Longest-j.Output)
-		work += speed.Work(j)
+		j.Output = max(2, min(j.Output, speed.Longest/2))
+		j.Prompt = max(1, min(j.Prompt, speed.Longest-j.Output))
 	}
+	each := simulate(*speed, jobs).seconds / float64(n) / share
 	at := 0.0
 	for i := range jobs {
-		at += rng.ExpFloat64() * work / float64(n) / share
+		at += rng.ExpFloat64() * each
 		jobs[i].At = at
 	}
 	return jobs
@@ -35,6 +36,7 @@ func Mixed(speed *sim.Speed, n int, share float64, seed uint64) []sim.Job {
 type Played struct {
 	Jobs             []sim.Job
 	TTFT, TPOT, E2EL []float64
+	seconds          float64 // until the last answer, of what was simulated
 }
 
 // Play plays traffic on the worker.
@@ -62,12 +64,16 @@ func (m *Meter) Play(ctx context.Context, jobs []sim.Job) (Played, error) {
 }
 
 // Comparison is traffic on a worker beside the same on the simulated engine.
-type Comparison struct{ Real, Simulated sim.Outcome }
+type Comparison struct {
+	Requests        int
+	Real, Simulated sim.Outcome
+}
 
 // Compare simulates what was played, each piece alone, and puts all pieces together.
 func Compare(speed sim.Speed, pieces ...Played) (c Comparison) {
 	var real, simulated Played
 	for _, p := range pieces {
+		c.Requests += len(p.Jobs)
 		real.add(p)
 		simulated.add(simulate(speed, p.Jobs))
 	}
@@ -82,11 +88,12 @@ func (p *Played) add(q Played) {
 }
 
 func simulate(speed sim.Speed, jobs []sim.Job) (p Played) {
-	sim.Run(&sim.Scenario{Workers: []sim.Speed{speed}, Stale: 0.25, Jobs: jobs, Told: func(t sim.Times) {
+	o := sim.Run(&sim.Scenario{Workers: []sim.Speed{speed}, Stale: 0.25, Jobs: jobs, Told: func(t sim.Times) {
 		p.TTFT, p.E2EL = append(p.TTFT, t.TTFT), append(p.E2EL, t.E2EL)
 		if t.TPOT > 0 {
 			p.TPOT = append(p.TPOT, t.TPOT)
 		}
 	}}, sim.Policies()[0](), 1)
+	p.seconds = o.Seconds
 	return p
 }
