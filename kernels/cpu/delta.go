@@ -2,13 +2,15 @@ package cpu
 
 import (
 	"math"
+	"slices"
+	"unsafe"
 
 	"roundhouse/kernels"
 )
 
-// delta adds the stage of the gated delta rule; package ref has the recurrence.
-// A sequence is one thread's, since each token needs the one before it, and
-// each value head is on its own.
+// delta adds the stages of the gated delta rule; package ref has the recurrence.
+// Rows are convolved by all threads. Then each value head of a sequence is one
+// thread's, since each token needs the one before it.
 func (pl *plan) delta(op *kernels.Delta) {
 	x := pl.x
 	d := &delta{Delta: op, x: x, cache: op.KV.(*kv), queue: &queue{}}
@@ -20,6 +22,10 @@ func (pl *plan) delta(op *kernels.Delta) {
 			d.taps0[t*d.channels+c] = op.Conv.(*weight).at(c, t)
 		}
 	}
+	d.ones = make([]float32, max(d.channels, 1024))
+	for i := range d.ones {
+		d.ones[i] = 1
+	}
 	mixed := pl.buffer(x.limits.Tokens * d.channels * 4)
 	state, ok := pl.pages[d.cache]
 	if !ok {
@@ -27,16 +33,22 @@ func (pl *plan) delta(op *kernels.Delta) {
 		pl.buffers[state].fixed = true
 		pl.pages[d.cache] = state
 	}
-	pl.stage(stage{reads: operand(op.QKV), writes: []int{mixed, state}, run: func(thread int) {
-		d.queue.take(x.counts[kernels.Seqs], 1, func(first, _ int) {
-			d.convolve(first, floats(x.buffers[mixed].memory))
+	pl.stage(stage{reads: append(operand(op.QKV), state), writes: []int{mixed}, run: func(thread int) {
+		d.queue.take(x.counts[kernels.Tokens], 8, func(first, last int) {
+			for i := first; i < last; i++ {
+				d.convolve(i, floats(x.buffers[mixed].memory)[i*d.channels:][:d.channels])
+			}
 		})
 	}})
 	heads := &queue{}
 	x.queues = append(x.queues, heads)
-	pl.stage(stage{reads: append(operand(op.Gates), mixed), writes: append(operand(op.Out), state), run: func(thread int) {
+	pl.stage(stage{reads: append(operand(op.Gates, op.QKV), mixed), writes: append(operand(op.Out), state), run: func(thread int) {
 		heads.take(x.counts[kernels.Seqs]*op.ValueHeads, 1, func(i, _ int) {
-			d.head(i/op.ValueHeads, i%op.ValueHeads, floats(x.buffers[mixed].memory))
+			seq, h := i/op.ValueHeads, i%op.ValueHeads
+			d.head(&x.scratch[thread], seq, h, floats(x.buffers[mixed].memory))
+			if h == 0 {
+				d.pass(seq)
+			}
 		})
 	}})
 }
@@ -48,6 +60,7 @@ type delta struct {
 	queue          *queue
 	channels, taps int
 	taps0          []float32 // (taps, channels)
+	ones           []float32
 }
 
 // state is a sequence's last inputs and its memory.
@@ -59,81 +72,120 @@ func (d *delta) state(seq int) (past, memory []float32) {
 	return s[:n], s[n:]
 }
 
-// convolve runs the short convolution over a sequence.
-func (d *delta) convolve(seq int, mixed []float32) {
+// convolve is the short convolution of a row with SiLU. Its queries and keys are
+// then of unit length, queries divided by √KeyDim.
+func (d *delta) convolve(row int, out []float32) {
+	l, seq := d.x.level, d.x.seqOf(row)
 	q := &d.x.step.Seqs[seq]
-	past, memory := d.state(seq)
-	if q.Context == q.Count {
-		clear(past)
-		clear(memory)
+	past, _ := d.state(seq)
+	clear(out)
+	for t := range d.taps {
+		from := row - d.taps + 1 + t
+		var in []float32
+		switch {
+		case from >= int(q.First):
+			in = d.x.row(d.QKV, from)[:d.channels]
+		case q.Context > q.Count:
+			in = past[(from-int(q.First)+d.taps-1)*d.channels:][:d.channels]
+		default:
+			continue // the sequence begins here
+		}
+		l.slide(out, in, d.taps0[t*d.channels:][:d.channels], 1, 0)
 	}
-	for i := q.First; i < q.First+q.Count; i++ {
-		in := d.x.row(d.QKV, int(i))[:d.channels]
-		out := mixed[int(i)*d.channels:][:d.channels]
-		for c, v := range in {
-			var sum float32
-			for t := range d.taps - 1 {
-				sum += float32(past[t*d.channels+c] * d.taps0[t*d.channels+c])
-			}
-			sum += float32(v * d.taps0[(d.taps-1)*d.channels+c])
-			out[c] = silu(sum)
+	l.siluMul(out, out, d.ones[:d.channels])
+	for h := range 2 * d.KeyHeads {
+		head := out[h*d.KeyDim:][:d.KeyDim]
+		scale := inverseLength(l, head)
+		if h < d.KeyHeads {
+			scale /= math.Sqrt(float64(d.KeyDim))
 		}
-		if d.taps > 1 {
-			copy(past, past[d.channels:])
-			copy(past[(d.taps-2)*d.channels:], in)
+		l.normalise(head, head, d.ones, float32(scale))
+	}
+}
+
+// pass keeps the last inputs of a sequence for its next step.
+func (d *delta) pass(seq int) {
+	q := &d.x.step.Seqs[seq]
+	past, _ := d.state(seq)
+	keep, n := d.taps-1, int(q.Count)
+	if n < keep {
+		if q.Context == q.Count {
+			clear(past)
 		}
+		copy(past, past[n*d.channels:])
+	}
+	for i := max(0, keep-n); i < keep; i++ {
+		copy(past[i*d.channels:][:d.channels], d.x.row(d.QKV, int(q.First)+n-keep+i))
 	}
 }
 
 // head runs one value head over a sequence.
-func (d *delta) head(seq, h int, mixed []float32) {
+func (d *delta) head(s *scratch, seq, h int, mixed []float32) {
 	q := &d.x.step.Seqs[seq]
 	_, memory := d.state(seq)
-	s := memory[h*d.KeyDim*d.ValueDim:][:d.KeyDim*d.ValueDim]
+	memory = memory[h*d.KeyDim*d.ValueDim:][:d.KeyDim*d.ValueDim]
+	if q.Context == q.Count {
+		clear(memory)
+	}
 	width, keyHead := d.KeyHeads*d.KeyDim, h/(d.ValueHeads/d.KeyHeads)
 	decay := -math.Exp(float64(d.ALog.(*weight).vector[h]))
 	bias := float64(d.DtBias.(*weight).vector[h])
-	for i := int(q.First); i < int(q.First+q.Count); i++ {
-		row := mixed[i*d.channels:][:d.channels]
-		query, key := row[keyHead*d.KeyDim:][:d.KeyDim], row[width+keyHead*d.KeyDim:][:d.KeyDim]
-		gates := d.x.row(d.Gates, i)
-		g := float32(math.Exp(decay * softplus(float64(gates[d.ValueHeads+h])+bias)))
-		d.recur(s, query, key, row[2*width+h*d.ValueDim:][:d.ValueDim],
-			d.x.row(d.Out, i)[h*d.ValueDim:][:d.ValueDim], g, sigmoid(gates[h]))
+	first, end := int(q.First), int(q.First+q.Count)
+	// What the memory reads at a token's key is read together with its answer to
+	// the query before.
+	read := s.read[:d.ValueDim]
+	clear(read)
+	keys := mixed[width+keyHead*d.KeyDim:]
+	d.ask(s, memory, keys[first*d.channels:], 0, read, 0, 1)
+	for i := first; i < end; i++ {
+		gates, row, out := d.x.row(d.Gates, i), mixed[i*d.channels:], d.x.row(d.Out, i)[h*d.ValueDim:][:d.ValueDim]
+		g, beta := float32(math.Exp(decay*softplus(float64(gates[d.ValueHeads+h])+bias))), sigmoid(gates[h])
+		v := row[2*width+h*d.ValueDim:][:d.ValueDim]
+		for j, r := range read {
+			read[j] = (v[j] - float32(r*g)) * beta
+		}
+		d.learn(s, memory, keys[i*d.channels:][:d.KeyDim], read, g)
+		answers := s.read[:2*d.ValueDim]
+		clear(answers)
+		query, rows := row[keyHead*d.KeyDim:], 1
+		if i+1 < end {
+			rows = 2
+		}
+		d.ask(s, memory, query, d.channels+width, answers, d.ValueDim, rows)
+		copy(out, answers)
+		copy(read, answers[d.ValueDim:])
 	}
 }
 
-// recur is one token: S fades by g, learns v at k by beta, and is read at q.
-func (d *delta) recur(s, query, key, v, out []float32, g, beta float32) {
-	l := d.x.level
-	qScale := inverseLength(l, query) / math.Sqrt(float64(d.KeyDim))
-	kScale := float32(inverseLength(l, key))
-	clear(out)
-	for i, k := range key { // out is what the memory reads at k, for now
-		row := s[i*d.ValueDim:][:d.ValueDim]
-		k *= kScale
-		for j := range row {
-			row[j] *= g
-			out[j] += float32(row[j] * k)
+// ask adds Sᵀ·k for one vector k or two, which lie step numbers apart.
+func (d *delta) ask(s *scratch, memory, k []float32, step int, y []float32, ys, rows int) {
+	tiles := d.ValueDim / 16
+	for tile := 0; tile < tiles; tile += 2 {
+		d.x.level.fuse(fusedF32, s.call(fused{y: unsafe.Pointer(&y[16*tile]), ys: uintptr(4 * ys), a: unsafe.Pointer(&k[0]), as: uintptr(4 * step),
+			b: unsafe.Pointer(&memory[16*tile]), second: 64, bs: uintptr(4 * d.ValueDim), n: uintptr(d.KeyDim)}), rows, min(2, tiles-tile))
+	}
+	for j := 16 * tiles; j < d.ValueDim; j++ { // fewer columns than a tile
+		for r := range rows {
+			for i, x := range k[r*step:][:d.KeyDim] {
+				y[r*ys+j] = fma(x, memory[i*d.ValueDim+j], y[r*ys+j])
+			}
 		}
 	}
-	for j, read := range out {
-		out[j] = (v[j] - read) * beta
+}
+
+// learn is S = g · S + k ⊗ x.
+func (d *delta) learn(s *scratch, memory, k, x []float32, g float32) {
+	for some := range slices.Chunk(memory, 1024) { // so few ones stay in the cache
+		d.x.level.normalise(some, some, d.ones, g)
 	}
-	learn := out
-	for i, k := range key {
-		row := s[i*d.ValueDim:][:d.ValueDim]
-		k *= kScale
-		for j, x := range learn {
-			row[j] += float32(k * x)
-		}
+	tiles := d.ValueDim / 16
+	for tile := 0; tile < tiles; tile += 2 {
+		d.x.level.fuse(fusedF32, s.call(fused{y: unsafe.Pointer(&memory[16*tile]), ys: uintptr(4 * d.ValueDim), a: unsafe.Pointer(&k[0]), as: 4,
+			b: unsafe.Pointer(&x[16*tile]), second: 64, n: 1}), d.KeyDim, min(2, tiles-tile))
 	}
-	clear(out)
-	for i, y := range query {
-		row := s[i*d.ValueDim:][:d.ValueDim]
-		y *= float32(qScale)
-		for j, m := range row {
-			out[j] += float32(m * y)
+	for j := 16 * tiles; j < d.ValueDim; j++ {
+		for i, y := range k {
+			memory[i*d.ValueDim+j] = fma(y, x[j], memory[i*d.ValueDim+j])
 		}
 	}
 }

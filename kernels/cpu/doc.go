@@ -63,7 +63,7 @@
 // parts of a group, in the order 0, 2, 1, 3 in which they lie. Reductions over a row run in 16 lanes, which are added
 // as a tree: 8 apart, then 4, 2, 1.
 //
-// Attention sums in the order of columns and of tokens, each product and sum
+// Attention and the delta rule sum in the order of columns and of tokens, each product and sum
 // rounded once (fma), in splits of 256 tokens that are merged ascending.
 //
 // None of it depends on how many rows a step has or on how many threads there

@@ -34,6 +34,7 @@ type scratch struct {
 	latest int          // the one that was asked for last
 	turned [][16]uint32 // values that were keys
 	ones   []float32
+	read   []float32 // what a memory reads at two vectors
 	picks  []kernels.Candidate
 	before []float32 // logits that a sampling has edited
 	counts []int32   // candidates by step of logit
@@ -44,7 +45,7 @@ type scratch struct {
 
 // setAside makes room for the widest operation of the program.
 func (s *scratch) setAside(x *executable) error {
-	value, key, page, vocab, queries, pairs := 0, 0, 0, 0, 16, 0
+	value, key, page, vocab, queries, pairs, read := 0, 0, 0, 0, 16, 0, 0
 	for _, op := range x.p.Ops {
 		pairs = max(pairs, pairedBlocks(op))
 		switch op := op.(type) {
@@ -56,6 +57,8 @@ func (s *scratch) setAside(x *executable) error {
 				tokens = (op.KV.Spec().BlockTokens + 15) &^ 15
 			}
 			page = max(page, tokens*max(op.KeyDim, a.wide()))
+		case *kernels.Delta:
+			read = max(read, 2*op.ValueDim)
 		case *kernels.Sample:
 			vocab = max(vocab, x.p.Width(op.Logits))
 		}
@@ -66,7 +69,7 @@ func (s *scratch) setAside(x *executable) error {
 	s.peak, s.sums = make([]float32, queries), make([]float32, queries)
 	s.part = make([]float32, queries*value)
 	s.pages = [2][]float32{make([]float32, page), make([]float32, page)}
-	s.turned, s.ones = make([][16]uint32, value), make([]float32, value)
+	s.turned, s.ones, s.read = make([][16]uint32, value), make([]float32, value), make([]float32, read)
 	for i := range s.ones {
 		s.ones[i] = 1
 	}

@@ -58,27 +58,51 @@ func testMoE(t *testing.T, b kernels.Backend) {
 
 // testDelta runs two sequences in one step, then goes on with both.
 func testDelta(t *testing.T, b kernels.Backend) {
-	const n, keyHeads, valueHeads, keyDim, valueDim, taps = 12, 2, 4, 24, 20, 4
-	const channels = 2*keyHeads*keyDim + valueHeads*valueDim
+	deltaOf(t, b, 24, 20, 4)
+	deltaOf(t, b, 32, 48, 4)
+	deltaOf(t, b, 16, 32, 1)
+}
+
+func deltaOf(t *testing.T, b kernels.Backend, keyDim, valueDim, taps int) {
+	t.Helper()
+	got, want := runDelta(t, b, keyDim, valueDim, taps, false), runDelta(t, ref.New(), keyDim, valueDim, taps, false)
+	tolerance{abs: 1e-5, rel: 1e-4}.close(t, got, want)
+	same(t, "the delta rule in other steps", runDelta(t, b, keyDim, valueDim, taps, true), got)
+}
+
+// runDelta is what becomes of three sequences; apart, each row is a step of its own.
+func runDelta(t *testing.T, b kernels.Backend, keyDim, valueDim, taps int, apart bool) (results [][]float32) {
+	t.Helper()
+	const n, keyHeads, valueHeads = 12, 2, 4
+	channels := 2*keyHeads*keyDim + valueHeads*valueDim
 	table := func(i int32) [][]int32 { return [][]int32{{i}} }
 	steps := []*kernels.Step{rows(n), rows(n)}
 	steps[0].Seqs = []kernels.Seq{{First: 0, Count: 5, Context: 5, Blocks: table(2)}, {First: 5, Count: 7, Context: 7, Blocks: table(0)}}
 	steps[1].Seqs = []kernels.Seq{{First: 0, Count: 9, Context: 16, Blocks: table(0)}, {First: 9, Count: 1, Context: 6, Blocks: table(2)},
 		{First: 10, Count: 2, Context: 2, Blocks: table(1)}}
-	var results [2][][]float32
-	for i, backend := range []kernels.Backend{b, ref.New()} {
-		s := newScene(t, backend, 21)
-		op := &kernels.Delta{QKV: s.random(n, channels), Gates: s.random(n, 2*valueHeads), Out: s.p.New(kernels.Tokens, valueHeads*valueDim),
-			Conv: s.matrix(kernels.FormatF32, channels, taps), ALog: s.vector(valueHeads, 0), DtBias: s.vector(valueHeads, 0),
-			Layer: 1, KeyHeads: keyHeads, ValueHeads: valueHeads, KeyDim: keyDim, ValueDim: valueDim}
-		op.KV = s.pages(kernels.KVSpec{Layers: 2, Blocks: 3, Type: kernels.F32, StateBytes: op.StateBytes()})
-		s.p.Do(op)
-		s.p.Do(&kernels.Output{In: op.Out})
-		e := s.compile(kernels.Limits{Tokens: n, Seqs: 3})
-		for _, step := range steps {
+	s := newScene(t, b, 21)
+	op := &kernels.Delta{QKV: s.random(n, channels), Gates: s.random(n, 2*valueHeads), Out: s.p.New(kernels.Tokens, valueHeads*valueDim),
+		Conv: s.matrix(kernels.FormatF32, channels, taps), ALog: s.vector(valueHeads, 0), DtBias: s.vector(valueHeads, 0),
+		Layer: 1, KeyHeads: keyHeads, ValueHeads: valueHeads, KeyDim: keyDim, ValueDim: valueDim}
+	op.KV = s.pages(kernels.KVSpec{Layers: 2, Blocks: 3, Type: kernels.F32, StateBytes: op.StateBytes()})
+	s.p.Do(op)
+	s.p.Do(&kernels.Output{In: op.Out})
+	e := s.compile(kernels.Limits{Tokens: n, Seqs: 3})
+	for _, step := range steps {
+		if !apart {
 			out, _ := run(t, e, step)
-			results[i] = append(results[i], out...)
+			results = append(results, out...)
+			continue
+		}
+		for _, q := range step.Seqs {
+			for i := range q.Count {
+				row := q.First + i
+				one := &kernels.Step{Tokens: step.Tokens[row : row+1], Positions: step.Positions[row : row+1],
+					Seqs: []kernels.Seq{{Count: 1, Context: q.Context - q.Count + i + 1, Blocks: q.Blocks}}}
+				out, _ := run(t, e, one)
+				results = append(results, out...)
+			}
 		}
 	}
-	tolerance{abs: 1e-5, rel: 1e-4}.close(t, results[0], results[1])
+	return results
 }
