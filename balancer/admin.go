@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"io"
+
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/keyfile"
 	"roundhouse/balancer/control/phase"
@@ -236,30 +238,6 @@ func (d *Door) keysAPI(a Admin) *keyfile.API {
 	}
 }
 
-// keysUse is what is known of the use of the keys.
-func (d *Door) keysUse() *control.KeysUse {
-	v, now := d.current(), time.Now()
-	zone, _ := v.set.Door.BudgetZone() // it was checked when the set was applied
-	u := &control.KeysUse{Timezone: zone.String(), Keys: []control.KeyUsed{}}
-	u.Day, u.Month = d.usage.Resets(now)
-	for _, k := range v.keys.Keys {
-		one := control.KeyUsed{Name: k.Name, Live: k.Live()}
-		one.Day, one.Month = d.usage.Of(k.Name, now)
-		u.Keys = append(u.Keys, one)
-	}
-	return u
-}
-
-// serveUsage answers what was used, by key, model and day.
-func (d *Door) serveUsage(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	if err := control.CheckDays(q); err != nil {
-		control.Fail(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	answer(w, d.usage.Rows(q.Get("from"), q.Get("to"), time.Now()))
-}
-
 func (d *Door) workersShown() control.WorkersShown {
 	v := d.current()
 	out := []control.WorkerShown{}
@@ -316,4 +294,44 @@ func (d *Door) poolsShown(rotations Rotations) control.PoolsShown {
 	}
 	return control.PoolsShown{Schema: 1, At: time.Now().UTC(), Pools: pools,
 		Door: control.DoorShown{State: s.Phase, Version: control.Known(s.Build), Listen: control.Known(s.Listen), Streams: s.Streams, Queued: s.Queued, Faults: append([]control.Fault{}, s.Faults...)}}
+}
+
+// lookout shows a door that runs alone to those who look on: it is a live.Source. Such a
+// door has no events, and starts nothing whose log it could read.
+type lookout struct {
+	d         *Door
+	rotations Rotations // nil: nothing here rotates workers
+}
+
+// Look implements live.Source.
+func (l lookout) Look(context.Context) (live.Now, error) {
+	pools, st := l.d.poolsShown(l.rotations), l.d.State()
+	age := 0.0
+	now := live.Now{
+		Door: pools.Door, Pools: pools.Pools, Workers: l.d.workersShown().Workers, Rotations: []live.Rotation{}, Schedules: []live.Schedule{},
+		Doors:  []live.OneDoor{{ID: l.d.id, State: string(st.Phase), Version: control.Known(st.Build), Streams: &st.Streams, Queued: &st.Queued, ReportAge: &age}},
+		Counts: []live.Counts{{Door: st.Door + "/" + strconv.Itoa(os.Getpid()), Pools: st.Pools}},
+	}
+	if l.rotations != nil {
+		now.Rotations, now.Schedules = l.rotations.List()
+	}
+	for i := range st.Workers {
+		w := &st.Workers[i]
+		now.Counts[0].Workers = append(now.Counts[0].Workers, live.WorkerCount{ID: w.ID, Generation: w.Generation, Failed: w.Failed, Tokens: w.Tokens})
+	}
+	return now, nil
+}
+
+// InFlight implements live.Source.
+func (l lookout) InFlight(context.Context) []control.InFlight { return l.d.Requests() }
+
+// Events implements live.Source.
+func (l lookout) Events(uint64, int) ([]live.Event, error) { return nil, nil }
+
+// Follow implements live.Source.
+func (l lookout) Follow(context.Context) (<-chan live.Event, func()) { return nil, func() {} }
+
+// Log implements live.Source.
+func (l lookout) Log(context.Context, string, int) (io.ReadCloser, error) {
+	return nil, errors.New("a door that runs alone keeps no logs of workers, and writes its own to where it was started")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"roundhouse/balancer/certificate"
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
@@ -14,6 +15,7 @@ import (
 	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/otlp"
+	"roundhouse/configs"
 	"roundhouse/configs/workerid"
 	"roundhouse/plugins"
 )
@@ -101,7 +103,7 @@ func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, err
 // one. d.mu is held.
 func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted trust, ext *extend.Set) {
 	old := d.current()
-	v := &view{batches: d.side.batches, tls: d.cert.Shown(set.Door.HTTP2), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door)}
+	v := &view{lines: d.side.batches.inside, tls: d.cert.Shown(set.Door.HTTP2), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door)}
 	if old.set.Door.HTTP2 && !set.Door.HTTP2 {
 		d.http2.Retire()
 	}
@@ -122,7 +124,7 @@ func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted trust,
 	if d.opts.Logs != nil && set.Log != old.set.Log {
 		d.opts.Logs(set.Log)
 	}
-	d.shareOut(v)
+	d.peers.shareOut(v)
 	if old.traces != v.traces {
 		d.wg.Go(old.traces.Close) // what runs under it may drop its last spans
 	}
@@ -171,4 +173,48 @@ func (d *Door) remap() {
 	v := *d.current()
 	v.models = mapModels(&v)
 	d.view.Store(&v)
+}
+
+// certify finds the certificate of a worker set. Where its files do not load, the
+// old one stays, and so does plain HTTP: with it comes the error. d.mu is held.
+func (d *Door) certify(want *configs.TLS) (*certificate.Certificate, error) {
+	if want == nil {
+		return nil, nil
+	}
+	old := d.cert
+	if old != nil && old.Files == *want {
+		_, err := old.Refresh()
+		return old, err
+	}
+	c, err := certificate.Read(*want)
+	if err != nil {
+		return old, err
+	}
+	return c, nil
+}
+
+// recertify looks whether the certificate's files have changed. d.mu is held.
+func (d *Door) recertify() {
+	v := d.current()
+	want := v.set.Door.TLS
+	if want == nil {
+		return
+	}
+	if d.cert != nil && d.cert.Files == *want {
+		changed, err := d.cert.Refresh()
+		switch {
+		case err != nil:
+			d.faults.note(d.log, faultCertificate, err)
+		case changed:
+			d.faults.note(d.log, faultCertificate, nil)
+			d.log.Info("the certificate was renewed", "cert", want.Cert)
+		}
+		return
+	}
+	if c, err := certificate.Read(*want); err == nil { // that of the set in force did not load before
+		next := *v
+		d.cert, next.tls = c, c.Shown(next.set.Door.HTTP2)
+		d.view.Store(&next)
+		d.faults.note(d.log, faultCertificate, nil)
+	}
 }

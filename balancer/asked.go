@@ -4,6 +4,16 @@ import (
 	"net/netip"
 	"time"
 
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"mime"
+	"mime/multipart"
+	"slices"
+	"strings"
+
+	"roundhouse/balancer/extend"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/ledger"
@@ -80,4 +90,245 @@ func (a *asked) labels() metrics.Labels {
 		k.Route = a.route.cfg.Name
 	}
 	return k
+}
+
+// find resolves the model that a client asked for into a target and a pool.
+func (a *asked) find(f *fleet.Fleet, v *view, pass *extend.Pass, body []byte, sessionHeader string) *surface.Failure {
+	name := a.peek.Model
+	if pass != nil && pass.Route != "" {
+		name = pass.Route
+	}
+	if a.within != nil {
+		a.findWithin(f, v, name, body, sessionHeader)
+		return nil
+	}
+	if name == "" {
+		if len(v.models) != 1 {
+			if p := v.unsaid(); p != nil {
+				return surface.NotSaid(p.Name)
+			}
+			return surface.BadRequest("model", "the field \"model\" is missing")
+		}
+		for only := range v.models {
+			name = only
+		}
+	}
+	r := v.routes[name]
+	if r == nil {
+		a.target = v.models[name]
+		a.model = name
+		return a.pickPool(f, v, name)
+	}
+	a.route = r
+	a.session = r.sessionOf(a, body, sessionHeader)
+	usable := func(model string) bool {
+		t := v.models[model]
+		return t != nil && t.alive(f, a.key) != nil
+	}
+	if i := r.choose(a.session, usable); i >= 0 {
+		a.model = r.cfg.Targets[i].Model
+		a.target = v.models[a.model]
+		return a.pickPool(f, v, name)
+	}
+	return a.fallback(f, v, r, name)
+}
+
+// findWithin resolves a model in a pool that was chosen before. Its workers are the
+// judges of a name that is neither a route nor theirs: an adapter may have been loaded
+// that nobody was told of.
+func (a *asked) findWithin(f *fleet.Fleet, v *view, name string, body []byte, sessionHeader string) {
+	a.pool, a.model = a.within, name
+	if r := v.routes[name]; r != nil {
+		a.route = r
+		a.session = r.sessionOf(a, body, sessionHeader)
+		there := func(model string) bool {
+			t := v.models[model]
+			return t != nil && slices.Contains(t.pools, a.within) && a.within.Alive(f)
+		}
+		if i := r.choose(a.session, there); i >= 0 {
+			a.model = r.cfg.Targets[i].Model
+		}
+	}
+	if known := a.pool.Models(); a.model == "" && len(known) > 0 {
+		a.model = known[0]
+	}
+	a.target = v.models[a.model]
+}
+
+// fallback serves a route none of whose targets can.
+func (a *asked) fallback(f *fleet.Fleet, v *view, r *route, name string) *surface.Failure {
+	if p := v.byName[r.cfg.Fallback]; p != nil {
+		for model, t := range v.models {
+			for _, of := range t.pools {
+				if of == p {
+					a.model, a.target, a.pool = model, t, p
+					return nil
+				}
+			}
+		}
+	}
+	if t := v.models[r.cfg.Fallback]; t != nil {
+		a.model, a.target = r.cfg.Fallback, t
+		return a.pickPool(f, v, name)
+	}
+	// No target can serve now; one that is known may be parked at.
+	for _, t := range r.cfg.Targets {
+		if m := v.models[t.Model]; m != nil && t.Weight > 0 {
+			a.model, a.target = t.Model, m
+			return a.pickPool(f, v, name)
+		}
+	}
+	return v.unknown(name)
+}
+
+// pickPool takes the first pool of the target that is alive.
+func (a *asked) pickPool(f *fleet.Fleet, v *view, name string) *surface.Failure {
+	if a.target == nil {
+		return v.unknown(name)
+	}
+	if a.pool = a.target.alive(f, a.key); a.pool == nil {
+		a.pool = a.target.first(a.key)
+	}
+	return nil
+}
+
+// sessionOf is what makes the requests of one session stick together.
+func (r *route) sessionOf(a *asked, body []byte, header string) string {
+	switch r.cfg.Sticky {
+	case "session":
+		return header
+	case "user":
+		return a.peek.User
+	case "prefix":
+		if p := a.peek.Prompt; p.Set() {
+			text := p.Of(body)
+			return string(text[:min(len(text), 1024)])
+		}
+	}
+	return ""
+}
+
+// filtered takes the priority over that a filter has set.
+func (a *asked) filtered(pass *extend.Pass) {
+	if pass == nil {
+		return
+	}
+	if p, ok := surface.PriorityOf(pass.Priority); ok {
+		a.priority = p
+	}
+}
+
+// readForm takes the model out of a multipart body, which passes as it came.
+func (a *asked) readForm(seen *wire.Seen, body []byte) *surface.Failure {
+	ctype := string(seen.Type)
+	media, params, err := mime.ParseMediaType(ctype)
+	if err != nil || media != "multipart/form-data" || params["boundary"] == "" || strings.ContainsAny(ctype, "\r\n") {
+		return surface.BadRequest("", "the content type must be multipart/form-data with a boundary")
+	}
+	a.ctype = ctype
+	form := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	for range 64 {
+		part, err := form.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return surface.BadRequest("", "the multipart body is malformed")
+		}
+		name := part.FormName()
+		if name != "model" && name != "stream" {
+			continue
+		}
+		value, err := io.ReadAll(io.LimitReader(part, 256))
+		switch {
+		case err != nil:
+			return surface.BadRequest(name, "the multipart body is malformed")
+		case name == "stream":
+			a.peek.Stream = isTrue(string(value))
+		case a.peek.Model != "":
+			return surface.BadRequest("model", "the field \"model\" is given twice")
+		default:
+			a.peek.Model = string(value)
+		}
+	}
+	return nil
+}
+
+// isTrue reports whether a word of a form or a query says yes, as engines read it. The
+// engine itself is the judge of words that say neither.
+func isTrue(word string) bool {
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "true", "1", "yes", "y", "on", "t":
+		return true
+	}
+	return false
+}
+
+// identify notes whose stored responses a request may see: its key's, or, where the
+// door asks for no keys, those of whoever shows the same one. It is a digest, so that a
+// worker learns no key, and the same at every door.
+func (a *asked) identify(k *keyring.Key, seen *wire.Seen) {
+	if a.kind == surface.Stored || a.kind == surface.Pass || a.path == surface.ResponsesPath {
+		a.owner = ownerOf(k, seen)
+	}
+}
+
+// ownerOf is a digest of who shows what a request shows.
+func ownerOf(k *keyring.Key, seen *wire.Seen) string {
+	shown := string(seen.Key)
+	if bearer, ok := keyring.CutBearer(string(seen.Authorization)); ok {
+		shown = bearer
+	}
+	switch {
+	case k != nil:
+		shown = "key " + k.Name
+	case shown == "":
+		return ""
+	default:
+		shown = "client " + shown
+	}
+	sum := sha256.Sum256([]byte(shown))
+	return hex.EncodeToString(sum[:16])
+}
+
+// checkType accepts JSON in UTF-8, and a body that does not say what it is.
+func checkType(given []byte) *surface.Failure {
+	if len(given) == 0 || string(given) == "application/json" {
+		return nil
+	}
+	ct := strings.ToLower(string(given))
+	if !strings.HasPrefix(ct, "application/json") {
+		return surface.BadRequest("", "the content type must be application/json")
+	}
+	if strings.Contains(ct, "charset=") && !strings.Contains(ct, "utf-8") {
+		return surface.BadRequest("", "the body must be UTF-8")
+	}
+	return nil
+}
+
+// permit checks that the key may use what was asked for, where it is served; the answer does not
+// tell a model that is hidden from one that is not there.
+func (a *asked) permit(k *keyring.Key) *surface.Failure {
+	if k != nil && !k.AllowsPool(a.pool.Name) {
+		return surface.UnknownModel(a.peek.Model)
+	}
+	if k == nil || k.Allows(a.model) && a.route == nil || a.route != nil && (k.Allows(a.route.cfg.Name) || k.Allows(a.model)) {
+		return nil
+	}
+	return surface.UnknownModel(a.peek.Model)
+}
+
+func (a *asked) readPriority(asked string, k *keyring.Key) *surface.Failure {
+	if k != nil && k.Cfg.Priority != "" {
+		a.priority, _ = surface.PriorityOf(k.Cfg.Priority)
+	}
+	if asked == "" {
+		return nil
+	}
+	p, ok := surface.PriorityOf(asked)
+	if !ok {
+		return surface.BadRequest("x-roundhouse-priority", "x-roundhouse-priority must be high, normal or low")
+	}
+	a.priority = max(a.priority, p)
+	return nil
 }

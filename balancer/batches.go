@@ -19,9 +19,9 @@ import (
 
 	"roundhouse/balancer/batch"
 	"roundhouse/balancer/keyring"
+	"roundhouse/balancer/pass"
 	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
-	"roundhouse/configs"
 )
 
 // batches are the files and batches of a door. Their lines come to it as any request
@@ -117,14 +117,14 @@ func (b *batches) serve(w http.ResponseWriter, r *http.Request, v *view, seen *w
 	r.Body = struct {
 		io.Reader
 		io.Closer
-	}{&upload{body: r.Body, ctl: http.NewResponseController(w), idle: limits.bodyIdle}, r.Body}
+	}{&pass.Upload{Body: r.Body, Ctl: http.NewResponseController(w), Idle: limits.bodyIdle}, r.Body}
 	b.service.Load().ServeHTTP(w, r, c)
 }
 
 // inside returns the key's name that a line of a batch is sent for.
 func (b *batches) inside(authorization []byte) (name string, ok bool) {
 	shown, ok := keyring.CutBearer(string(authorization))
-	if b == nil || !ok || len(shown) < len(b.secret) || subtle.ConstantTimeCompare([]byte(shown[:len(b.secret)]), []byte(b.secret)) != 1 {
+	if !ok || len(shown) < len(b.secret) || subtle.ConstantTimeCompare([]byte(shown[:len(b.secret)]), []byte(b.secret)) != 1 {
 		return "", false
 	}
 	return shown[len(b.secret):], true
@@ -172,13 +172,4 @@ func (b *batches) send(ctx context.Context, key, path string, body []byte) (batc
 	}
 	after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 	return batch.Answer{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), Body: text, RetryAfter: time.Duration(after) * time.Second}, nil
-}
-
-// withBatches are the figures of batches, with those that are left out filled in.
-func withBatches(c *configs.Batches, def configs.Batches) {
-	or(&c.Lines, def.Lines)
-	or(&c.File, def.File)
-	or(&c.Storage, def.Storage)
-	or(&c.Keep, def.Keep)
-	or(&c.Window, def.Window)
 }

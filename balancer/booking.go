@@ -5,10 +5,17 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/cespare/xxhash/v2"
+
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/wait"
+	"roundhouse/balancer/wire"
+	"roundhouse/worker/api"
 )
 
 // cause says why an exchange was told to stop.
@@ -175,4 +182,193 @@ func (b *booking) awoken() {
 	b.mu.Lock()
 	b.wake = nil
 	b.mu.Unlock()
+}
+
+// unpin lets a stream that has begun go on at any worker.
+func (b *booking) unpin() {
+	if b.pinned {
+		b.Ask.Prefer, b.Bound, b.pinned = nil, false, false
+	}
+}
+
+// items are the pictures and sounds of a prompt. A worker that has seen one has
+// its rows, whatever text it stood behind.
+type items struct {
+	places  []ledger.Item
+	digests []uint64
+	looks   []int32 // as Ask has them
+}
+
+// What an item is taken for where its worker has not yet told. It must not be
+// learned: the doors of a fleet are to make the same digests.
+const (
+	itemPixels = 28 * 28 // of a picture that are a token
+	itemTokens = 512     // of what has no known size
+)
+
+// mostLooked is how many items of a prompt are looked up; the first are.
+const mostLooked = 64
+
+// take notes the items that stand in the prompt, and returns how many times
+// ChunkBytes their tokens are.
+func (it *items) take(p *wire.Peek) (units int) {
+	it.places = it.places[:0]
+	for _, m := range p.Items {
+		if m.From < p.Prompt.From || m.To > p.Prompt.To {
+			continue
+		}
+		place := ledger.Item{From: m.From - p.Prompt.From, To: m.To - p.Prompt.From, Tokens: itemTokens}
+		if m.Pixels > 0 {
+			place.Tokens = max(m.Pixels/itemPixels, 1)
+		}
+		units += place.Units()
+		it.places = append(it.places, place)
+	}
+	return units
+}
+
+// match counts for each worker the tokens of what it has not seen, of which per
+// are ledger.ChunkBytes. bySlot is room for a number a slot.
+func (it *items) match(t *ledger.PrefixTable, workers []*fleet.Worker, bySlot []int32, per float64) []int32 {
+	if cap(it.looks) < len(workers) {
+		it.looks = make([]int32, len(workers))
+	}
+	it.looks = it.looks[:len(workers)]
+	clear(it.looks)
+	for n := range it.digests[:min(len(it.digests), mostLooked)] {
+		t.Match(it.digests[n:n+1], bySlot)
+		tokens := int32(float64(it.places[n].Units()) * per)
+		for i, w := range workers {
+			if bySlot[w.Slot] == 0 {
+				it.looks[i] += tokens
+			}
+		}
+	}
+	return it.looks
+}
+
+// digest hashes the prompt's chunks, before any lock.
+func (b *booking) digest(a *asked, body []byte) {
+	if a.promptLen() < ledger.ChunkBytes {
+		return
+	}
+	salt := xxhash.Sum64String(a.model)
+	if a.peek.CacheSalt.Set() {
+		salt ^= xxhash.Sum64(a.peek.CacheSalt.Of(body)) * 31
+	}
+	own := salt
+	if a.peek.Extra.Set() {
+		salt ^= xxhash.Sum64(a.peek.Extra.Of(body)) * 17
+	}
+	if a.peek.System.Set() {
+		salt ^= xxhash.Sum64(a.peek.System.Of(body)) * 13
+	}
+	prompt := a.peek.Prompt.Of(body)
+	if units := b.items.take(&a.peek); units > 0 {
+		b.units = float64(a.peek.PromptBytes)/ledger.ChunkBytes + float64(units)
+		b.chunks, b.items.digests = ledger.DigestsAround(b.chunks[:0], b.items.digests[:0], salt, own, prompt, b.items.places)
+		return
+	}
+	b.units = float64(max(a.peek.PromptBytes, a.promptLen())) / ledger.ChunkBytes
+	b.chunks = ledger.Digests(b.chunks[:0], salt, prompt)
+}
+
+// match looks up what of the prompt each worker has seen.
+func (b *booking) match(a *asked) {
+	b.Ask.Hits, b.Ask.Looks = nil, nil
+	t := a.pool.Prefix.Load()
+	if len(b.chunks) == 0 || t == nil {
+		return
+	}
+	workers := *a.pool.Workers.Load()
+	lent := slotHits.Get().(*[]int32)
+	defer slotHits.Put(lent)
+	slots := 0
+	for _, w := range workers {
+		slots = max(slots, w.Slot+1)
+	}
+	if cap(*lent) < slots {
+		*lent = make([]int32, slots)
+	}
+	bySlot := (*lent)[:slots]
+	t.Match(b.chunks, bySlot)
+	if cap(b.hits) < len(workers) {
+		b.hits = make([]int32, len(workers))
+	}
+	b.hits = b.hits[:len(workers)]
+	per := float64(b.Ask.Prompt) / b.units
+	for i, w := range workers {
+		n := int(bySlot[w.Slot])
+		units := ledger.Units(n)
+		if len(b.items.digests) > 0 {
+			units = ledger.UnitsOf(b.chunks[:n])
+		}
+		b.hits[i] = int32(float64(units) * per)
+	}
+	b.Ask.Hits = b.hits
+	if len(b.items.digests) > 0 {
+		b.Ask.Looks = b.items.match(t, workers, bySlot, per)
+	}
+	b.Ask.Chunks, b.Ask.ChunkTokens = b.chunks, per
+}
+
+// remember notes that the worker has the prompt in its cache now.
+func (b *booking) remember(p *fleet.Pool) {
+	p.Remember(b.worker.Load(), b.chunks, b.Ask.ChunkTokens)
+	p.Remember(b.worker.Load(), b.items.digests, 0)
+}
+
+// computed enters that the worker has computed the prompt.
+func (b *booking) computed(p *fleet.Pool) {
+	if b.own {
+		b.remember(p)
+	} else { // it was remembered when it was sent
+		b.worker.Load().Hits.Came(b.Charge.Prompt(), b.Charge.Believed())
+	}
+}
+
+// mostChunks is how many digests a request carries to its worker.
+const mostChunks = 1024
+
+// chunkField appends the digests of the prompt's chunks, by which a worker of
+// ours names what leaves its cache.
+func (k *booking) chunkField(b []byte) []byte {
+	if len(k.chunks) == 0 {
+		return b
+	}
+	b = append(b, "\r\n"+api.HeaderChunks+": "...)
+	for i, d := range k.chunks[:min(len(k.chunks), mostChunks)] {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var raw [8]byte
+		binary.BigEndian.PutUint64(raw[:], d)
+		b = hex.AppendEncode(b, raw[:])
+	}
+	return b
+}
+
+// slotHits are lent for looking prompts up.
+var slotHits = sync.Pool{New: func() any { return new([]int32) }}
+
+// judged is what an answer says of the worker that gave it. An error of the
+// worker's own (5xx) blames it only where another worker then served the request:
+// one that fails everywhere is itself to blame.
+func (b *booking) judged(l *ledger.Ledger, status int, now int64) ledger.Outcome {
+	erred := b.erred
+	b.erred = nil
+	switch {
+	case status == 429 || status == 503:
+		return ledger.Busy
+	case status >= 500 && len(erred) > 0:
+		return ledger.Neutral
+	case status >= 500:
+		return ledger.Erred
+	case status >= 400:
+		return ledger.Neutral
+	}
+	for _, t := range erred {
+		l.Blame(t, now)
+	}
+	return ledger.Served
 }

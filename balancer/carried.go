@@ -39,7 +39,7 @@ func (p *passing) carry() {
 			}
 			p.write(f, false)
 		},
-		ErrorLog: p.s.server.ErrorLog,
+		ErrorLog: p.to.log,
 	}
 	proxy.ServeHTTP(p.out, p.in)
 }
@@ -58,13 +58,13 @@ func (p *passing) RoundTrip(*http.Request) (*http.Response, error) {
 		}
 		w := x.booking.worker.Load()
 		p.at = w.ID
-		p.s.loads.Add(p.at, p.said.N)
+		p.to.loads.Add(p.at, p.said.N)
 		resp, err := p.send(w)
 		notTaken := err == nil && resp.StatusCode == http.StatusServiceUnavailable && !x.booking.Bound && p.spool.Again() && x.d.fleet.NotTaken(w)
 		if err == nil && !notTaken {
 			return resp, nil
 		}
-		p.s.loads.Add(p.at, -p.said.N)
+		p.to.loads.Add(p.at, -p.said.N)
 		p.at = ""
 		if notTaken { // it goes to another worker, or waits for the successor
 			resp.Body.Close()
@@ -74,7 +74,7 @@ func (p *passing) RoundTrip(*http.Request) (*http.Response, error) {
 		if x.booking.over() {
 			return nil, errGone
 		}
-		if u := p.upload.err; u != nil && u != io.EOF {
+		if u := p.upload.Err; u != nil && u != io.EOF {
 			x.booking.drop()
 			x.release(ledger.Neutral)
 			return nil, p.unread(u)
@@ -98,7 +98,7 @@ func (p *passing) order() []*ledger.Worker {
 		ids = append(ids, w.ID)
 	}
 	var out []*ledger.Worker
-	for _, id := range p.s.loads.Order(ids) {
+	for _, id := range p.to.loads.Order(ids) {
 		out = append(out, byID[id])
 	}
 	return out
@@ -134,7 +134,7 @@ func (p *passing) send(w *fleet.Worker) (*http.Response, error) {
 		return nil, err
 	}
 	late := time.AfterFunc(time.Duration(x.v.set.Door.Limits.FirstByte), func() { cancel(context.DeadlineExceeded) })
-	resp, err := p.s.transport.RoundTrip(req)
+	resp, err := p.to.transport.RoundTrip(req)
 	if !late.Stop() && err != nil {
 		err = context.DeadlineExceeded
 	}
@@ -202,6 +202,7 @@ func (p *passing) request(ctx context.Context, w *fleet.Worker) (*http.Request, 
 
 // answerFields are what of an answer's head the client gets.
 var answerFields = []string{"Content-Type", "Content-Length", "Content-Disposition", "Content-Range", "Accept-Ranges", "Retry-After",
+
 	"Connection", "Upgrade", "Sec-Websocket-Accept", "Sec-Websocket-Protocol", "Sec-Websocket-Extensions"}
 
 // answered takes what an answer's head says, and a new job's id out of a short one.
@@ -225,7 +226,7 @@ func (p *passing) answered(resp *http.Response) error {
 		}
 	}
 	resp.Header, resp.Trailer = kept, nil
-	for _, f := range x.marks() {
+	for _, f := range x.record.markFields(x.asked.id, x.pass) {
 		kept.Set(f[0], f[1])
 	}
 	p.began = true
@@ -320,7 +321,7 @@ func (p *passing) write(f *surface.Failure, alone bool) {
 	case !alone:
 		x.refused(f)
 	}
-	for _, m := range x.marks() {
+	for _, m := range x.record.markFields(x.asked.id, x.pass) {
 		h.Set(m[0], m[1])
 	}
 	if f.RetryAfter > 0 {
@@ -337,15 +338,6 @@ func (p *passing) write(f *surface.Failure, alone bool) {
 	p.out.Write(f.JSON(x.asked.path))
 }
 
-// marks are the fields that every answer carries.
-func (x *exchange) marks() [][2]string {
-	m := [][2]string{{"X-Request-Id", x.asked.id}, {"X-Roundhouse-Queue-Ms", strconv.FormatInt(x.record.queued/1e6, 10)}}
-	if x.record.worker != "" {
-		m = append(m, [2]string{"X-Roundhouse-Worker", x.record.worker})
-	}
-	return append(m, x.record.replyFields(x.pass)...)
-}
-
 // end closes the books of a request, however it ended.
 func (p *passing) end() {
 	e := recover()
@@ -354,7 +346,7 @@ func (p *passing) end() {
 		x.d.log.Error("a request panicked", "request", x.asked.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
 	}
 	if p.at != "" {
-		p.s.loads.Add(p.at, -p.said.N)
+		p.to.loads.Add(p.at, -p.said.N)
 	}
 	x.record.whole = x.d.now()
 	switch at := x.booking.Charge.Worker(); {
@@ -379,24 +371,11 @@ func (p *passing) end() {
 		x.abandon()
 	default:
 		x.booking.drop()
-		x.releaseAt(x.judged(x.record.status), x.record.whole)
+		x.releaseAt(x.booking.judged(x.d.ledger, x.record.status, x.d.now()), x.record.whole)
 	}
 	x.finish()
 	x.g.sent()
 	if e != nil {
 		panic(http.ErrAbortHandler) // the connection ends without the end of an answer
-	}
-}
-
-// cors answers to pages of the origins that are allowed.
-func (s *side) cors(w http.ResponseWriter, r *http.Request, v *view) {
-	origin := r.Header.Get("Origin")
-	for _, o := range v.set.Door.CORS.Origins {
-		if o == "*" || o == origin && origin != "" {
-			w.Header().Set("Access-Control-Allow-Origin", o)
-			w.Header().Set("Vary", "Origin")
-			w.Header().Set("Access-Control-Expose-Headers", "x-request-id, x-roundhouse-worker, x-roundhouse-queue-ms, retry-after")
-			return
-		}
 	}
 }

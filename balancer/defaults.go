@@ -37,3 +37,12 @@ func or[T cmp.Ordered](v *T, def T) {
 		*v = def
 	}
 }
+
+// withBatches are the figures of batches, with those that are left out filled in.
+func withBatches(c *configs.Batches, def configs.Batches) {
+	or(&c.Lines, def.Lines)
+	or(&c.File, def.File)
+	or(&c.Storage, def.Storage)
+	or(&c.Keep, def.Keep)
+	or(&c.Window, def.Window)
+}

@@ -2,29 +2,17 @@ package balancer
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"roundhouse/balancer/certificate"
-	"roundhouse/balancer/conn"
 	"roundhouse/balancer/control"
-	"roundhouse/balancer/extproc"
-	"roundhouse/balancer/fleet"
-	"roundhouse/balancer/http2"
-	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/lease"
-	"roundhouse/balancer/ledger"
-	"roundhouse/balancer/metrics"
-	"roundhouse/balancer/surface"
-	"roundhouse/balancer/usage"
 	"roundhouse/configs"
 )
 
@@ -61,12 +49,13 @@ type Door struct {
 	end    context.CancelFunc
 	wg     sync.WaitGroup
 	server *fasthttp.Server
-	side   *side // for what passes through
-	peers  peers
+	side   *side  // for what passes through
+	peers  *peers // the other doors
 
 	fasthttpOnly bool          // tests have every request served both ways
 	moveWithin   time.Duration // one message to the next door, and its answer
 	pluginWithin time.Duration
+	cutWithin    time.Duration // requests that are cut have so long to tell their clients
 
 	shutdown chan struct{} // closed by POST /shutdown
 	once     sync.Once
@@ -78,307 +67,15 @@ type Door struct {
 	lease lease.Lease              // no other supervisor than the present one is obeyed while it runs
 }
 
-// New makes a door. Run starts it.
-func New(o Options) (*Door, error) {
-	if o.ID == "" {
-		o.ID = surface.RequestID(nil)[:12]
-	}
-	if !surface.ValidID(o.ID) {
-		return nil, fmt.Errorf("the door's id %q must be 1 to 64 letters, digits, - or _", o.ID)
-	}
-	if o.Listener == nil {
-		return nil, errors.New("a door needs a listener")
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	if o.DrainTimeout == 0 {
-		o.DrainTimeout = 10 * time.Minute
-	}
-	w, err := conn.NewWatcher()
-	if err != nil {
-		return nil, err
-	}
-	d := &Door{
-		opts: o, moveWithin: moveWithin, pluginWithin: pluginWithin, shutdown: make(chan struct{}),
-		peers: peers{heard: map[string]*heard{}, ways: map[string]*way{}, changed: make(chan struct{}, 1)},
-	}
-	c := &d.common
-	c.id, c.log, c.epoch, c.access, c.ledger, c.watcher = o.ID, o.Log, time.Now().Add(-time.Second), o.Access, ledger.New(), w
-	c.step, c.writeWithin = step, writeWithin
-	c.http2 = http2.New(openStreams(c), c.draining.Load)
-	c.serve, c.changed = d.serveAll, d.peers.change
-	d.ctx, d.end = context.WithCancel(context.Background())
-	d.fleet.Start(d.ctx, d.id, d.log, d.epoch, d.ledger)
-	d.fleet.Remap, d.fleet.MoveAway, d.fleet.Resident = d.remap, d.moveAway, d.peers.resident
-	d.metrics = metrics.New(o.Build, d.droppedLines)
-	d.metrics.Registry.MustRegister(newGauges(c))
-	d.usage = usage.Open(o.Usage, time.Now(), o.Log)
-	d.ledger.OnEject = d.metrics.Ejected
-	def := configs.DefaultDoor()
-	d.memory.Limit.Store(int64(def.Memory))
-	d.view.Store(&view{byName: map[string]*fleet.Pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring.Ring{}, limits: limitsOf(&def)})
-	d.server, d.side = d.newServer(), newSide(c, newBatches(c, d.ctx, o.Batches))
-	c.aside = d.side.takes
-	if err := d.firstSet(); err != nil {
-		d.end()
-		d.requests.Close()
-		w.Close()
-		return nil, err
-	}
-	return d, nil
-}
-
-// newServer makes the fasthttp server. The guard keeps the deadlines and
-// bounds, so fasthttp's are off or wider.
-func (d *Door) newServer() *fasthttp.Server {
-	return &fasthttp.Server{
-		Handler:                       d.handle,
-		ErrorHandler:                  d.refuseHead,
-		NoDefaultServerHeader:         true,
-		ReadBufferSize:                80 << 10,
-		MaxRequestBodySize:            1 << 40,
-		ReduceMemoryUsage:             true,
-		KeepHijackedConns:             true,
-		DisablePreParseMultipartForm:  true,
-		SecureErrorLogMessage:         true,
-		Concurrency:                   1 << 20,
-		Logger:                        quiet{},
-		DisableHeaderNamesNormalizing: false,
-	}
-}
-
-// quiet swallows fasthttp's own log, which would hold parts of requests.
-type quiet struct{}
-
-// Printf implements fasthttp.Logger.
-func (quiet) Printf(string, ...any) {}
-
-// Run serves until ctx ends or POST /shutdown comes; then it drains: no new
-// connections, the streams that are there go on, at most for DrainTimeout. A
-// second cancel of hard ends it at once.
-func (d *Door) Run(ctx, hard context.Context) error {
-	go d.watcher.Run()
-	private, err := d.openPrivate()
-	if err != nil {
-		d.stopAll()
-		return err
-	}
-	d.takeOver()
-	d.side.start()
-	d.wg.Add(3)
-	go d.accept()
-	go d.keepHouse()
-	go d.tellPeers()
-	d.wg.Go(func() { d.usage.Run(d.ctx) })
-	select {
-	case <-ctx.Done():
-	case <-d.shutdown:
-	case <-hard.Done():
-	}
-	var m *mover
-	if hard.Err() == nil {
-		m = d.findSuccessor()
-	}
-	d.mover.Store(m)
-	d.draining.Store(true)
-	d.side.batches.rest()
-	d.http2.Retire()
-	if m != nil {
-		m.start()
-	}
-	d.drain(hard)
-	if m != nil {
-		m.end()
-	}
-	d.opts.Listener.Close()
-	d.cutAll()
-	d.tellAll(true)
-	if private != nil {
-		private.Close()
-	}
-	d.stopAll()
-	return nil
-}
-
-// Picker returns the door as an endpoint picker: it chooses for a gateway as for itself,
-// and keeps one account of both.
-func (d *Door) Picker(o PickerOptions) extproc.Host { return &picker{d: &d.common, o: o} }
-
 // Listen returns the address that the door really has.
 func (d *Door) Listen() string { return d.opts.Listener.Addr().String() }
 
-// accept takes connections in until the listener is closed.
-func (d *Door) accept() {
-	defer d.wg.Done()
-	for {
-		c, err := d.opts.Listener.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded):
-			return
-		case err != nil:
-			d.log.Error("cannot accept a connection; trying again", "error", err.Error())
-			fleet.Sleep(d.ctx, 50*time.Millisecond)
-			continue
-		}
-		if !d.room() {
-			c.Write([]byte("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n"))
-			c.Close()
-			continue
-		}
-		g := d.newGuard(c)
-		d.conns.add(g)
-		go d.greet(g)
+// serveForeign has fasthttp serve a connection, up to a request that passes through.
+func (d *Door) serveForeign(g *guard) {
+	f := &foreign{}
+	g.foreign = f
+	d.server.ServeConn(g)
+	if f.to != nil { // else another goroutine may have the connection by now
+		f.to(g)
 	}
 }
-
-// greet hears who has connected, and then serves the connection.
-func (d *Door) greet(g *guard) {
-	if d.current().trusted.headers.include(g.peer()) {
-		if err := g.introduce(); err != nil {
-			g.Close()
-			return
-		}
-	}
-	if g.limits.http2 && g.choseHTTP2() {
-		g.speakHTTP2()
-		return
-	}
-	d.serve(g)
-}
-
-// quietFor is how many looks in a row must find nothing in flight before the
-// door may go: a connection that was just accepted has its request on the way.
-const quietFor = 10
-
-// lastCall is how long a door without a successor goes on accepting: what the kernel
-// has taken in for it would be reset with the listener.
-const lastCall = 100 * time.Millisecond
-
-// drain stops accepting, which leaves new connections to the next door on the
-// same listener; without such a door it closes the listener, so that who connects is
-// refused at once and does not wait for an answer that never comes. It waits until the last request has ended, those included that
-// are still on their way in and answers on their way out. Where another door
-// goes on, idle connections move to it meanwhile. Those that cannot be moved
-// end with their next answer, and have a while for it, for a request that is on
-// its way when its connection is closed would be lost.
-func (d *Door) drain(hard context.Context) {
-	deadline := time.NewTimer(max(d.opts.DrainTimeout, time.Duration(d.current().set.DrainSeconds*1e9)))
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	if l, ok := d.opts.Listener.(interface{ SetDeadline(time.Time) error }); ok && d.mover.Load() != nil {
-		l.SetDeadline(time.Now())
-	}
-	began, open := time.Now(), d.mover.Load() == nil
-	for quiet := 0; quiet < quietFor; quiet++ {
-		if d.live.count() > 0 || d.conns.underway() || d.http2.Busy() || time.Since(began) < lingerFor && d.peers.successor() && d.conns.count() > 0 {
-			quiet = 0
-		}
-		if open && time.Since(began) >= lastCall {
-			d.opts.Listener.Close()
-			open, quiet = false, 0
-		}
-		select {
-		case <-hard.Done():
-			return
-		case <-deadline.C:
-			d.log.Warn("the drain's time is over; what is left is cut", "requests", d.live.count())
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// cutAll tells what is left that the door ends, and closes the connections.
-func (d *Door) cutAll() {
-	for _, x := range d.live.list(func(*exchange) bool { return true }) {
-		x.booking.cancel(causeStop)
-	}
-	d.live.wait(cutWithin)
-	for _, g := range d.conns.list() {
-		go g.Conn.Close() // it waits for a reader that still serves a request
-	}
-}
-
-// cutWithin is how long requests that are cut may take to tell their clients.
-const cutWithin = 500 * time.Millisecond
-
-// stopAll ends the door's goroutines.
-func (d *Door) stopAll() {
-	d.end()
-	d.opts.Listener.Close()
-	d.watcher.End()
-	d.mu.Lock()
-	workers := d.current().workers
-	d.mu.Unlock()
-	d.fleet.End(workers)
-	d.wg.Wait()
-	d.side.batches.end()
-	d.side.end()
-	d.http2.Close()
-	d.current().traces.Close()
-	d.current().ext.Close()
-	d.peers.closeWays()
-	d.requests.Close()
-}
-
-// lookAtFiles is how often the certificate's files are looked at, in tenths of a
-// second.
-const lookAtFiles = 50
-
-// keepHouse does what is due by time alone.
-func (d *Door) keepHouse() {
-	defer d.wg.Done()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-d.ctx.Done():
-			return
-		case <-tick.C:
-		}
-		v := d.current()
-		for _, p := range v.pools {
-			p.Pump(&d.fleet)
-		}
-		d.side.batches.start()
-		if n%10 == 0 {
-			d.everySecond(v)
-		}
-		if n%lookAtFiles == 0 {
-			d.mu.Lock()
-			d.recertify()
-			d.mu.Unlock()
-		}
-	}
-}
-
-func (d *Door) everySecond(v *view) {
-	d.fleet.EverySecond(v.workers)
-	d.faults.note(d.log, faultUsage, d.usage.Fault())
-	d.faults.note(d.log, faultRequestLog, d.requests.Fault())
-}
-
-// moveAway makes all requests at a worker go on elsewhere.
-func (d *Door) moveAway(w *fleet.Worker, hung bool) {
-	why := causeDrain
-	if hung {
-		why = causeHung
-	}
-	there := d.live.list(func(x *exchange) bool { return x.booking.worker.Load() == w })
-	for _, x := range there {
-		x.booking.moveOn(w, why)
-	}
-}
-
-// droppedLines is how many lines of the log were lost.
-func (d *Door) droppedLines() float64 {
-	if d.opts.Dropped == nil {
-		return 0
-	}
-	return float64(d.opts.Dropped())
-}
-
-// pluginWithin is how long a worker set waits for a plugin that is new or changed.
-const pluginWithin = 15 * time.Second

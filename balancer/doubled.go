@@ -76,3 +76,45 @@ func openStreams(d *common) http2.Inner {
 		return theirs, g.Hangup
 	}
 }
+
+// aside is a client's connection as net/http has it.
+type aside struct{ *guard }
+
+// Read implements net.Conn.
+func (c aside) Read(p []byte) (int, error) {
+	g := c.guard
+	if g.to > g.from {
+		n := copy(p, g.held[g.from:g.to])
+		if g.from += n; g.from == g.to {
+			g.releaseHeld()
+		}
+		return n, nil
+	}
+	return g.Sock.Read(p)
+}
+
+// Write implements net.Conn. A client that takes nothing is let go, as everywhere.
+func (c aside) Write(p []byte) (int, error) {
+	if err := c.guard.send(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close implements net.Conn. Another goroutine may still read, so that the buffer, if
+// bytes lie in it, is left to the collector.
+func (c aside) Close() error {
+	g := c.guard
+	g.d.watcher.Remove(g.watch.mark)
+	g.d.conns.remove(g)
+	return g.Conn.Close()
+}
+
+// CloseWrite lets the server wait for a client that still sends: a refusal is not lost
+// to a reset then.
+func (c aside) CloseWrite() error {
+	if half, ok := c.guard.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

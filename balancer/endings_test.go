@@ -140,6 +140,7 @@ func TestSecondStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.CutWithin(time.Minute)
 	soft, first := context.WithCancel(t.Context())
 	hard, second := context.WithCancel(t.Context())
 	done := make(chan error, 1)

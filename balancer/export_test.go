@@ -36,6 +36,9 @@ func (d *Door) LookAtFiles() {
 // PluginWithin bounds the wait for a plugin. Call it before sets are taken.
 func (d *Door) PluginWithin(span time.Duration) { d.pluginWithin = span }
 
+// CutWithin bounds how long requests that are cut have to tell their clients.
+func (d *Door) CutWithin(span time.Duration) { d.cutWithin = span }
+
 // CutAll ends what is in flight, as at the end of a drain.
 func (d *Door) CutAll() { d.cutAll() }
 

@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"net"
+
 	"roundhouse/balancer/conn"
+	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
 )
 
@@ -28,7 +31,7 @@ type guard struct {
 	writing atomic.Bool
 
 	mu      sync.Mutex
-	x       *exchange // whom to tell when the client leaves
+	x       asker // whom to tell when the client leaves; nil: nobody
 	watch   watch
 	resting bool // the reader waits for a next request
 	nudged  bool // and its wait was cut short
@@ -79,6 +82,12 @@ const (
 	isHeld                 // it is held, and to be served outside the poller
 )
 
+// asker is the request that a client waits for.
+type asker interface {
+	show()   // it is held by another goroutine, and used for no other request
+	hangUp() // its client has left
+}
+
 // watch is how the door learns of a connection's end.
 type watch struct {
 	mark conn.Mark
@@ -126,6 +135,15 @@ func (g *guard) Read(p []byte) (int, error) {
 	}
 }
 
+// goesAside reports whether the next request is not fasthttp's.
+func (g *guard) goesAside() bool {
+	if g.inBody || len(g.head) > 0 || g.ok > g.from || g.d.aside == nil {
+		return false
+	}
+	g.foreign.to = g.d.aside(g)
+	return g.foreign.to != nil
+}
+
 // await waits for bytes, and holds them. Between two requests, the wait ends
 // where the connection moves to the next door; for this one it is then over.
 // With serve, plain requests are answered meanwhile, and g.then says why it ends.
@@ -139,7 +157,7 @@ func (g *guard) await(serve bool) error {
 		g.rest(true)
 		err := os.ErrDeadlineExceeded
 		switch {
-		case g.d.mover.Load() != nil:
+		case g.d.moves.Load() != nil:
 		case serve && g.watch.on:
 			err = g.Wait(g.ready)
 		default:
@@ -152,7 +170,7 @@ func (g *guard) await(serve bool) error {
 		if err == nil || !conn.TimedOut(err) {
 			return err
 		}
-		if m := g.d.mover.Load(); m != nil && m.take(g) {
+		if move := g.d.moves.Load(); move != nil && (*move)(g) {
 			return io.EOF
 		}
 		if !nudged && g.Expired(g.d.now()) {
@@ -325,9 +343,9 @@ func (g *guard) checkHead(b []byte) int {
 	return len(b)
 }
 
-// serve names the exchange to tell when the client leaves, nil for none. A request
+// serve names the request to tell when the client leaves, nil for none. A request
 // whose client has no connection to the door, for a gateway answers it, has no guard.
-func (g *guard) serve(x *exchange) {
+func (g *guard) serve(x asker) {
 	if g == nil {
 		return
 	}
@@ -335,7 +353,7 @@ func (g *guard) serve(x *exchange) {
 	g.x = x
 	g.mu.Unlock()
 	if x != nil && g.gone.Load() {
-		x.booking.cancel(causeClient)
+		x.hangUp()
 	}
 }
 
@@ -350,7 +368,7 @@ func (g *guard) Hangup() {
 	g.interrupt() // a reader that waits may have read all but the end
 	g.mu.Unlock()
 	if x != nil {
-		x.booking.cancel(causeClient)
+		x.hangUp()
 	}
 }
 
@@ -368,4 +386,59 @@ func (g *guard) Close() error {
 	g.sent()
 	g.d.conns.remove(g)
 	return g.Conn.Close()
+}
+
+// refuse answers what the guard would not let through. fasthttp does not
+// answer where it has read nothing, and would answer the rest in its own
+// words, so the guard does it, and lets nothing be written behind it.
+func (g *guard) refuse() error {
+	var he *wire.HeadError
+	var f *surface.Failure
+	switch {
+	case g.refused:
+	case errors.As(g.err, &he):
+		g.tell(g.d.refusal(he))
+	case errors.As(g.err, &f):
+		g.tell(g.d.alone(f, "", surface.RequestID(nil), true))
+	}
+	return io.EOF
+}
+
+// tell writes why a request is refused whose rest is not read.
+func (g *guard) tell(answer []byte) {
+	g.refused = true
+	g.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+	g.Sock.Write(answer)
+}
+
+// linger reads on for a moment after a refusal, since closing a connection
+// with unread bytes would take the answer away from the client.
+func (g *guard) linger() {
+	if c, ok := g.Conn.(interface{ CloseWrite() error }); ok {
+		c.CloseWrite()
+	}
+	g.Conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	io.CopyN(io.Discard, g.Conn, 4<<20)
+}
+
+// inner is the door's end of a connection that it has made to itself, for requests that
+// come by its private socket or its admin API: whoever may ask there needs no key, and
+// may name the worker.
+type inner struct{ *net.UnixConn }
+
+// inside reports whether a request comes from the door itself.
+func (g *guard) inside() bool {
+	_, ok := g.Conn.(inner)
+	return ok
+}
+
+// pinField names the worker that a request from inside must go to.
+const pinField = "X-Roundhouse-Worker"
+
+// pinned is the worker that a request from inside must begin at; empty: any.
+func (g *guard) pinned(said string) string {
+	if !g.inside() {
+		return ""
+	}
+	return said
 }

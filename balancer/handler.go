@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"encoding/json"
+	"net"
+	"sort"
+	"strconv"
 
 	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/surface"
@@ -14,7 +18,7 @@ import (
 )
 
 // handle takes one request from fasthttp. A panic ends its request alone.
-func (d *Door) handle(ctx *fasthttp.RequestCtx) {
+func (d *common) handle(ctx *fasthttp.RequestCtx) {
 	defer func() {
 		if e := recover(); e != nil {
 			d.log.Error("a request panicked", "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
@@ -55,28 +59,8 @@ func (d *Door) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// admit checks the key where keys are set.
-func (v *view) admit(authorization, xAPIKey []byte) (*keyring.Key, *surface.Failure) {
-	if !v.keys.Asked {
-		return nil, nil
-	}
-	k := v.keys.Find(string(authorization), string(xAPIKey))
-	if name, ok := v.batches.inside(authorization); k == nil && ok {
-		k = v.keys.Configured(name)
-	}
-	if k == nil {
-		return nil, &surface.Failure{Status: 401, Type: "authentication_error", Code: "invalid_api_key", Reason: "auth",
-			Message: "a valid API key is needed: Authorization: Bearer KEY"}
-	}
-	if k.Expired(time.Now()) {
-		return nil, &surface.Failure{Status: 401, Type: "authentication_error", Code: "invalid_api_key", Reason: "auth",
-			Message: fmt.Sprintf("key %q expired at %s", k.Name, k.Cfg.Expires)}
-	}
-	return k, nil
-}
-
 // exchange serves a request that goes to a worker.
-func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, kd surface.Kind, path string) *surface.Failure {
+func (d *common) exchange(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, kd surface.Kind, path string) *surface.Failure {
 	h := &ctx.Request.Header
 	method := string(h.Method())
 	if f := surface.NotTaken(method, surface.MethodsOf(kd, path)); f != nil {
@@ -111,57 +95,166 @@ func (d *Door) exchange(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, kd su
 	return nil
 }
 
-// newExchange begins a request whose head says what was seen.
-func (d *common) newExchange(v *view, g *guard, seen *wire.Seen) *exchange {
-	x := blank()
-	x.d, x.v, x.g = d, v, g
-	a := &x.asked
-	a.wall = time.Now()
-	a.start = int64(a.wall.Sub(d.epoch))
-	a.client = v.trusted.client(g.peer(), seen.Forwarded)
-	a.id, a.ctype, a.priority = surface.RequestID(seen.RequestID), "application/json", surface.Normal
-	x.trace = beginTrace(v.traces, seen)
-	return x
+// health answers 200 while some pool can serve or park.
+func (d *common) health(ctx *fasthttp.RequestCtx, v *view) {
+	ctx.SetContentType("application/json")
+	ok := false
+	for _, p := range v.pools {
+		ok = ok || len(*p.Workers.Load()) > 0
+	}
+	switch {
+	case d.draining.Load():
+		ctx.SetStatusCode(503)
+		ctx.SetBodyString(`{"status":"shutting_down"}`)
+	case d.seeking.Load():
+		ctx.SetStatusCode(503)
+		ctx.SetBodyString(`{"status":"starting"}`)
+	case !ok:
+		ctx.SetStatusCode(503)
+		ctx.SetBodyString(`{"status":"no_workers"}`)
+	default:
+		ctx.SetBodyString(`{"status":"ok"}`)
+	}
 }
 
-// enter reads the request, holds it to its key's limits, and enters it among
-// those in flight.
-func (x *exchange) enter(seen *wire.Seen, k *keyring.Key) *surface.Failure {
-	x.asked.key = k
-	x.logged = captureOf(x.d, &x.asked, x.payload.Body)
-	x.asked.identify(k, seen)
-	if f := x.read(seen, k); f != nil {
-		return f
-	}
-	if x.pin != "" {
-		if f := x.pinTo(x.pin); f != nil {
-			return f
-		}
-	}
-	x.asked.filtered(x.pass)
-	if k != nil {
-		if f := x.d.usage.Refuse(&k.Cfg, k.Live(), x.asked.wall); f != nil {
-			return f
-		}
-		if f := k.Enter(x.asked.wall); f != nil {
-			return f
-		}
-		prompt, expect := x.asked.estimate()
-		x.booking.advance = prompt + expect
-		k.Charge(x.booking.advance)
-	}
-	x.d.live.enlist(x)
-	x.g.serve(x)
-	x.asked.pool.Retries.Came(x.asked.start)
-	return nil
+// modelCard is one entry of /v1/models.
+type modelCard struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+	MaxLen  *int64 `json:"max_model_len,omitempty"`
 }
 
-// turnAway ends a request that is refused before it was enlisted.
-func (x *exchange) turnAway(f *surface.Failure) *surface.Failure {
-	x.d.memory.Give(x.payload.Booked)
-	x.record.status, x.record.outcome, x.record.code = f.Status, "refused", f.Code
-	x.tell()
-	x.logged.end(x.d.id, &x.asked, &x.record)
-	x.d.past.add(x)
-	return f
+// listModels answers /v1/models and /v1/models/{id}: the union of what pools
+// and routes serve, as far as the key may see it.
+func (d *common) listModels(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, path string) {
+	if m := string(ctx.Method()); m != "GET" && m != "HEAD" {
+		d.fail(ctx, surface.NotTaken(m, surface.MethodsOf(surface.Models, path)))
+		return
+	}
+	names := map[string]*target{}
+	for name, t := range v.models {
+		names[name] = t
+	}
+	for name, r := range v.routes {
+		names[name] = nil
+		for _, t := range r.cfg.Targets {
+			if m := v.models[t.Model]; m != nil {
+				names[name] = m
+			}
+		}
+	}
+	cards := []modelCard{}
+	for name, t := range names {
+		if k == nil || k.Allows(name) && (t == nil || k.AllowsPool(t.first(k).Name)) {
+			cards = append(cards, d.card(name, t))
+		}
+	}
+	sort.Slice(cards, func(i, j int) bool { return cards[i].ID < cards[j].ID })
+	ctx.SetContentType("application/json")
+	if id, one := strings.CutPrefix(path, surface.ModelPrefix); one {
+		for i := range cards {
+			if cards[i].ID == id {
+				writeJSON(ctx, cards[i])
+				return
+			}
+		}
+		d.fail(ctx, v.unknown(id))
+		return
+	}
+	writeJSON(ctx, struct {
+		Object string      `json:"object"`
+		Data   []modelCard `json:"data"`
+	}{"list", cards})
+}
+
+func (d *common) card(name string, t *target) modelCard {
+	c := modelCard{ID: name, Object: "model", Created: d.epoch.Unix(), OwnedBy: "roundhouse"}
+	if t == nil {
+		return c
+	}
+	var least int64
+	for _, p := range t.pools {
+		for _, w := range *p.Workers.Load() {
+			if v := d.ledger.View(w.Acct, d.now()); v.MaxLen > 0 && (least == 0 || v.MaxLen < least) {
+				least = v.MaxLen
+			}
+		}
+	}
+	if least > 0 {
+		c.MaxLen = &least
+	}
+	return c
+}
+
+func writeJSON(ctx *fasthttp.RequestCtx, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: an answer cannot be encoded: " + err.Error())
+	}
+	ctx.SetBody(b)
+}
+
+// throughFasthttp answers where fasthttp has read the request.
+type throughFasthttp struct{ ctx *fasthttp.RequestCtx }
+
+func (t *throughFasthttp) room() []byte { return nil }
+
+func (t *throughFasthttp) reply(x *exchange, r reply, body []byte) {
+	h := &t.ctx.Response.Header
+	t.ctx.SetStatusCode(x.record.status)
+	if r.ctype != "" {
+		t.ctx.SetContentType(r.ctype)
+	}
+	if r.after != "" {
+		h.Set("retry-after", r.after)
+	}
+	if r.disposition != "" {
+		h.Set("content-disposition", r.disposition)
+	}
+	t.mark(x)
+	t.ctx.Response.SetBodyRaw(body)
+}
+
+// mark sets the fields that every answer of an exchange carries.
+func (t *throughFasthttp) mark(x *exchange) {
+	h := &t.ctx.Response.Header
+	h.Set("x-request-id", x.asked.id)
+	if w := x.booking.worker.Load(); w != nil {
+		h.Set("x-roundhouse-worker", w.ID)
+	}
+	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.record.queued/1e6, 10))
+	for _, f := range x.record.replyFields(x.pass) {
+		h.Set(f[0], f[1])
+	}
+}
+
+func (t *throughFasthttp) refuse(x *exchange, f *surface.Failure) {
+	x.refused(f)
+	counted := *f
+	counted.Reason = "" // it was counted with its pool
+	x.d.fail(t.ctx, &counted)
+	t.mark(x)
+}
+
+func (t *throughFasthttp) lines() []byte { return corsLines(t.ctx) }
+
+func (t *throughFasthttp) passed(keep bool) {
+	g := t.ctx.Conn().(*guard)
+	t.ctx.HijackSetNoResponse(true)
+	t.ctx.Hijack(func(net.Conn) {
+		if keep {
+			go g.d.serve(g)
+			return
+		}
+		g.Close()
+	})
+}
+
+func (t *throughFasthttp) end(x *exchange, f *surface.Failure) {
+	if f != nil {
+		x.d.fail(t.ctx, f)
+	}
+	t.ctx.SetConnectionClose()
 }

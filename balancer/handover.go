@@ -15,9 +15,9 @@ const handoverWithin = 3 * time.Second
 
 // handOver is what this door knows that the next one must not learn anew. Its
 // totals go on coming from then on, every 100 ms.
-func (d *Door) handOver() control.Handover {
-	v := d.current()
-	h := control.Handover{Schema: 1, Totals: d.totals(), Stored: d.stored(v)}
+func (p *peers) handOver() control.Handover {
+	d, v := p.d, p.d.current()
+	h := control.Handover{Schema: 1, Totals: p.totals(), Stored: d.stored(v)}
 	for _, w := range v.workers {
 		r := d.ledger.Rates(w.Acct)
 		at := w.Instance()
@@ -37,11 +37,11 @@ func (d *Door) handOver() control.Handover {
 			r.mu.Unlock()
 		}
 	}
-	for _, p := range v.pools {
-		h.Models = append(h.Models, p.Facts()...)
-		h.Pools = append(h.Pools, d.lengths(p))
-		if t := p.Prefix.Load(); t != nil {
-			h.Prefix = append(h.Prefix, p.ExportPrefix(t))
+	for _, pool := range v.pools {
+		h.Models = append(h.Models, pool.Facts()...)
+		h.Pools = append(h.Pools, d.lengths(pool))
+		if t := pool.Prefix.Load(); t != nil {
+			h.Prefix = append(h.Prefix, pool.ExportPrefix(t))
 		}
 	}
 	return h
@@ -49,37 +49,37 @@ func (d *Door) handOver() control.Handover {
 
 // takeOver asks the doors that stand in the same folder for what they know,
 // before this one accepts its first connection.
-func (d *Door) takeOver() {
-	if d.opts.Socket == "" {
+func (p *peers) takeOver() {
+	if p.socket == "" {
 		return
 	}
-	d.findPeers(time.Now(), true)
-	d.peers.mu.Lock()
-	ways := make([]*way, 0, len(d.peers.ways))
-	for _, w := range d.peers.ways {
+	p.find(time.Now(), true)
+	p.mu.Lock()
+	ways := make([]*way, 0, len(p.ways))
+	for _, w := range p.ways {
 		ways = append(ways, w)
 	}
-	d.peers.mu.Unlock()
+	p.mu.Unlock()
 	for _, w := range ways {
 		ask := *w
 		client := *w.client
 		client.Timeout = handoverWithin
 		ask.client = &client
 		var h control.Handover
-		if err := ask.ask(d.ctx, http.MethodGet, "/handover", nil, &h); err != nil {
-			d.log.Debug("nothing is handed over", "error", err.Error())
+		if err := ask.ask(p.ctx, http.MethodGet, "/handover", nil, &h); err != nil {
+			p.d.log.Debug("nothing is handed over", "error", err.Error())
 			continue
 		}
-		if h.Schema == 1 && h.Totals.Door != d.id {
-			d.take(&h)
-			d.log.Info("taken over from another door", "door", h.Totals.Door, "workers", len(h.Workers), "keys", len(h.Levels), "stored_responses", len(h.Stored))
+		if h.Schema == 1 && h.Totals.Door != p.d.id {
+			p.take(&h)
+			p.d.log.Info("taken over from another door", "door", h.Totals.Door, "workers", len(h.Workers), "keys", len(h.Levels), "stored_responses", len(h.Stored))
 		}
 	}
 }
 
 // take enters what another door hands over.
-func (d *Door) take(h *control.Handover) {
-	v := d.current()
+func (p *peers) take(h *control.Handover) {
+	d, v := p.d, p.d.current()
 	now := time.Now()
 	facts := map[string]control.WorkerFacts{}
 	for _, f := range h.Workers {
@@ -105,30 +105,30 @@ func (d *Door) take(h *control.Handover) {
 		}
 	}
 	for _, m := range h.Models {
-		if p := v.byName[m.Pool]; p != nil {
-			p.Learn(m.Model).Take(m.Bytes, m.Output)
+		if pool := v.byName[m.Pool]; pool != nil {
+			pool.Learn(m.Model).Take(m.Bytes, m.Output)
 		}
 	}
 	for _, f := range h.Pools {
-		if p := v.byName[f.Pool]; p != nil {
+		if pool := v.byName[f.Pool]; pool != nil {
 			lengths := make([]ledger.Length, len(f.Lengths))
 			for i, at := range f.Lengths {
 				lengths[i] = ledger.Length{Tokens: at.Tokens, Seconds: at.Seconds, Seen: at.Seen}
 			}
-			d.ledger.TakeLengths(&p.Group, lengths)
+			d.ledger.TakeLengths(&pool.Group, lengths)
 		}
 	}
 	for i := range h.Prefix {
-		if p := v.byName[h.Prefix[i].Pool]; p != nil {
-			p.TakePrefix(&h.Prefix[i])
+		if pool := v.byName[h.Prefix[i].Pool]; pool != nil {
+			pool.TakePrefix(&h.Prefix[i])
 		}
 	}
 	d.takeStored(v, h.Stored)
-	d.hear(h.Totals)
+	p.hear(h.Totals)
 }
 
 // lengths is what was learned of the work of a pool's prompts.
-func (d *Door) lengths(p *fleet.Pool) control.PoolFacts {
+func (d *common) lengths(p *fleet.Pool) control.PoolFacts {
 	f := control.PoolFacts{Pool: p.Name}
 	for _, at := range d.ledger.Lengths(&p.Group) {
 		f.Lengths = append(f.Lengths, control.LengthFacts{Tokens: at.Tokens, Seconds: at.Seconds, Seen: at.Seen})
@@ -137,7 +137,7 @@ func (d *Door) lengths(p *fleet.Pool) control.PoolFacts {
 }
 
 // stored lists which worker has stored which response, the oldest first.
-func (d *Door) stored(v *view) (out []control.Stored) {
+func (d *common) stored(v *view) (out []control.Stored) {
 	by := map[*ledger.Worker]*fleet.Worker{}
 	for _, w := range v.workers {
 		by[w.Acct] = w
@@ -156,7 +156,7 @@ func (d *Door) stored(v *view) (out []control.Stored) {
 
 // takeStored enters where another door's responses lie. A worker that has turned
 // since is found out by its identity.
-func (d *Door) takeStored(v *view, all []control.Stored) {
+func (d *common) takeStored(v *view, all []control.Stored) {
 	by := map[string]*fleet.Worker{}
 	for _, w := range v.workers {
 		by[w.ID] = w

@@ -42,7 +42,7 @@ func (m *meter) relayed(n int) {
 	if m.last == 0 {
 		x.record.first = now
 		x.d.ledger.First(&x.booking.Charge, now)
-		x.computed() // the next prompt like it may come
+		x.booking.computed(x.asked.pool) // the next prompt like it may come
 		x.asked.pool.Pump(&x.d.fleet)
 		x.record.series = x.d.metrics.Of(x.asked.labels())
 		x.record.series.Began(now - x.asked.start)
@@ -62,5 +62,5 @@ func (m *meter) whole() {
 		x.booking.worker.Load().Hits.Tells(x.record.usage.Cached)
 		x.asked.pool.Learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
 	}
-	x.remember()
+	x.booking.remember(x.asked.pool)
 }

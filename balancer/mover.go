@@ -35,12 +35,13 @@ const moveProtocol = "roundhouse-connections"
 // what a client sends meanwhile waits in its socket for the next door. A TLS
 // connection cannot be moved, for its keys are in this process.
 type mover struct {
-	d    *Door
-	conn *net.UnixConn
-	acks *bufio.Reader
-	wake chan struct{}
-	stop chan struct{}
-	done chan struct{}
+	d      *common
+	within time.Duration // one message, and its answer
+	conn   *net.UnixConn
+	acks   *bufio.Reader
+	wake   chan struct{}
+	stop   chan struct{}
+	done   chan struct{}
 
 	mu     sync.Mutex
 	over   bool // nothing is moved any more
@@ -53,21 +54,21 @@ type parked struct {
 	moved chan bool
 }
 
-// findSuccessor looks for the door that takes the connections on this door's
-// listener from now on, and makes ready to give it the idle ones.
-func (d *Door) findSuccessor() *mover {
-	if d.opts.Socket == "" {
+// findSuccessor looks for the door that takes the connections on a door's listener
+// from now on, by the sockets beside its own, and makes ready to give it the idle ones.
+func findSuccessor(d *common, own, listen string, within time.Duration) *mover {
+	if own == "" {
 		return nil
 	}
-	all, err := filepath.Glob(filepath.Join(filepath.Dir(d.opts.Socket), "*.sock"))
+	all, err := filepath.Glob(filepath.Join(filepath.Dir(own), "*.sock"))
 	if err != nil {
 		d.log.Debug("cannot look for the next door", "error", err.Error())
 	}
 	for _, socket := range all {
-		if socket == d.opts.Socket {
+		if socket == own {
 			continue
 		}
-		m, err := d.moveTo(socket)
+		m, err := moveTo(d, socket, listen, within)
 		if err == nil {
 			d.log.Info("idle connections move to the next door", "socket", filepath.Base(socket))
 			return m
@@ -78,14 +79,14 @@ func (d *Door) findSuccessor() *mover {
 }
 
 // moveTo asks one door to take idle connections.
-func (d *Door) moveTo(socket string) (*mover, error) {
-	c, err := net.DialTimeout("unix", socket, d.moveWithin)
+func moveTo(d *common, socket, listen string, within time.Duration) (*mover, error) {
+	c, err := net.DialTimeout("unix", socket, within)
 	if err != nil {
 		return nil, err
 	}
-	c.SetDeadline(time.Now().Add(d.moveWithin))
-	_, err = fmt.Fprintf(c, "POST /connections HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: %s\r\nListen: %s\r\nContent-Length: 0\r\n\r\n", moveProtocol, d.Listen())
-	m := &mover{d: d, conn: c.(*net.UnixConn), acks: bufio.NewReader(c), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	c.SetDeadline(time.Now().Add(within))
+	_, err = fmt.Fprintf(c, "POST /connections HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: %s\r\nListen: %s\r\nContent-Length: 0\r\n\r\n", moveProtocol, listen)
+	m := &mover{d: d, within: within, conn: c.(*net.UnixConn), acks: bufio.NewReader(c), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	var resp *http.Response
 	if err == nil {
 		resp, err = http.ReadResponse(m.acks, nil)
@@ -162,7 +163,7 @@ func (m *mover) gather(waiting []*guard) {
 
 // finish lets go of the readers that wait.
 func (m *mover) finish() {
-	m.d.mover.Store(nil)
+	m.d.moves.Store(nil)
 	m.mu.Lock()
 	m.over = true
 	left := m.parked
@@ -312,7 +313,7 @@ func (m *mover) send(about []control.Moved, socks []*conn.Sock) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	m.conn.SetDeadline(time.Now().Add(m.d.moveWithin))
+	m.conn.SetDeadline(time.Now().Add(m.within))
 	if _, _, err := m.conn.WriteMsgUnix(append(line, '\n'), unix.UnixRights(fds...), nil); err != nil {
 		return 0, err
 	}

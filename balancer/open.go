@@ -7,12 +7,17 @@ import (
 	"syscall"
 	"time"
 
+	"encoding/json"
+	"strconv"
+
 	"roundhouse/balancer/conn"
+	"roundhouse/balancer/extend"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/resume"
 	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
+	"roundhouse/worker/api"
 )
 
 // open finds a worker and sends it the request, again elsewhere where one
@@ -26,11 +31,11 @@ func (x *exchange) open(a *wire.Answer) *surface.Failure {
 		if f := x.place(); f != nil || x.booking.over() {
 			return f
 		}
-		w := x.booking.worker.Load()
-		err := x.send(w, a, false)
+		at := attempt{x: x, w: x.booking.worker.Load(), a: a}
+		err := at.send(false)
 		had := !neverHad(err)
 		if errors.Is(err, conn.ErrStale) {
-			err = x.send(w, a, true)
+			err = at.send(true)
 			had = had || !neverHad(err) // at a worker that has died since, it counts how the kept connection ended
 		}
 		if x.booking.over() {
@@ -42,7 +47,7 @@ func (x *exchange) open(a *wire.Answer) *surface.Failure {
 			}
 			continue
 		}
-		if again, how := x.refusedBy(a); again {
+		if again, how := at.refused(); again {
 			x.lost(how, fmt.Sprintf("status_%d", a.Status))
 			continue
 		}
@@ -57,12 +62,19 @@ func retryReason(err error) string {
 	return "connection"
 }
 
-// refusedBy reports whether an answer is a refusal that another worker may
-// not give.
-func (x *exchange) refusedBy(a *wire.Answer) (bool, ledger.Outcome) {
+// attempt is one try of an exchange at a worker.
+type attempt struct {
+	x *exchange
+	w *fleet.Worker
+	a *wire.Answer // its head, once it has come
+}
+
+// refused reports whether the answer is a refusal that another worker may not give.
+func (at attempt) refused() (bool, ledger.Outcome) {
+	x, a := at.x, at.a
 	how := ledger.Neutral
 	switch {
-	case a.Status == 503 && x.d.fleet.NotTaken(x.booking.worker.Load()):
+	case a.Status == 503 && x.d.fleet.NotTaken(at.w):
 		return true, how // which costs no attempt: every worker may end at once
 	case a.Status == 429 || a.Status == 503:
 		how = ledger.Busy
@@ -80,10 +92,11 @@ func (x *exchange) refusedBy(a *wire.Answer) (bool, ledger.Outcome) {
 	return true, how
 }
 
-// send writes the request to a worker and reads the head of its answer.
-func (x *exchange) send(w *fleet.Worker, a *wire.Answer, fresh bool) error {
+// send writes the request to the worker and reads the head of its answer.
+func (at attempt) send(fresh bool) error {
+	x := at.x
 	now := x.d.now()
-	c, err := w.Up.Load().Get(fresh, now)
+	c, err := at.w.Up.Load().Get(fresh, now)
 	if err != nil {
 		return err
 	}
@@ -96,7 +109,7 @@ func (x *exchange) send(w *fleet.Worker, a *wire.Answer, fresh bool) error {
 		x.record.overhead = now - x.asked.start - x.record.queued
 	}
 	c.WriteIn(now, x.d.writeWithin)
-	if err := x.write(w, c); err != nil {
+	if err := at.write(c); err != nil {
 		c.Close()
 		x.booking.hold(nil)
 		if c.Reused {
@@ -104,7 +117,7 @@ func (x *exchange) send(w *fleet.Worker, a *wire.Answer, fresh bool) error {
 		}
 		return err
 	}
-	if err := x.awaitHead(w, c, a, now); err != nil {
+	if err := at.awaitHead(c, now); err != nil {
 		c.Close()
 		x.booking.hold(nil)
 		return err
@@ -119,17 +132,17 @@ const step = 10 * time.Second
 // awaitHead waits for the head of an answer: up to the first-byte limit, or for as
 // long as the prompts there may take, and on while the worker makes progress on
 // something.
-func (x *exchange) awaitHead(w *fleet.Worker, c *conn.Conn, a *wire.Answer, began int64) error {
-	now := began
+func (at attempt) awaitHead(c *conn.Conn, began int64) error {
+	x, now := at.x, began
 	limit := int64(time.Duration(x.v.set.Door.Limits.FirstByte))
 	for {
 		c.ReadIn(now, x.d.step)
-		err := c.Answer(a)
+		err := c.Answer(at.a)
 		if err == nil || !conn.TimedOut(err) {
 			return err
 		}
 		now = x.d.now()
-		v := x.d.ledger.View(w.Acct, now)
+		v := x.d.ledger.View(at.w.Acct, now)
 		if since := max(began, v.ProgressAt); now-since > max(limit, int64(fleet.Slower*v.PrefillSeconds*1e9)) {
 			return err
 		}
@@ -142,6 +155,7 @@ const mostDeaths = 2
 
 // errEnded is what a request is answered at whose side too many workers died.
 var errEnded = &surface.Failure{Status: 500, Type: "api_error", Code: "workers_died",
+
 	Message: "two workers died one after the other while they had this request; it is given to no other"}
 
 // neverHad reports whether an error, before a byte of the answer, shows that the worker
@@ -182,24 +196,190 @@ func (x *exchange) broken(err error, had bool, word, what string) (why string, f
 	return why, errEnded
 }
 
-// judged is what an answer says of the worker that gave it. An error of the
-// worker's own (5xx) blames it only where another worker then served the request:
-// one that fails everywhere is itself to blame.
-func (x *exchange) judged(status int) ledger.Outcome {
-	erred := x.booking.erred
-	x.booking.erred = nil
-	switch {
-	case status == 429 || status == 503:
-		return ledger.Busy
-	case status >= 500 && len(erred) > 0:
-		return ledger.Neutral
-	case status >= 500:
-		return ledger.Erred
-	case status >= 400:
-		return ledger.Neutral
+// splice replaces one part of a body; From == To inserts.
+type splice struct {
+	at   wire.Span
+	with []byte
+}
+
+// write sends the request to the worker, a short one as soon as its answer is
+// waited for: built anew from parsed parts, with the body as it came but for
+// what the door changes in it.
+func (at attempt) write(c *conn.Conn) error {
+	x := at.x
+	x.booking.own = at.w.Own.Load()
+	var few [4]splice
+	body, path, cuts := x.payload.Body, x.asked.path, few[:0]
+	if s := x.answer; s != nil && s.Way() == resume.ByIDs {
+		body, path = s.Next().Body, s.Next().Path
+	} else {
+		if s != nil && at.w.Strict.Load() {
+			s.WithoutIDs()
+		}
+		cuts = x.asked.splices(cuts, x.payload.Body, x.answer)
 	}
-	for _, t := range erred {
-		x.d.ledger.Blame(t, x.d.now())
+	length := len(body)
+	for _, s := range cuts {
+		length += len(s.with) - (s.at.To - s.at.From)
 	}
-	return ledger.Served
+	hb := conn.LendHead()
+	b := at.head((*hb)[:0], c, path, length)
+	if length <= 32<<10 {
+		*hb = appendSpliced(b, body, cuts)
+		return c.Sock.WriteFirst(hb, c.Rested)
+	}
+	defer conn.GiveHead(hb)
+	_, err := c.Sock.Push(b, true)
+	*hb = b[:0]
+	from := 0
+	for _, s := range cuts {
+		if err == nil && s.at.From > from {
+			_, err = c.Sock.Push(body[from:s.at.From], true)
+		}
+		if err == nil && len(s.with) > 0 {
+			_, err = c.Sock.Push(s.with, true)
+		}
+		from = s.at.To
+	}
+	if err == nil {
+		_, err = c.Sock.Write(body[from:])
+	}
+	return err
+}
+
+func appendSpliced(dst, body []byte, cuts []splice) []byte {
+	from := 0
+	for _, s := range cuts {
+		dst = append(dst, body[from:s.at.From]...)
+		dst = append(dst, s.with...)
+		from = s.at.To
+	}
+	return append(dst, body[from:]...)
+}
+
+// head writes the request line and the fields that a worker is to see.
+func (at attempt) head(b []byte, c *conn.Conn, path string, length int) []byte {
+	x, w := at.x, at.w
+	b = append(b, x.asked.method...)
+	b = append(b, ' ')
+	b = append(b, c.Up.Prefix...)
+	b = append(b, path...)
+	if x.asked.query != "" {
+		b = append(b, '?')
+		b = append(b, x.asked.query...)
+	}
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, c.Up.Host...)
+	if x.asked.method == "POST" {
+		b = append(b, "\r\nContent-Type: "...)
+		b = append(b, x.asked.ctype...)
+		b = append(b, "\r\nContent-Length: "...)
+		b = strconv.AppendInt(b, int64(length), 10)
+	}
+	if x.asked.accept != "" {
+		b = append(b, "\r\nAccept: "...)
+		b = append(b, x.asked.accept...)
+	}
+	b = append(b, "\r\n"+api.HeaderRequestID+": "...)
+	b = append(b, x.asked.id...)
+	if key := w.APIKey.Load(); key != nil && *key != "" {
+		b = append(b, "\r\nAuthorization: Bearer "...)
+		b = append(b, *key...)
+	}
+	if x.booking.own {
+		b = append(b, "\r\n"+api.HeaderDoor+": "...)
+		b = append(b, x.d.id...)
+		b = append(b, "\r\n"+api.HeaderSeq+": "...)
+		b = strconv.AppendUint(b, x.booking.Charge.Seq, 10)
+		if x.asked.owner != "" {
+			b = append(b, "\r\n"+api.HeaderOwner+": "...)
+			b = append(b, x.asked.owner...)
+		}
+		if waited := (x.booking.sentAt - x.booking.came) / 1e6; waited > 0 {
+			// It has aged here, or at a worker that failed it, and ages on there.
+			b = append(b, "\r\n"+api.HeaderWaited+": "...)
+			b = strconv.AppendInt(b, waited, 10)
+		}
+		b = x.booking.chunkField(b)
+	}
+	b = x.trace.fields(b, w.ID)
+	b = filterFields(b, x.pass)
+	return append(b, "\r\n\r\n"...)
+}
+
+// splices lists what the door changes in a body, in the order of the body. s is
+// nil where the answer does not stream.
+func (a *asked) splices(cuts []splice, body []byte, s *resume.Stream) []splice {
+	p := &a.peek
+	if a.kind == surface.Form || a.kind == surface.Stored {
+		return cuts
+	}
+	var insert []byte
+	if s != nil && s.IDs() {
+		if !p.ReturnTokenIDs.Set() {
+			insert = append(insert, `"return_token_ids":true,`...)
+		}
+		if !p.StreamOptions.Set() {
+			insert = append(insert, `"stream_options":{"include_usage":true},`...)
+		}
+		if s.Way() == resume.ByField {
+			r, err := json.Marshal(s.Field())
+			if err != nil {
+				panic("BUG: a resume cannot be encoded: " + err.Error())
+			}
+			insert = append(append(append(insert, `"roundhouse_resume":`...), r...), ',')
+		}
+	}
+	if insert != nil {
+		cuts = append(cuts, splice{wire.Span{From: p.Open, To: p.Open}, insert})
+	}
+	var tail [3]splice
+	n := 0
+	if p.ModelSpan.Set() && a.model != p.Model {
+		tail[n] = splice{p.ModelSpan, wire.Quote(a.model)}
+		n++
+	}
+	if s != nil && s.IDs() {
+		if p.ReturnTokenIDs.Set() && !p.WantsTokenIDs {
+			tail[n] = splice{p.ReturnTokenIDs, []byte("true")}
+			n++
+		}
+		if p.StreamOptions.Set() && !p.IncludeUsage {
+			tail[n] = splice{p.StreamOptions, withUsage(p.StreamOptions.Of(body))}
+			n++
+		}
+	}
+	for i := 1; i < n; i++ {
+		for j := i; j > 0 && tail[j].at.From < tail[j-1].at.From; j-- {
+			tail[j], tail[j-1] = tail[j-1], tail[j]
+		}
+	}
+	return append(cuts, tail[:n]...)
+}
+
+// withUsage adds include_usage to the stream options that a client gave.
+func withUsage(options []byte) []byte {
+	m := map[string]json.RawMessage{}
+	if json.Unmarshal(options, &m) != nil || m == nil {
+		m = map[string]json.RawMessage{}
+	}
+	m["include_usage"] = json.RawMessage("true")
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic("BUG: stream options cannot be encoded: " + err.Error())
+	}
+	return b
+}
+
+// filterFields appends the fields that filters set on the way to the worker.
+func filterFields(b []byte, pass *extend.Pass) []byte {
+	if pass == nil {
+		return b
+	}
+	for _, h := range pass.Headers {
+		if h[1] != "" {
+			b = append(append(append(append(b, "\r\n"...), h[0]...), ": "...), h[1]...)
+		}
+	}
+	return b
 }

@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"errors"
+	"log"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,52 +16,27 @@ import (
 	"roundhouse/configs"
 )
 
+// outward is what requests that pass through have of the way to the workers.
+type outward struct {
+	transport *http.Transport
+	loads     pass.Loads
+	log       *log.Logger // swallows what would hold parts of requests
+}
+
 // passing is one request that passes through: an exchange whose body and answer stream
 // between two connections of net/http.
 type passing struct {
-	s      *side
+	to     *outward
 	x      *exchange
 	path   pass.Path
 	said   pass.Said
 	spool  *pass.Spool
-	upload *upload
+	upload *pass.Upload
 	in     *http.Request
 	out    http.ResponseWriter
 	at     string // the worker whose load it counts in
 	broke  error  // of the answer's body
 	began  bool   // the answer's head was given to the client
-}
-
-// serve answers one request.
-func (s *side) serve(w http.ResponseWriter, r *http.Request) {
-	d, g := s.d, r.Context().Value(guardKey{}).(*guard)
-	v := d.current()
-	s.cors(w, r, v)
-	var seen wire.Seen
-	for name, values := range r.Header {
-		for _, value := range values {
-			seen.Take([]byte(name), []byte(value))
-		}
-	}
-	path, _, _ := strings.Cut(r.RequestURI, "?")
-	if s.batches.wants(path) {
-		s.batches.serve(w, r, v, &seen)
-		return
-	}
-	x := d.newExchange(v, g, &seen)
-	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = surface.Pass, r.Method, path, r.URL.RawQuery, true
-	p := &passing{s: s, x: x, in: r, out: w}
-	x.reads = p.read
-	if f := p.enter(&seen); f != nil {
-		d.memory.Give(x.payload.Booked)
-		x.record.status, x.record.outcome = f.Status, "refused"
-		x.tell()
-		x.logged.end(d.id, &x.asked, &x.record)
-		p.write(f, true)
-		return
-	}
-	defer p.end()
-	p.carry()
 }
 
 // enter reads what must be known of the request, and enters it among those in flight.
@@ -126,7 +102,7 @@ func (p *passing) hold() *surface.Failure {
 		return noMemory()
 	}
 	x.payload.Booked = booked
-	p.upload = &upload{body: http.MaxBytesReader(nil, r.Body, limit), ctl: http.NewResponseController(p.out), idle: x.g.limits.bodyIdle}
+	p.upload = &pass.Upload{Body: http.MaxBytesReader(nil, r.Body, limit), Ctl: http.NewResponseController(p.out), Idle: x.g.limits.bodyIdle}
 	var err error
 	if p.spool, err = pass.Take(p.upload, int(most)); err != nil {
 		return p.unread(err)

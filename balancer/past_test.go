@@ -249,7 +249,11 @@ func TestSaid(t *testing.T) {
 	bare := sim.New(sim.Options{})
 	bare.Lie.Store("process_start_time_seconds 1\n")
 	r := newRig(t, []*sim.Worker{w, bare}, nil)
-	s := r.door.State().Workers
+	var s []control.WorkerState
+	r.until("it has told", func() bool {
+		s = r.door.State().Workers
+		return s[0].Preemptions != nil
+	})
 	if v := s[0]; v.Preemptions == nil || *v.Preemptions != 7 || v.PrefixHits == nil || *v.PrefixHits != 0.25 || v.Device == nil ||
 		*v.Device.Name != "Arc B60" || *v.Device.Busy != 0.75 || *v.Device.MemoryUsed != 2e10 || v.Device.Power != nil {
 		t.Errorf("%+v", v)

@@ -3,7 +3,6 @@ package balancer
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,9 +16,6 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
-	"roundhouse/balancer/ledger"
-	"roundhouse/balancer/surface"
-	"roundhouse/configs"
 	"roundhouse/worker/api"
 )
 
@@ -38,6 +34,12 @@ const (
 // supervisor find each other by their private sockets, which lie in one folder;
 // doors on other hosts by the configuration's list of admin APIs.
 type peers struct {
+	d      *common
+	ctx    context.Context // the door's
+	wg     *sync.WaitGroup // of its goroutines
+	socket string          // its own; empty: it has none
+	token  string          // shown to the doors that the configuration names
+
 	mu     sync.Mutex
 	heard  map[string]*heard // by door
 	ways   map[string]*way   // by address
@@ -59,13 +61,6 @@ func (p *peers) change() {
 	case p.changed <- struct{}{}:
 	default:
 	}
-}
-
-// gap is how long after one tell the next may come.
-func (p *peers) gap(workers int) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return min(max(tellSoon, time.Duration(workers*len(p.ways))*tellEach), tellEvery)
 }
 
 // heard is what one door has said last.
@@ -122,37 +117,8 @@ func (w *way) ask(ctx context.Context, method, path string, body, into any) erro
 	return json.NewDecoder(io.LimitReader(resp.Body, 256<<20)).Decode(into)
 }
 
-// tellPeers tells the other doors until the door ends: at a steady pace, and
-// soon after a choice.
-func (d *Door) tellPeers() {
-	defer d.wg.Done()
-	tick := time.NewTicker(tellEvery)
-	defer tick.Stop()
-	soon := time.NewTimer(time.Hour)
-	defer soon.Stop()
-	var told time.Time
-	changed := d.peers.changed // nil while soon is set
-	for {
-		select {
-		case <-d.ctx.Done():
-			return
-		case <-changed:
-			soon.Reset(time.Until(told.Add(d.peers.gap(len(d.current().workers)))))
-			changed = nil
-			continue
-		case <-soon.C:
-		case <-tick.C:
-			d.findPeers(time.Now(), false)
-			d.countElsewhere(time.Now())
-		}
-		changed, told = d.peers.changed, time.Now()
-		d.tellAll(false)
-	}
-}
-
-// findPeers looks where other doors may be, once in a while.
-func (d *Door) findPeers(now time.Time, atOnce bool) {
-	p := &d.peers
+// find looks where other doors may be, once in a while.
+func (p *peers) find(now time.Time, atOnce bool) {
 	p.mu.Lock()
 	due := atOnce || now.Sub(p.looked) >= lookEvery
 	if due {
@@ -163,20 +129,20 @@ func (d *Door) findPeers(now time.Time, atOnce bool) {
 		return
 	}
 	found := map[string]func() *way{}
-	if d.opts.Socket != "" {
-		all, err := filepath.Glob(filepath.Join(filepath.Dir(d.opts.Socket), "*.sock"))
+	if p.socket != "" {
+		all, err := filepath.Glob(filepath.Join(filepath.Dir(p.socket), "*.sock"))
 		if err != nil {
-			d.log.Debug("cannot look for other doors", "error", err.Error())
+			p.d.log.Debug("cannot look for other doors", "error", err.Error())
 		}
 		for _, socket := range all {
-			if socket != d.opts.Socket {
+			if socket != p.socket {
 				found["unix:"+socket] = func() *way { return newWay("http://door", socket, "") }
 			}
 		}
 	}
-	for _, address := range d.current().set.Door.Peers {
-		for _, base := range d.hostsOf(address) {
-			found[base] = func() *way { return newWay(base+"/api", "", d.opts.PeerToken) }
+	for _, address := range p.d.current().set.Door.Peers {
+		for _, base := range p.hostsOf(address) {
+			found[base] = func() *way { return newWay(base+"/api", "", p.token) }
 		}
 	}
 	p.mu.Lock()
@@ -196,7 +162,7 @@ func (d *Door) findPeers(now time.Time, atOnce bool) {
 }
 
 // hostsOf resolves a peer's address: a name may stand for many doors.
-func (d *Door) hostsOf(address string) []string {
+func (p *peers) hostsOf(address string) []string {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
@@ -204,11 +170,11 @@ func (d *Door) hostsOf(address string) []string {
 	if err != nil || u.Hostname() == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(d.ctx, tellWithin)
+	ctx, cancel := context.WithTimeout(p.ctx, tellWithin)
 	defer cancel()
 	ips, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
 	if err != nil {
-		d.log.Debug("another door's name cannot be resolved", "peer", address, "error", err.Error())
+		p.d.log.Debug("another door's name cannot be resolved", "peer", address, "error", err.Error())
 		return nil
 	}
 	var out []string
@@ -222,146 +188,6 @@ func (d *Door) hostsOf(address string) []string {
 		out = append(out, u.Scheme+"://"+host)
 	}
 	return out
-}
-
-// tellAll sends this door's totals to every other. It does not wait for any of
-// them, unless these are the last.
-func (d *Door) tellAll(last bool) {
-	p := &d.peers
-	p.mu.Lock()
-	var idle []*way
-	for _, w := range p.ways {
-		if (!w.busy || last) && !w.self && time.Now().After(w.rest) {
-			w.busy = true
-			idle = append(idle, w)
-		}
-	}
-	listeners := len(p.heard) > 0
-	p.mu.Unlock()
-	if len(idle) == 0 {
-		return
-	}
-	t := d.totals()
-	t.Gone = last
-	t.Usage = d.budgets(last)
-	for _, pool := range d.current().pools {
-		t.Cached = append(t.Cached, pool.TakeUntold(listeners)...)
-	}
-	var told sync.WaitGroup
-	for _, w := range idle {
-		told.Go(func() {
-			var ack control.TotalsAck
-			err := w.ask(context.Background(), http.MethodPut, "/totals", &t, &ack)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			w.busy = false
-			if w.self = err == nil && ack.Door == d.id; err != nil {
-				w.rest = time.Now().Add(lookEvery)
-			}
-		})
-	}
-	if last {
-		told.Wait()
-	}
-	d.wg.Go(told.Wait)
-}
-
-// totals is what this door tells the others.
-func (d *Door) totals() control.Totals {
-	v := d.current()
-	d.peers.mu.Lock()
-	d.peers.serial++
-	t := control.Totals{Door: d.id, Serial: d.peers.serial, Leaving: d.draining.Load()}
-	d.peers.mu.Unlock()
-	now := d.now()
-	for _, w := range v.workers {
-		at := w.Instance()
-		booked, e := d.ledger.Totals(w.Acct, now)
-		if booked != at.Known {
-			continue // it has just turned; the next totals have it
-		}
-		t.Workers = append(t.Workers, control.WorkerTotal{
-			ID: w.ID, Generation: at.Generation, Identity: at.Identity,
-			ChargedTokens: e.KV, PrefillTokens: e.Prefill, ResidentTokens: e.Resident, InFlight: e.InFlight,
-		})
-	}
-	for _, k := range v.keys.Keys {
-		u := control.KeyUse{Name: k.Name}
-		u.Requests, u.Tokens, u.Live = k.Total()
-		t.Keys = append(t.Keys, u)
-	}
-	return t
-}
-
-// budgets is what this door's folder knows of keys with a budget, once a second.
-func (d *Door) budgets(last bool) *control.FolderUse {
-	now := time.Now()
-	d.peers.mu.Lock()
-	due := last || now.Sub(d.peers.budget) >= time.Second
-	if due {
-		d.peers.budget = now
-	}
-	d.peers.mu.Unlock()
-	var names []string
-	for _, k := range d.current().keys.Keys {
-		if due && (k.Cfg.Day != configs.Budget{} || k.Cfg.Month != configs.Budget{}) {
-			names = append(names, k.Name)
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return d.usage.Told(names, now)
-}
-
-// hear takes another door's totals.
-func (d *Door) hear(t control.Totals) {
-	if t.Door == d.id || !surface.ValidID(t.Door) {
-		return
-	}
-	now := time.Now()
-	p := &d.peers
-	p.mu.Lock()
-	old := p.heard[t.Door]
-	if old != nil && t.Serial <= old.totals.Serial && t.Serial > 1 {
-		p.mu.Unlock()
-		return
-	}
-	kept := t
-	kept.Cached = nil
-	p.heard[t.Door] = &heard{kept, now}
-	p.mu.Unlock()
-	if old == nil || old.totals.Leaving != t.Leaving || old.totals.Gone != t.Gone {
-		d.shareOut(d.current())
-	}
-	d.countKeys(old, &t, now)
-	d.usage.Hear(t.Usage)
-	d.hearCached(t.Cached)
-	d.countElsewhere(now)
-}
-
-// countKeys takes what another door's clients have used since it last said out
-// of the same keys' buckets here. Of a door that is new nothing is known to
-// have been used since.
-func (d *Door) countKeys(old *heard, t *control.Totals, now time.Time) {
-	before := map[string]control.KeyUse{}
-	if old != nil {
-		for _, u := range old.totals.Keys {
-			before[u.Name] = u
-		}
-	}
-	keys := d.current().keys
-	for _, u := range t.Keys {
-		k := keys.Configured(u.Name)
-		if k == nil {
-			continue
-		}
-		was, known := before[u.Name]
-		if !known || was.Requests > u.Requests {
-			was = u
-		}
-		k.UsedElsewhere(u.Requests-was.Requests, u.Tokens-was.Tokens, d.peers.liveOf(u.Name), now)
-	}
 }
 
 // liveOf counts a key's requests at all other doors.
@@ -379,50 +205,6 @@ func (p *peers) liveOf(key string) (n int) {
 		}
 	}
 	return n
-}
-
-// countElsewhere enters into the ledger what the other doors have at each
-// worker. A door that is gone, or silent for long, has nothing there.
-func (d *Door) countElsewhere(now time.Time) {
-	p := &d.peers
-	p.mu.Lock()
-	silent := false
-	sums := map[string][]control.WorkerTotal{}
-	for id, h := range p.heard {
-		if h.totals.Gone || now.Sub(h.at) > silentFor {
-			delete(p.heard, id)
-			silent = true
-			continue
-		}
-		for _, t := range h.totals.Workers {
-			sums[t.ID] = append(sums[t.ID], t)
-		}
-	}
-	none := len(p.heard) == 0 && !silent
-	p.mu.Unlock()
-	if none {
-		return
-	}
-	v := d.current()
-	for _, w := range v.workers {
-		at := w.Instance()
-		var e ledger.Elsewhere
-		for _, t := range sums[w.ID] {
-			if t.Generation == at.Generation && (t.Identity == at.Identity || t.Identity == "" || at.Identity == "") {
-				e.Add(ledger.Elsewhere{KV: t.ChargedTokens, Prefill: t.PrefillTokens, Resident: t.ResidentTokens, InFlight: t.InFlight})
-			}
-		}
-		d.ledger.SetElsewhere(w.Acct, at.Known, e)
-	}
-	if silent {
-		d.shareOut(v)
-		for _, k := range v.keys.Keys {
-			k.UsedElsewhere(0, 0, p.liveOf(k.Name), now)
-		}
-	}
-	for _, pool := range v.pools {
-		pool.Pump(&d.fleet) // what another door has released may be room here
-	}
 }
 
 // resident is what a worker holds of the other doors that this one hears of.
@@ -462,29 +244,5 @@ func (p *peers) closeWays() {
 	defer p.mu.Unlock()
 	for _, w := range p.ways {
 		w.client.CloseIdleConnections()
-	}
-}
-
-// hearCached enters what other doors' requests have brought into the workers'
-// caches.
-func (d *Door) hearCached(all []control.Cached) {
-	if len(all) == 0 {
-		return
-	}
-	by := map[string]control.Cached{}
-	for _, c := range all {
-		by[c.Worker] = c
-	}
-	for _, w := range d.current().workers {
-		c, ok := by[w.ID]
-		t := w.Pool.Prefix.Load()
-		if !ok || t == nil {
-			continue
-		}
-		chunks := make([]uint64, 0, len(c.Chunks)/8)
-		for b := c.Chunks; len(b) >= 8; b = b[8:] {
-			chunks = append(chunks, binary.LittleEndian.Uint64(b))
-		}
-		t.Add(w.Slot, chunks)
 	}
 }

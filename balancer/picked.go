@@ -242,7 +242,7 @@ func (p *picked) choice() *extproc.Choice {
 	if c.Told == nil {
 		c.Told = gone
 	}
-	c.Set, c.Remove = p.fields(w)
+	c.Set, c.Remove = gatewayFields(x, w)
 	if x.payload.Body != nil {
 		if cuts := x.asked.splices(nil, x.payload.Body, nil); len(cuts) > 0 {
 			c.Body = appendSpliced(nil, x.payload.Body, cuts)
@@ -415,7 +415,7 @@ func (p *picked) endWhole() {
 		x.release(ledger.Failed)
 	case p.stream != nil:
 		p.meter.whole()
-		x.release(x.judged(x.record.status))
+		x.release(x.booking.judged(x.d.ledger, x.record.status, x.d.now()))
 	default:
 		x.settle(x.record.status, p.tail)
 	}
@@ -454,5 +454,23 @@ func (p *picked) endUnseen() {
 		end()
 		return
 	}
-	time.AfterFunc(p.unseenFor(), end)
+	time.AfterFunc(unseenFor(x), end)
+}
+
+// Begin implements extproc.Host.
+func (h *picker) Begin(ctx context.Context, head *extproc.Head) extproc.Exchange {
+	v := h.d.current()
+	p := &picked{h: h, ctx: ctx, head: head}
+	for _, f := range head.Fields {
+		p.seen.Take([]byte(f[0]), []byte(f[1]))
+	}
+	x := h.d.newExchange(v, nil, &p.seen)
+	p.x, p.meter = x, meter{x: x}
+	a := &x.asked
+	a.client = gatewaysClient(v.trusted.proxies, p.seen.Forwarded)
+	a.method, a.path, a.query, a.flow = head.Method, head.Path, head.Query, head.Fairness
+	if a.within = v.byName[h.o.Pool]; h.o.Pool == "" && len(v.pools) == 1 {
+		a.within = v.pools[0]
+	}
+	return p
 }

@@ -2,7 +2,6 @@ package balancer
 
 import (
 	"cmp"
-	"context"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -28,23 +27,9 @@ type picker struct {
 	o PickerOptions
 }
 
-// Begin implements extproc.Host.
-func (h *picker) Begin(ctx context.Context, head *extproc.Head) extproc.Exchange {
-	v := h.d.current()
-	p := &picked{h: h, ctx: ctx, head: head}
-	for _, f := range head.Fields {
-		p.seen.Take([]byte(f[0]), []byte(f[1]))
-	}
-	x := h.d.newExchange(v, nil, &p.seen)
-	p.x, p.meter = x, meter{x: x}
-	a := &x.asked
-	a.client = gatewaysClient(v.trusted.proxies, p.seen.Forwarded)
-	a.method, a.path, a.query, a.flow = head.Method, head.Path, head.Query, head.Fairness
-	if a.within = v.byName[h.o.Pool]; h.o.Pool == "" && len(v.pools) == 1 {
-		a.within = v.pools[0]
-	}
-	return p
-}
+// Picker returns the door as an endpoint picker: it chooses for a gateway as for itself,
+// and keeps one account of both.
+func (d *Door) Picker(o PickerOptions) extproc.Host { return &picker{d: &d.common, o: o} }
 
 // gatewaysClient is the address that a request has come from: the gateway puts it last
 // in X-Forwarded-For, and is trusted.
@@ -106,10 +91,9 @@ func (h *picker) endpoints(p *fleet.Pool, w *fleet.Worker, now int64) string {
 // forged are fields of ours that a worker believes: no client may send them.
 var forged = []string{api.HeaderDoor, api.HeaderSeq, api.HeaderChunks, api.HeaderWaited, api.HeaderOwner}
 
-// fields are the fields that the worker is to see beside the client's, and those of the
+// gatewayFields are the fields that the worker is to see beside the client's, and those of the
 // client's that it is not to see.
-func (p *picked) fields(w *fleet.Worker) (set [][2]string, remove []string) {
-	x := p.x
+func gatewayFields(x *exchange, w *fleet.Worker) (set [][2]string, remove []string) {
 	remove = extproc.Control()
 	put := func(name, value string) { set = append(set, [2]string{strings.ToLower(name), value}) }
 	put(api.HeaderRequestID, x.asked.id)
@@ -198,8 +182,7 @@ const (
 
 // unseenFor is how long a request should take whose answer is not seen. What it takes
 // beyond that the worker's report shows, as load that others have sent.
-func (p *picked) unseenFor() time.Duration {
-	x := p.x
+func unseenFor(x *exchange) time.Duration {
 	decode := x.d.ledger.View(x.booking.worker.Load().Acct, x.d.now()).Decode
 	if decode <= 0 {
 		decode = plainDecode

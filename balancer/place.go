@@ -1,20 +1,16 @@
 package balancer
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"roundhouse/balancer/decision"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wait"
-	"roundhouse/worker/api"
+	"roundhouse/plugins/pb"
 )
 
 // resuming reports whether the client is in the middle of its answer.
@@ -67,7 +63,7 @@ func (x *exchange) placed(reason ledger.Reason) {
 	if !w.Own.Load() {
 		// An engine that computes prompts as they come has this one in its cache before
 		// it comes to the next.
-		x.remember()
+		x.booking.remember(x.asked.pool)
 	}
 }
 
@@ -112,7 +108,7 @@ func (x *exchange) wait() *surface.Failure {
 		x.record.state.Store(phaseParked)
 	}
 	p.Pump(&d.fleet)
-	f := x.stand(w, wake, patience)
+	f := stay{x, w, wake, patience}.stand()
 	x.record.queued += d.now() - began
 	x.record.state.CompareAndSwap(phaseParked, phaseStreaming)
 	return f
@@ -131,26 +127,35 @@ func (x *exchange) turn() wait.Place {
 	return at
 }
 
+// stay is one wait of an exchange in its pool's queue.
+type stay struct {
+	x        *exchange
+	w        *wait.Waiter
+	wake     chan struct{} // closed when nobody waits for the answer any more
+	patience time.Duration
+}
+
 // stand waits for a grant. A stream that is parked sends its heartbeats
 // meanwhile.
-func (x *exchange) stand(w *wait.Waiter, wake chan struct{}, patience time.Duration) *surface.Failure {
-	began, deadline := x.d.now(), time.NewTimer(patience)
+func (s stay) stand() *surface.Failure {
+	x := s.x
+	began, deadline := x.d.now(), time.NewTimer(s.patience)
 	defer deadline.Stop()
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
 	for n := 1; ; n++ {
 		select {
-		case why := <-w.Granted:
-			return x.granted(why)
-		case <-wake:
-			return x.leave(w, nil)
+		case why := <-s.w.Granted:
+			return s.granted(why)
+		case <-s.wake:
+			return s.leave(nil)
 		case <-deadline.C:
 			if x.d.now()-began < x.asked.pool.Gap.Load() { // its turn goes on, for minutes
 				deadline.Reset(time.Second)
 				n--
 				continue
 			}
-			if f := x.leave(w, x.waitedTooLong(patience)); f == nil || !x.eagerly() {
+			if f := s.leave(s.tooLong()); f == nil || !x.eagerly() {
 				return f
 			}
 			return nil
@@ -160,7 +165,7 @@ func (x *exchange) stand(w *wait.Waiter, wake chan struct{}, patience time.Durat
 			// Where every worker that is there has failed this very request, waiting
 			// would not help.
 			if n > 1 && len(x.booking.tried) > 0 && x.asked.pool.Alive(&x.d.fleet) && !x.asked.pool.Others(&x.d.fleet, x.booking.tried, nil) { // it is at none: pump alone writes its charge now
-				return x.leave(w, surface.WorkerFailed(x.asked.pool.Name))
+				return s.leave(surface.WorkerFailed(x.asked.pool.Name))
 			}
 			if n%max(1, int(x.d.step/time.Second)) == 0 && x.answer != nil && !x.beats.heartbeat() {
 				x.booking.cancel(causeClient)
@@ -181,37 +186,39 @@ func (x *exchange) eagerly() bool {
 	return true
 }
 
-func (x *exchange) granted(why ledger.Reason) *surface.Failure {
-	x.booking.awoken()
-	x.placed(why)
+// granted books the exchange where there was room.
+func (s stay) granted(why ledger.Reason) *surface.Failure {
+	s.x.booking.awoken()
+	s.x.placed(why)
 	return nil
 }
 
 // leave gives up waiting. A grant that came at the same moment is given back.
-func (x *exchange) leave(w *wait.Waiter, f *surface.Failure) *surface.Failure {
-	x.asked.pool.Queue.Remove(w)
+func (s stay) leave(f *surface.Failure) *surface.Failure {
+	s.x.asked.pool.Queue.Remove(s.w)
 	select {
-	case why := <-w.Granted:
+	case why := <-s.w.Granted:
 		if f != nil {
-			return x.granted(why) // just in time after all
+			return s.granted(why) // just in time after all
 		}
-		x.release(ledger.Neutral)
+		s.x.release(ledger.Neutral)
 	default:
 	}
-	x.booking.awoken()
+	s.x.booking.awoken()
 	return f
 }
 
-func (x *exchange) waitedTooLong(patience time.Duration) *surface.Failure {
-	p, d := x.asked.pool, x.d
-	if len(x.booking.tried) > 0 {
+// tooLong is what the client is told when its patience is over.
+func (s stay) tooLong() *surface.Failure {
+	p, d := s.x.asked.pool, s.x.d
+	if len(s.x.booking.tried) > 0 {
 		return surface.WorkerFailed(p.Name)
 	}
 	if !p.Alive(&d.fleet) {
 		return surface.NoWorker(p.Name)
 	}
 	return &surface.Failure{Status: 504, Type: "service_unavailable", Code: "queue_timeout", Reason: "wait", RetryAfter: p.Patience(&d.fleet),
-		Message: fmt.Sprintf("no worker of pool %q had room within %v", p.Name, patience)}
+		Message: fmt.Sprintf("no worker of pool %q had room within %v", p.Name, s.patience)}
 }
 
 // prepare computes what the exchange asks of the ledger: its size, what of its
@@ -238,104 +245,54 @@ func (x *exchange) prepare() {
 	x.booking.match(&x.asked)
 }
 
-// digest hashes the prompt's chunks, before any lock.
-func (b *booking) digest(a *asked, body []byte) {
-	if a.promptLen() < ledger.ChunkBytes {
+// askPolicy asks the pool's policy plugin, if it has one, for the order of its
+// workers. It is outside the ledger's lock: what is full by the time of the choice is
+// passed over there.
+func (x *exchange) askPolicy() {
+	name := x.asked.pool.Plugin.Load()
+	if name == nil || *name == "" || x.v.ext == nil {
 		return
 	}
-	salt := xxhash.Sum64String(a.model)
-	if a.peek.CacheSalt.Set() {
-		salt ^= xxhash.Sum64(a.peek.CacheSalt.Of(body)) * 31
-	}
-	own := salt
-	if a.peek.Extra.Set() {
-		salt ^= xxhash.Sum64(a.peek.Extra.Of(body)) * 17
-	}
-	if a.peek.System.Set() {
-		salt ^= xxhash.Sum64(a.peek.System.Of(body)) * 13
-	}
-	prompt := a.peek.Prompt.Of(body)
-	if units := b.items.take(&a.peek); units > 0 {
-		b.units = float64(a.peek.PromptBytes)/ledger.ChunkBytes + float64(units)
-		b.chunks, b.items.digests = ledger.DigestsAround(b.chunks[:0], b.items.digests[:0], salt, own, prompt, b.items.places)
-		return
-	}
-	b.units = float64(max(a.peek.PromptBytes, a.promptLen())) / ledger.ChunkBytes
-	b.chunks = ledger.Digests(b.chunks[:0], salt, prompt)
-}
-
-// match looks up what of the prompt each worker has seen.
-func (b *booking) match(a *asked) {
-	b.Ask.Hits, b.Ask.Looks = nil, nil
-	t := a.pool.Prefix.Load()
-	if len(b.chunks) == 0 || t == nil {
-		return
-	}
-	workers := *a.pool.Workers.Load()
-	lent := slotHits.Get().(*[]int32)
-	defer slotHits.Put(lent)
-	slots := 0
-	for _, w := range workers {
-		slots = max(slots, w.Slot+1)
-	}
-	if cap(*lent) < slots {
-		*lent = make([]int32, slots)
-	}
-	bySlot := (*lent)[:slots]
-	t.Match(b.chunks, bySlot)
-	if cap(b.hits) < len(workers) {
-		b.hits = make([]int32, len(workers))
-	}
-	b.hits = b.hits[:len(workers)]
-	per := float64(b.Ask.Prompt) / b.units
+	workers := *x.asked.pool.Workers.Load()
+	candidates := make([]*pb.Candidate, 0, len(workers))
+	predicted := x.d.ledger.Predicted(nil, &x.asked.pool.Group, &x.booking.Ask)
 	for i, w := range workers {
-		n := int(bySlot[w.Slot])
-		units := ledger.Units(n)
-		if len(b.items.digests) > 0 {
-			units = ledger.UnitsOf(b.chunks[:n])
+		if v := x.d.ledger.View(w.Acct, x.booking.Ask.Now); v.Ready && v.Ejected == "" {
+			candidates = append(candidates, candidate(i, v, x.booking.Ask.Hits, predicted))
 		}
-		b.hits[i] = int32(float64(units) * per)
 	}
-	b.Ask.Hits = b.hits
-	if len(b.items.digests) > 0 {
-		b.Ask.Looks = b.items.match(t, workers, bySlot, per)
+	req := &pb.Request{Id: x.asked.id, Pool: x.asked.pool.Name, Model: x.asked.model, Session: x.asked.session, Priority: surface.PriorityNames[x.asked.priority],
+		PromptTokens: x.booking.Ask.Prompt, ExpectedOutputTokens: x.booking.Ask.Expect, Stream: x.asked.peek.Stream}
+	if x.asked.route != nil {
+		req.Route = x.asked.route.cfg.Name
 	}
-	b.Ask.Chunks, b.Ask.ChunkTokens = b.chunks, per
-}
-
-// remember notes that the worker has the prompt in its cache now.
-func (x *exchange) remember() {
-	b := &x.booking
-	x.asked.pool.Remember(b.worker.Load(), b.chunks, b.Ask.ChunkTokens)
-	x.asked.pool.Remember(b.worker.Load(), b.items.digests, 0)
-}
-
-// computed enters that the worker has computed the prompt.
-func (x *exchange) computed() {
-	if x.booking.own {
-		x.remember()
-	} else { // it was remembered when it was sent
-		x.booking.worker.Load().Hits.Came(x.booking.Charge.Prompt(), x.booking.Charge.Believed())
+	if x.asked.key != nil {
+		req.Key = x.asked.key.Name
 	}
-}
-
-// mostChunks is how many digests a request carries to its worker.
-const mostChunks = 1024
-
-// chunkField appends the digests of the prompt's chunks, by which a worker of
-// ours names what leaves its cache.
-func (k *booking) chunkField(b []byte) []byte {
-	if len(k.chunks) == 0 {
-		return b
-	}
-	b = append(b, "\r\n"+api.HeaderChunks+": "...)
-	for i, d := range k.chunks[:min(len(k.chunks), mostChunks)] {
-		if i > 0 {
-			b = append(b, ',')
+	x.booking.Ask.Order = x.booking.Ask.Order[:0]
+	for _, id := range x.v.ext.Order(*name, req, candidates) {
+		for _, w := range workers {
+			if w.ID == id {
+				x.booking.Ask.Order = append(x.booking.Ask.Order, w.Acct)
+			}
 		}
-		var raw [8]byte
-		binary.BigEndian.PutUint64(raw[:], d)
-		b = hex.AppendEncode(b, raw[:])
 	}
-	return b
+}
+
+// candidate is one worker's account as a policy plugin reads it.
+func candidate(i int, v ledger.View, hits []int32, predicted []float64) *pb.Candidate {
+	c := &pb.Candidate{
+		Worker: v.ID, CapacityTokens: v.Capacity, ChargedTokens: v.KV, ForeignTokens: v.Foreign, PrefillTokens: v.Prefill,
+		InFlight: int32(v.InFlight), TokensPerSecond: v.Decode, ReportAgeSeconds: -1,
+	}
+	if i < len(hits) {
+		c.PrefixTokens = int64(hits[i])
+	}
+	if v.Rate > 0 && i < len(predicted) { // else nothing was learned yet
+		c.PredictedTtftSeconds = predicted[i]
+	}
+	if v.ReportAge >= 0 {
+		c.ReportAgeSeconds = float64(v.ReportAge) / 1e9
+	}
+	return c
 }

@@ -55,7 +55,7 @@ func TestRememberedTwice(t *testing.T) {
 		if got := len(p.Untold[w]) / 8; got != sent {
 			t.Errorf("ours %v: when it is sent, it was entered %d times; want %d", own, got, sent)
 		}
-		x.computed()
+		x.booking.computed(p)
 		if got := len(p.Untold[w]) / 8; got != computed {
 			t.Errorf("ours %v: when it is computed, it was entered %d times; want %d", own, got, computed)
 		}

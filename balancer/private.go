@@ -80,8 +80,8 @@ func (d *Door) Private() http.Handler {
 	m.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.keysUse()) })
 	m.HandleFunc("GET /usage", d.serveUsage)
 	m.HandleFunc("GET /handover", func(w http.ResponseWriter, _ *http.Request) {
-		d.findPeers(time.Now(), true) // whoever asks is one
-		answer(w, d.handOver())
+		d.peers.find(time.Now(), true) // whoever asks is one
+		answer(w, d.peers.handOver())
 	})
 	m.HandleFunc("POST /connections", d.takeConnections)
 	m.HandleFunc("POST /shutdown", func(w http.ResponseWriter, _ *http.Request) {
@@ -120,7 +120,7 @@ func (d *Door) putTotals(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body is not a door's totals: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	d.hear(t)
+	d.peers.hear(t)
 	answer(w, control.TotalsAck{Door: d.id})
 }
 
@@ -251,4 +251,41 @@ func (d *Door) Cancel(id string) bool {
 	}
 	x.booking.cancel(causeOperator)
 	return true
+}
+
+// keysUse is what is known of the use of the keys.
+func (d *Door) keysUse() *control.KeysUse {
+	v, now := d.current(), time.Now()
+	zone, _ := v.set.Door.BudgetZone() // it was checked when the set was applied
+	u := &control.KeysUse{Timezone: zone.String(), Keys: []control.KeyUsed{}}
+	u.Day, u.Month = d.usage.Resets(now)
+	for _, k := range v.keys.Keys {
+		one := control.KeyUsed{Name: k.Name, Live: k.Live()}
+		one.Day, one.Month = d.usage.Of(k.Name, now)
+		u.Keys = append(u.Keys, one)
+	}
+	return u
+}
+
+// serveUsage answers what was used, by key, model and day.
+func (d *Door) serveUsage(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if err := control.CheckDays(q); err != nil {
+		control.Fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	answer(w, d.usage.Rows(q.Get("from"), q.Get("to"), time.Now()))
+}
+
+// Ended is what has ended, the newest first, as far as it is kept and a filter takes it.
+func (d *Door) Ended(f control.EndedFilter) control.EndedRequests {
+	out := control.EndedRequests{Schema: 1, At: time.Now().UTC(), Ended: []control.Ended{}}
+	for _, b := range d.past.list() {
+		if e := b.shown(d.id); f.Takes(&e) {
+			if out.Ended = append(out.Ended, e); len(out.Ended) == f.Limit {
+				break
+			}
+		}
+	}
+	return out
 }

@@ -1,66 +1,19 @@
 package balancer
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
 	"net/url"
 	"strings"
 
+	"slices"
+	"time"
+
+	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/keyring"
 	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
+	"roundhouse/configs/workerid"
 )
-
-// readForm takes the model out of a multipart body, which passes as it came.
-func (a *asked) readForm(seen *wire.Seen, body []byte) *surface.Failure {
-	ctype := string(seen.Type)
-	media, params, err := mime.ParseMediaType(ctype)
-	if err != nil || media != "multipart/form-data" || params["boundary"] == "" || strings.ContainsAny(ctype, "\r\n") {
-		return surface.BadRequest("", "the content type must be multipart/form-data with a boundary")
-	}
-	a.ctype = ctype
-	form := multipart.NewReader(bytes.NewReader(body), params["boundary"])
-	for range 64 {
-		part, err := form.NextPart()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return surface.BadRequest("", "the multipart body is malformed")
-		}
-		name := part.FormName()
-		if name != "model" && name != "stream" {
-			continue
-		}
-		value, err := io.ReadAll(io.LimitReader(part, 256))
-		switch {
-		case err != nil:
-			return surface.BadRequest(name, "the multipart body is malformed")
-		case name == "stream":
-			a.peek.Stream = isTrue(string(value))
-		case a.peek.Model != "":
-			return surface.BadRequest("model", "the field \"model\" is given twice")
-		default:
-			a.peek.Model = string(value)
-		}
-	}
-	return nil
-}
-
-// isTrue reports whether a word of a form or a query says yes, as engines read it. The
-// engine itself is the judge of words that say neither.
-func isTrue(word string) bool {
-	switch strings.ToLower(strings.TrimSpace(word)) {
-	case "true", "1", "yes", "y", "on", "t":
-		return true
-	}
-	return false
-}
 
 // readHeld finds the worker that a stored response lies with, and whether it is to be
 // told as a stream.
@@ -70,33 +23,6 @@ func (x *exchange) readHeld() *surface.Failure {
 		x.asked.peek.Stream = isTrue(query.Get("stream"))
 	}
 	return x.goTo(id)
-}
-
-// identify notes whose stored responses a request may see: its key's, or, where the
-// door asks for no keys, those of whoever shows the same one. It is a digest, so that a
-// worker learns no key, and the same at every door.
-func (a *asked) identify(k *keyring.Key, seen *wire.Seen) {
-	if a.kind == surface.Stored || a.kind == surface.Pass || a.path == surface.ResponsesPath {
-		a.owner = ownerOf(k, seen)
-	}
-}
-
-// ownerOf is a digest of who shows what a request shows.
-func ownerOf(k *keyring.Key, seen *wire.Seen) string {
-	shown := string(seen.Key)
-	if bearer, ok := keyring.CutBearer(string(seen.Authorization)); ok {
-		shown = bearer
-	}
-	switch {
-	case k != nil:
-		shown = "key " + k.Name
-	case shown == "":
-		return ""
-	default:
-		shown = "client " + shown
-	}
-	sum := sha256.Sum256([]byte(shown))
-	return hex.EncodeToString(sum[:16])
 }
 
 // goTo binds the exchange to the worker that has stored a response. What another client
@@ -172,44 +98,75 @@ func (x *exchange) read(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 	return x.asked.permit(k)
 }
 
-// checkType accepts JSON in UTF-8, and a body that does not say what it is.
-func checkType(given []byte) *surface.Failure {
-	if len(given) == 0 || string(given) == "application/json" {
-		return nil
+// newExchange begins a request whose head says what was seen.
+func (d *common) newExchange(v *view, g *guard, seen *wire.Seen) *exchange {
+	x := blank()
+	x.d, x.v, x.g = d, v, g
+	a := &x.asked
+	a.wall = time.Now()
+	a.start = int64(a.wall.Sub(d.epoch))
+	a.client = v.trusted.client(g.peer(), seen.Forwarded)
+	a.id, a.ctype, a.priority = surface.RequestID(seen.RequestID), "application/json", surface.Normal
+	x.trace = beginTrace(v.traces, seen)
+	return x
+}
+
+// enter reads the request, holds it to its key's limits, and enters it among
+// those in flight.
+func (x *exchange) enter(seen *wire.Seen, k *keyring.Key) *surface.Failure {
+	x.asked.key = k
+	x.logged = captureOf(&x.d.requests, &x.d.memory, &x.asked, x.payload.Body)
+	x.asked.identify(k, seen)
+	if f := x.read(seen, k); f != nil {
+		return f
 	}
-	ct := strings.ToLower(string(given))
-	if !strings.HasPrefix(ct, "application/json") {
-		return surface.BadRequest("", "the content type must be application/json")
+	if x.pin != "" {
+		if f := x.pinTo(x.pin); f != nil {
+			return f
+		}
 	}
-	if strings.Contains(ct, "charset=") && !strings.Contains(ct, "utf-8") {
-		return surface.BadRequest("", "the body must be UTF-8")
+	x.asked.filtered(x.pass)
+	if k != nil {
+		if f := x.d.usage.Refuse(&k.Cfg, k.Live(), x.asked.wall); f != nil {
+			return f
+		}
+		if f := k.Enter(x.asked.wall); f != nil {
+			return f
+		}
+		prompt, expect := x.asked.estimate()
+		x.booking.advance = prompt + expect
+		k.Charge(x.booking.advance)
 	}
+	x.d.live.enlist(x)
+	x.g.serve(x)
+	x.asked.pool.Retries.Came(x.asked.start)
 	return nil
 }
 
-// permit checks that the key may use what was asked for, where it is served; the answer does not
-// tell a model that is hidden from one that is not there.
-func (a *asked) permit(k *keyring.Key) *surface.Failure {
-	if k != nil && !k.AllowsPool(a.pool.Name) {
-		return surface.UnknownModel(a.peek.Model)
-	}
-	if k == nil || k.Allows(a.model) && a.route == nil || a.route != nil && (k.Allows(a.route.cfg.Name) || k.Allows(a.model)) {
-		return nil
-	}
-	return surface.UnknownModel(a.peek.Model)
+// turnAway ends a request that is refused before it was enlisted.
+func (x *exchange) turnAway(f *surface.Failure) *surface.Failure {
+	x.d.memory.Give(x.payload.Booked)
+	x.record.status, x.record.outcome, x.record.code = f.Status, "refused", f.Code
+	x.tell()
+	x.logged.end(x.d.id, &x.asked, &x.record)
+	x.d.past.add(&x.asked, &x.record)
+	return f
 }
 
-func (a *asked) readPriority(asked string, k *keyring.Key) *surface.Failure {
-	if k != nil && k.Cfg.Priority != "" {
-		a.priority, _ = surface.PriorityOf(k.Cfg.Priority)
-	}
-	if asked == "" {
+// pinTo binds an exchange to the worker that its sender has named.
+func (x *exchange) pinTo(id string) *surface.Failure {
+	for _, w := range x.v.workers {
+		if w.ID != id {
+			continue
+		}
+		if t := x.asked.target; t != nil && !slices.Contains(t.pools, w.Pool) {
+			return surface.BadRequest("model", "pool %q, which the worker %s belongs to, does not serve %q", workerid.Pool(id), id, x.asked.model)
+		}
+		if s := w.View(&x.d.fleet); s.State != phase.Ready {
+			return &surface.Failure{Status: 503, Type: "service_unavailable", Code: "no_worker", Message: "the worker " + id + " takes no requests now: it is " + string(s.State)}
+		}
+		x.asked.pool, x.booking.Ask.Prefer, x.booking.Ask.AnyLength, x.booking.Bound, x.booking.pinned = w.Pool, w.Acct, true, true, true
 		return nil
 	}
-	p, ok := surface.PriorityOf(asked)
-	if !ok {
-		return surface.BadRequest("x-roundhouse-priority", "x-roundhouse-priority must be high, normal or low")
-	}
-	a.priority = max(a.priority, p)
-	return nil
+	return surface.NotFound("there is no worker %q", id)
 }

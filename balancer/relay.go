@@ -2,15 +2,11 @@ package balancer
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"net"
-	"runtime/debug"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"roundhouse/balancer/conn"
+	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/resume"
 	"roundhouse/balancer/surface"
 	"roundhouse/balancer/wire"
@@ -35,20 +31,6 @@ var (
 	errCut  = errors.New("the worker's stream broke off")
 	errIdle = errors.New("the worker was silent for too long")
 )
-
-// hijack takes the connection out of fasthttp and runs the stream in a
-// goroutine of its own, which holds nothing of fasthttp's.
-func (s *relay) hijack(ctx *fasthttp.RequestCtx) {
-	x := s.x
-	if len(x.payload.Body) <= conn.BufSize {
-		x.payload.Body = append([]byte(nil), x.payload.Body...) // fasthttp's buffer is larger, and wanted for the next request
-	} else {
-		x.payload.Body = ctx.Request.SwapBody(nil)
-	}
-	s.cors = corsLines(ctx)
-	ctx.HijackSetNoResponse(true)
-	ctx.Hijack(func(net.Conn) { go s.run() })
-}
 
 // newRelay is the way of an exchange's answer, which streams.
 func newRelay(x *exchange) *relay {
@@ -79,124 +61,6 @@ func apiOf(a *asked) resume.API {
 		return resume.Responses
 	}
 	return resume.Other
-}
-
-// run carries a stream to its end and then serves the connection on.
-func (s *relay) run() {
-	x := s.x
-	if s.contained() {
-		x.d.serve(x.g)
-		return
-	}
-	x.g.Close()
-}
-
-// contained is stream, and holds a panic of what comes after its end as well.
-func (s *relay) contained() (keep bool) {
-	x := s.x
-	defer func() {
-		if e := recover(); e != nil {
-			x.d.log.Error("the end of a stream panicked", "request", x.asked.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
-			keep = false
-		}
-	}()
-	return s.stream()
-}
-
-// stream relays one stream, from as many workers as it takes. It reports
-// whether the connection can carry another request.
-func (s *relay) stream() (keep bool) {
-	x := s.x
-	defer x.finish()
-	defer func() {
-		if e := recover(); e != nil {
-			x.d.log.Error("a stream panicked", "request", x.asked.id, "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
-			x.abandon()
-			x.record.outcome, x.record.code = "failed", "internal"
-			keep = false
-		}
-	}()
-	var a wire.Answer
-	for {
-		f := x.open(&a)
-		if x.booking.over() {
-			return s.stopped()
-		}
-		if f != nil {
-			return s.refuse(f)
-		}
-		if a.Status != 200 || !a.EventStream {
-			if again, done := s.plain(&a); !again {
-				return done
-			}
-			continue
-		}
-		err := s.relay(&a)
-		if err == nil {
-			return s.complete()
-		}
-		if again, keep := s.broke(err); !again {
-			return keep
-		}
-	}
-}
-
-// stopped ends a stream that nobody waits for, or that was told to end.
-func (s *relay) stopped() bool {
-	x := s.x
-	x.abandon()
-	x.record.status = 499
-	phase := "waiting"
-	if s.answer.Events() > 0 {
-		phase = "streaming"
-	}
-	f, outcome := x.parted(phase)
-	if f != nil {
-		s.refuse(f)
-	}
-	x.record.outcome = outcome
-	return false
-}
-
-// plain passes on an answer that is no event stream: an error, mostly. While a
-// stream is being resumed there is no place for one: another worker is tried.
-func (s *relay) plain(a *wire.Answer) (again, keep bool) {
-	x := s.x
-	head := reply{headerText(a.ContentType), headerText(a.RetryAfter), headerText(a.Disposition)}
-	status := a.Status
-	body, rest, err := x.readAnswer(a, nil)
-	if rest != nil && !s.started {
-		s.started = true
-		return false, x.passOn(rest, head, body, s.cors)
-	}
-	if rest != nil {
-		err = errors.New("a long answer came in place of the rest of a stream")
-	}
-	if err == nil && s.forbidsFields(status, body) {
-		return true, false
-	}
-	if err != nil || s.started {
-		x.g.sent() // nothing of it will be
-		if x.booking.over() {
-			return false, s.stopped()
-		}
-		if err != nil {
-			if _, f := x.broken(err, true, "broken_answer", "worker broke off an answer"); f != nil {
-				return false, s.refuse(f)
-			}
-			return true, false
-		}
-		x.d.log.Warn("a worker would not go on with a stream", "request", x.asked.id, "worker", x.record.worker, "status", status)
-		x.lost(x.judged(max(status, 400)), "broken_answer")
-		if s.answer.Events() > 0 {
-			return false, s.fail(surface.WorkerFailed(x.asked.pool.Name))
-		}
-		return true, false
-	}
-	x.d.held.Keep(x.asked.path, x.asked.owner, body, x.booking.Charge.Try())
-	x.settle(status, body)
-	x.record.status = status
-	return false, s.whole(status, head, body)
 }
 
 // relay passes on a worker's events until the stream ends or breaks.
@@ -378,19 +242,6 @@ func (s *relay) flush(o *conn.Out) error {
 	return nil
 }
 
-// complete ends a stream that came whole, and reports whether the connection
-// can go on.
-func (s *relay) complete() bool {
-	x := s.x
-	s.meter.whole()
-	how := x.judged(200)
-	if x.record.resumes.Load() > 0 {
-		x.d.metrics.Resumed(x.asked.pool.Name, x.record.resumeFor, "ok")
-	}
-	x.release(how)
-	return s.terminate()
-}
-
 // terminate writes the end of the chunked body.
 func (s *relay) terminate() bool {
 	x := s.x
@@ -400,4 +251,111 @@ func (s *relay) terminate() bool {
 		}
 	}
 	return !x.close
+}
+
+// whole writes an answer that is no stream.
+func (s *relay) whole(status int, head reply, body []byte) bool {
+	x := s.x
+	x.record.status = status
+	b := x.head(make([]byte, 0, 512+len(body)), head, len(body), s.cors)
+	s.started = true
+	x.logged.answered(body)
+	defer x.g.sent()
+	return x.g.send(append(b, body...)) == nil && !x.close
+}
+
+// refuse tells the client that it will get no answer: as an answer while none
+// has begun, else as an event.
+func (s *relay) refuse(f *surface.Failure) bool {
+	x := s.x
+	was := x.record.status
+	x.refused(f)
+	if s.started {
+		x.record.status = was
+		return s.fail(f)
+	}
+	return s.whole(f.Status, headOf(f), f.JSON(x.asked.path))
+}
+
+// fail ends a stream that has begun with one error event, and neither [DONE]
+// nor the last chunk: clients take those for success. The connection ends.
+func (s *relay) fail(f *surface.Failure) bool {
+	x := s.x
+	x.record.outcome, x.record.code = "failed", f.Code
+	if x.booking.Charge.Worker() != nil {
+		x.booking.drop()
+		x.release(ledger.Neutral)
+	}
+	s.write(f.Event(x.asked.path))
+	return false
+}
+
+// context is the longest context of the worker that the exchange was at last,
+// or, where that one does not say, of another of its pool; 0: none says. It is
+// what workers say of their models, which stays known when one is gone.
+func (s *relay) context() int64 {
+	x := s.x
+	if w := x.booking.worker.Load(); w != nil && w.MaxLen.Load() > 0 {
+		return w.MaxLen.Load()
+	}
+	for _, w := range *x.asked.pool.Workers.Load() {
+		if n := w.MaxLen.Load(); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// keepSpare makes the body a spare, or gives it back at once where the stream
+// could not go on with it anyway.
+func (s *relay) keepSpare() {
+	x := s.x
+	if s.answer.MayResume() {
+		x.payload.KeepSpare(&x.d.memory)
+		return
+	}
+	x.payload.GiveBack(&x.d.memory)
+}
+
+// account books what the answer keeps for going on elsewhere, beyond the little that
+// every stream keeps. Where there is no room, or its body had to make some, the stream
+// gives it up.
+func (s *relay) account() {
+	x, p := s.x, &s.x.payload
+	if !s.answer.MayResume() && p.Kept == 0 {
+		return
+	}
+	more := s.answer.Kept() - p.Kept
+	if s.answer.Events() > 0 && p.Lost() && s.answer.MayResume() {
+		s.answer.GiveUp()
+	} else if more <= keptStep {
+		return
+	} else if x.d.memory.SpareRoom(more) && x.d.memory.Take(more) {
+		p.Kept += more
+		return
+	} else if s.answer.MayResume() {
+		s.answer.GiveUp()
+		p.GiveBack(&x.d.memory)
+		x.d.metrics.Resumed(x.asked.pool.Name, "memory", "impossible")
+	}
+	if left := s.answer.Kept(); left < p.Kept {
+		x.d.memory.Give(p.Kept - left)
+		p.Kept = left
+	}
+}
+
+// keptStep is by how much what a stream keeps grows before it is booked.
+const keptStep = 16 << 10
+
+// rewrite lets the filters rewrite the whole events that o holds.
+func (s *relay) rewrite(o *conn.Out) error {
+	if !s.x.pass.WantsChunks() || len(o.B) == conn.ChunkHead {
+		return nil
+	}
+	out, refusal := s.x.pass.Chunk(o.B[conn.ChunkHead:], s.answer.Done())
+	if refusal != nil {
+		return errFiltered
+	}
+	o.B = append(o.B[:conn.ChunkHead], out...)
+	return nil
 }

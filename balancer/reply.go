@@ -2,89 +2,16 @@ package balancer
 
 import (
 	"fmt"
-	"net"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
 
+	"errors"
+
 	"roundhouse/balancer/extend"
-	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/surface"
+	"roundhouse/balancer/wire"
 )
-
-// replier writes an answer that does not stream. fasthttp does it where it has
-// read the request, the connection itself where the door has.
-type replier interface {
-	room() []byte                             // what an answer is read behind
-	reply(x *exchange, r reply, whole []byte) // whole begins with room
-	refuse(x *exchange, f *surface.Failure)
-	lines() []byte                       // of a head, that are not the worker's
-	passed(keep bool)                    // the client has its answer already; keep: the connection goes on
-	end(x *exchange, f *surface.Failure) // and the connection; f is nil where the client has left
-}
-
-// throughFasthttp answers where fasthttp has read the request.
-type throughFasthttp struct{ ctx *fasthttp.RequestCtx }
-
-func (t *throughFasthttp) room() []byte { return nil }
-
-func (t *throughFasthttp) reply(x *exchange, r reply, body []byte) {
-	h := &t.ctx.Response.Header
-	t.ctx.SetStatusCode(x.record.status)
-	if r.ctype != "" {
-		t.ctx.SetContentType(r.ctype)
-	}
-	if r.after != "" {
-		h.Set("retry-after", r.after)
-	}
-	if r.disposition != "" {
-		h.Set("content-disposition", r.disposition)
-	}
-	t.mark(x)
-	t.ctx.Response.SetBodyRaw(body)
-}
-
-// mark sets the fields that every answer of an exchange carries.
-func (t *throughFasthttp) mark(x *exchange) {
-	h := &t.ctx.Response.Header
-	h.Set("x-request-id", x.asked.id)
-	if w := x.booking.worker.Load(); w != nil {
-		h.Set("x-roundhouse-worker", w.ID)
-	}
-	h.Set("x-roundhouse-queue-ms", strconv.FormatInt(x.record.queued/1e6, 10))
-	for _, f := range x.record.replyFields(x.pass) {
-		h.Set(f[0], f[1])
-	}
-}
-
-func (t *throughFasthttp) refuse(x *exchange, f *surface.Failure) {
-	x.refused(f)
-	counted := *f
-	counted.Reason = "" // it was counted with its pool
-	x.d.fail(t.ctx, &counted)
-	t.mark(x)
-}
-
-func (t *throughFasthttp) lines() []byte { return corsLines(t.ctx) }
-
-func (t *throughFasthttp) passed(keep bool) {
-	g := t.ctx.Conn().(*guard)
-	t.ctx.HijackSetNoResponse(true)
-	t.ctx.Hijack(func(net.Conn) {
-		if keep {
-			go g.d.serve(g)
-			return
-		}
-		g.Close()
-	})
-}
-
-func (t *throughFasthttp) end(x *exchange, f *surface.Failure) {
-	if f != nil {
-		x.d.fail(t.ctx, f)
-	}
-	t.ctx.SetConnectionClose()
-}
 
 // corsLines are the lines for pages of other origins that were set on an answer.
 func corsLines(ctx *fasthttp.RequestCtx) (lines []byte) {
@@ -145,39 +72,146 @@ func (r *record) marks(b []byte, id string, pass *extend.Pass) []byte {
 	return append(b, "\r\n"...)
 }
 
-// whole writes an answer that is no stream.
-func (s *relay) whole(status int, head reply, body []byte) bool {
-	x := s.x
-	x.record.status = status
-	b := x.head(make([]byte, 0, 512+len(body)), head, len(body), s.cors)
-	s.started = true
-	x.logged.answered(body)
-	defer x.g.sent()
-	return x.g.send(append(b, body...)) == nil && !x.close
+// markFields is marks, as pairs.
+func (r *record) markFields(id string, pass *extend.Pass) [][2]string {
+	m := [][2]string{{"X-Request-Id", id}, {"X-Roundhouse-Queue-Ms", strconv.FormatInt(r.queued/1e6, 10)}}
+	if r.worker != "" {
+		m = append(m, [2]string{"X-Roundhouse-Worker", r.worker})
+	}
+	return append(m, r.replyFields(pass)...)
 }
 
-// refuse tells the client that it will get no answer: as an answer while none
-// has begun, else as an event.
-func (s *relay) refuse(f *surface.Failure) bool {
-	x := s.x
-	was := x.record.status
-	x.refused(f)
-	if s.started {
-		x.record.status = was
-		return s.fail(f)
+// fail answers with an error that needs no exchange.
+func (d *common) fail(ctx *fasthttp.RequestCtx, f *surface.Failure) {
+	if f.Reason != "" {
+		d.metrics.Refused("", f.Reason)
+		d.lobby.Refused(f.Reason)
 	}
-	return s.whole(f.Status, headOf(f), f.JSON(x.asked.path))
+	ctx.Response.Reset()
+	d.cors(ctx, d.current())
+	ctx.Response.Header.Set("x-request-id", surface.RequestID(ctx.Request.Header.Peek("X-Request-Id")))
+	if f.RetryAfter > 0 {
+		ctx.Response.Header.Set("retry-after", strconv.Itoa(f.RetryAfter))
+	}
+	if f.Allow != "" {
+		ctx.Response.Header.Set("allow", f.Allow)
+	}
+	if f.Status == 401 {
+		ctx.Response.Header.Set("www-authenticate", "Bearer")
+	}
+	ctx.SetStatusCode(f.Status)
+	ctx.SetContentType("application/json")
+	ctx.SetBody(f.JSON(string(ctx.Path())))
 }
 
-// fail ends a stream that has begun with one error event, and neither [DONE]
-// nor the last chunk: clients take those for success. The connection ends.
-func (s *relay) fail(f *surface.Failure) bool {
-	x := s.x
-	x.record.outcome, x.record.code = "failed", f.Code
-	if x.booking.Charge.Worker() != nil {
-		x.booking.drop()
-		x.release(ledger.Neutral)
+func headFailure(he *wire.HeadError) *surface.Failure {
+	f := &surface.Failure{Status: he.Status, Type: "invalid_request_error", Code: "invalid_http", Message: he.What, Reason: "bad_request"}
+	if he.Status == 405 {
+		f.Allow = surface.AllMethods
 	}
-	s.write(f.Event(x.asked.path))
-	return false
+	if he.Status == 503 {
+		f.Type, f.Code, f.Reason, f.RetryAfter = "service_unavailable", "memory", "memory", 1
+	}
+	return f
+}
+
+// refusal is the whole answer to a request that the guard refuses.
+func (d *common) refusal(he *wire.HeadError) []byte {
+	return d.alone(headFailure(he), "", surface.RequestID(nil), true)
+}
+
+// alone is the whole answer to a request that is refused before there is an
+// exchange for it.
+func (d *common) alone(f *surface.Failure, path, id string, close bool) []byte {
+	if f.Reason != "" {
+		d.metrics.Refused("", f.Reason)
+		d.lobby.Refused(f.Reason)
+	}
+	body := f.JSON(path)
+	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\n",
+		f.Status, fasthttp.StatusMessage(f.Status), len(body), id)
+	b = surface.AppendDate(b)
+	if f.RetryAfter > 0 {
+		b = fmt.Appendf(b, "retry-after: %d\r\n", f.RetryAfter)
+	}
+	if f.Allow != "" {
+		b = fmt.Appendf(b, "allow: %s\r\n", f.Allow)
+	}
+	if f.Status == 401 {
+		b = append(b, "www-authenticate: Bearer\r\n"...)
+	}
+	if close {
+		b = append(b, "connection: close\r\n"...)
+	}
+	return append(append(b, "\r\n"...), body...)
+}
+
+// cors answers to pages of the origins that are allowed.
+func (d *common) cors(ctx *fasthttp.RequestCtx, v *view) {
+	allowed := v.set.Door.CORS.Origins
+	if len(allowed) == 0 {
+		return
+	}
+	origin := string(ctx.Request.Header.Peek("Origin"))
+	for _, o := range allowed {
+		if o == "*" || o == origin && origin != "" {
+			h := &ctx.Response.Header
+			h.Set("access-control-allow-origin", o)
+			h.Set("vary", "Origin")
+			h.Set("access-control-expose-headers", "x-request-id, x-roundhouse-worker, x-roundhouse-queue-ms, retry-after")
+			h.Set("access-control-allow-methods", "GET, POST, DELETE, OPTIONS")
+			h.Set("access-control-allow-headers", askedHeaders(ctx.Request.Header.Peek("Access-Control-Request-Headers")))
+			h.Set("access-control-max-age", "600")
+			return
+		}
+	}
+}
+
+// plainHeaders are those that a page may send where it does not ask for others.
+const plainHeaders = "authorization, content-type, x-api-key, x-request-id, x-session-id, x-roundhouse-priority"
+
+// askedHeaders are the fields that a preflight asks for, which is allowed: clients for
+// browsers send many of their own, and the door passes none on that it does not know.
+func askedHeaders(asked []byte) string {
+	if len(asked) == 0 || len(asked) > 4096 {
+		return plainHeaders
+	}
+	for _, c := range asked {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != ',' && c != ' ' {
+			return plainHeaders
+		}
+	}
+	return string(asked)
+}
+
+// refuseHead answers what fasthttp would not read though the guard let it
+// through; the connection ends with it.
+func (d *common) refuseHead(ctx *fasthttp.RequestCtx, err error) {
+	he := &wire.HeadError{Status: 400, What: "this is not a valid HTTP request"}
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		he = &wire.HeadError{Status: 413, What: "the body is longer than this door takes"}
+	}
+	d.fail(ctx, headFailure(he))
+	ctx.SetConnectionClose()
+}
+
+// headOf is what of an answer's head says why a request is refused.
+func headOf(f *surface.Failure) reply {
+	r := reply{ctype: "application/json"}
+	if f.RetryAfter > 0 {
+		r.after = strconv.Itoa(f.RetryAfter)
+	}
+	return r
+}
+
+// reply is what of an answer's head comes from the worker.
+type reply struct{ ctype, after, disposition string }
+
+// headerText copies a field's value out of a buffer that is about to be used
+// again.
+func headerText(b []byte) string {
+	if string(b) == "application/json" {
+		return "application/json"
+	}
+	return string(b)
 }

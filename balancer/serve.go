@@ -13,39 +13,6 @@ import (
 	"roundhouse/balancer/wire"
 )
 
-// serveAll answers the requests of a connection. Those that are plain, which is
-// nearly all, the door reads itself, in place and once; at the first that is
-// not, the connection goes to fasthttp for good. Both ways use the same checks
-// of heads and bodies, the same exchange, and the same bounds.
-func (d *Door) serveAll(g *guard) {
-	for !d.fasthttpOnly {
-		switch g.next() {
-		case leaves:
-			g.Close()
-			return
-		case streams:
-			s := g.streamed
-			g.streamed = nil
-			go s.run() // on a stack of its own, which is small while it waits
-			return
-		case isForeign:
-			d.serveForeign(g)
-			return
-		}
-	}
-	d.serveForeign(g)
-}
-
-// serveForeign has fasthttp serve a connection, up to a request that passes through.
-func (d *Door) serveForeign(g *guard) {
-	f := &foreign{}
-	g.foreign = f
-	d.server.ServeConn(g)
-	if f.to != nil { // else another goroutine may have the connection by now
-		f.to(g)
-	}
-}
-
 // next waits for a request and serves it where it is plain. Where it is not,
 // nothing was consumed.
 func (g *guard) next() after {
@@ -91,7 +58,7 @@ func (g *guard) serveReady(fd uintptr) bool {
 		g.releaseHeld()
 		g.Arm()
 		g.rest(true)
-		if g.d.mover.Load() != nil {
+		if g.d.moves.Load() != nil {
 			g.Fail(os.ErrDeadlineExceeded)
 			return true
 		}

@@ -5,27 +5,30 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"time"
+
+	"strings"
 
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/pass"
+	"roundhouse/balancer/surface"
+	"roundhouse/balancer/wire"
 )
 
 // side serves, on net/http, the requests whose bodies are not held: those that pass
 // through. Their connections leave fasthttp before a byte of the request was read, and
 // end with the answer, so that the next request is looked at anew.
 type side struct {
-	d         *common
-	conns     *pass.Listener
-	server    *http.Server
-	transport *http.Transport // to the workers
-	loads     pass.Loads
-	batches   *batches
+	d       *common
+	conns   *pass.Listener
+	server  *http.Server
+	out     outward
+	batches *batches
 }
 
 func newSide(d *common, b *batches) *side {
 	s := &side{d: d, conns: pass.NewListener(), batches: b}
-	s.transport = &http.Transport{
+	s.out.log = log.New(discard{}, "", 0)
+	s.out.transport = &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: conn.DialWithin}).DialContext,
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: conn.IdleFor,
@@ -33,7 +36,7 @@ func newSide(d *common, b *batches) *side {
 	}
 	s.server = &http.Server{
 		Handler:        http.HandlerFunc(s.serve),
-		ErrorLog:       log.New(discard{}, "", 0),
+		ErrorLog:       s.out.log,
 		MaxHeaderBytes: 1 << 20, // a guard's limit holds first
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, guardKey{}, c.(aside).guard)
@@ -43,7 +46,39 @@ func newSide(d *common, b *batches) *side {
 	return s
 }
 
-// discard swallows the server's own log, which would hold parts of requests.
+// serve answers one request.
+func (s *side) serve(w http.ResponseWriter, r *http.Request) {
+	d, g := s.d, r.Context().Value(guardKey{}).(*guard)
+	v := d.current()
+	s.cors(w, r, v)
+	var seen wire.Seen
+	for name, values := range r.Header {
+		for _, value := range values {
+			seen.Take([]byte(name), []byte(value))
+		}
+	}
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	if s.batches.wants(path) {
+		s.batches.serve(w, r, v, &seen)
+		return
+	}
+	x := d.newExchange(v, g, &seen)
+	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = surface.Pass, r.Method, path, r.URL.RawQuery, true
+	p := &passing{to: &s.out, x: x, in: r, out: w}
+	x.reads = p.read
+	if f := p.enter(&seen); f != nil {
+		d.memory.Give(x.payload.Booked)
+		x.record.status, x.record.outcome = f.Status, "refused"
+		x.tell()
+		x.logged.end(d.id, &x.asked, &x.record)
+		p.write(f, true)
+		return
+	}
+	defer p.end()
+	p.carry()
+}
+
+// discard swallows net/http's own log, which would hold parts of requests.
 type discard struct{}
 
 // Write implements io.Writer.
@@ -57,16 +92,30 @@ func (s *side) start() {
 
 func (s *side) end() {
 	s.server.Close()
-	s.transport.CloseIdleConnections()
+	s.out.transport.CloseIdleConnections()
 }
 
-// takes is who serves a path that fasthttp does not: one that passes through, if a pool
-// has a task for it; else nil.
-func (s *side) takes(path string) func(*guard) {
-	if s.wants(path) {
-		return s.take
+// of is who serves a connection's next request where fasthttp does not, and then gets
+// all that has come of it: a request that passes through, if a pool has a task for its
+// path, or HTTP/2; else nil. Of a line that has not come whole more is read.
+func (s *side) of(g *guard) func(*guard) {
+	if g.beginsHTTP2() {
+		return (*guard).speakHTTP2
 	}
-	return nil
+	for {
+		line := pass.ReadLine(g.held[g.from:g.to])
+		if !line.More || g.to == conn.BufSize {
+			if line.Path != "" && s.wants(line.Path) {
+				return s.take
+			}
+			return nil
+		}
+		g.Arm()
+		n, err := g.Sock.Read(g.held[g.to:])
+		if g.to += n; err != nil {
+			return nil // the next read meets it again
+		}
+	}
 }
 
 func (s *side) wants(path string) bool {
@@ -94,90 +143,15 @@ func (s *side) take(g *guard) {
 	}
 }
 
-// goesAside reports whether the next request is the side's, which then gets it with all
-// that has come of it. Of a line that has not come whole more is read.
-func (g *guard) goesAside() bool {
-	if g.inBody || len(g.head) > 0 || g.ok > g.from || g.d.aside == nil {
-		return false
-	}
-	if g.beginsHTTP2() {
-		g.foreign.to = (*guard).speakHTTP2
-		return true
-	}
-	for {
-		line := pass.ReadLine(g.held[g.from:g.to])
-		if !line.More || g.to == conn.BufSize {
-			if line.Path == "" {
-				return false
-			}
-			g.foreign.to = g.d.aside(line.Path)
-			return g.foreign.to != nil
-		}
-		g.Arm()
-		n, err := g.Sock.Read(g.held[g.to:])
-		if g.to += n; err != nil {
-			return false // the next read meets it again
+// cors answers to pages of the origins that are allowed.
+func (s *side) cors(w http.ResponseWriter, r *http.Request, v *view) {
+	origin := r.Header.Get("Origin")
+	for _, o := range v.set.Door.CORS.Origins {
+		if o == "*" || o == origin && origin != "" {
+			w.Header().Set("Access-Control-Allow-Origin", o)
+			w.Header().Set("Vary", "Origin")
+			w.Header().Set("Access-Control-Expose-Headers", "x-request-id, x-roundhouse-worker, x-roundhouse-queue-ms, retry-after")
+			return
 		}
 	}
-}
-
-// aside is a client's connection as net/http has it.
-type aside struct{ *guard }
-
-// Read implements net.Conn.
-func (c aside) Read(p []byte) (int, error) {
-	g := c.guard
-	if g.to > g.from {
-		n := copy(p, g.held[g.from:g.to])
-		if g.from += n; g.from == g.to {
-			g.releaseHeld()
-		}
-		return n, nil
-	}
-	return g.Sock.Read(p)
-}
-
-// Write implements net.Conn. A client that takes nothing is let go, as everywhere.
-func (c aside) Write(p []byte) (int, error) {
-	if err := c.guard.send(p); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// Close implements net.Conn. Another goroutine may still read, so that the buffer, if
-// bytes lie in it, is left to the collector.
-func (c aside) Close() error {
-	g := c.guard
-	g.d.watcher.Remove(g.watch.mark)
-	g.d.conns.remove(g)
-	return g.Conn.Close()
-}
-
-// CloseWrite lets the server wait for a client that still sends: a refusal is not lost
-// to a reset then.
-func (c aside) CloseWrite() error {
-	if half, ok := c.guard.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
-}
-
-// upload reads a request's body within the time that its bytes may take.
-type upload struct {
-	body interface{ Read([]byte) (int, error) }
-	ctl  *http.ResponseController
-	idle time.Duration
-	err  error
-}
-
-// Read implements io.Reader.
-func (u *upload) Read(p []byte) (int, error) {
-	u.ctl.SetReadDeadline(time.Now().Add(u.idle))
-	n, err := u.body.Read(p)
-	if err != nil {
-		u.err = err
-		u.ctl.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }

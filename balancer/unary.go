@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/conn"
+	"roundhouse/balancer/extend"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/resume"
 	"roundhouse/balancer/surface"
@@ -38,7 +39,8 @@ func (x *exchange) unary(out replier) {
 		room := out.room()
 		whole, rest, err := x.readAnswer(&a, room)
 		if rest != nil {
-			out.passed(x.passOn(rest, head, whole[len(room):], out.lines()))
+			p := passage{x: x, r: *rest}
+			out.passed(p.run(head, whole[len(room):], out.lines()))
 			return
 		}
 		if err == nil {
@@ -80,7 +82,7 @@ func (x *exchange) unary(out replier) {
 // settle ends the charge of an answer that came whole; body may be its end alone.
 func (x *exchange) settle(status int, body []byte) {
 	x.record.began(status, x.record.whole)
-	how := x.judged(status)
+	how := x.booking.judged(x.d.ledger, status, x.d.now())
 	if how == ledger.Served && x.asked.kind != surface.Stored { // what is stored was counted when it was generated
 		tail := body[max(0, len(body)-usageWithin):]
 		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
@@ -92,79 +94,13 @@ func (x *exchange) settle(status int, body []byte) {
 			x.d.ledger.Grow(&x.booking.Charge, x.record.usage.Generated)
 			x.asked.pool.Learn(x.asked.model).Learn(x.asked.size(), x.record.usage.Prompt, x.record.usage.Generated)
 		}
-		x.computed()
+		x.booking.computed(x.asked.pool)
 		if !x.booking.own {
-			x.remember()
+			x.booking.remember(x.asked.pool)
 		}
 	}
 	x.releaseAt(how, x.record.whole)
 }
-
-// refused enters that the door answers with an error of its own.
-func (x *exchange) refused(f *surface.Failure) {
-	x.record.status = f.Status
-	x.record.outcome, x.record.code = "refused", f.Code
-	if f.Status == 500 || f.Status == 502 || f.Code == "no_worker" {
-		x.record.outcome = "failed"
-	}
-	if f.Reason != "" {
-		x.d.metrics.Refused(x.asked.pool.Name, f.Reason)
-		x.asked.pool.Tally.Refused(f.Reason)
-	}
-}
-
-// headerText copies a field's value out of a buffer that is about to be used
-// again.
-func headerText(b []byte) string {
-	if string(b) == "application/json" {
-		return "application/json"
-	}
-	return string(b)
-}
-
-// passOn relays an answer that has come in part: held is its beginning, more the lines
-// of its head that are not the worker's. It reports whether the connection can carry
-// another request.
-func (x *exchange) passOn(r *conn.Reader, head reply, held, more []byte) (keep bool) {
-	x.record.status = r.A.Status
-	x.record.began(r.A.Status, x.d.now())
-	x.record.state.Store(phaseStreaming)
-	x.d.held.Keep(x.asked.path, x.asked.owner, held, x.booking.Charge.Try())
-	length := int(r.A.Length)
-	p := passage{x: x, r: *r, chunks: length < 0 && !x.asked.http10}
-	if length < 0 && x.asked.http10 {
-		x.close = true
-	}
-	err := x.g.send(x.head(make([]byte, 0, conn.HeadRoom), head, length, more))
-	if err != nil {
-		return p.left()
-	}
-	if err = p.send(held); err == nil {
-		err = p.carry()
-	}
-	switch {
-	case err == errWriting || x.booking.over():
-		return p.left()
-	case err != nil:
-		_, _ = x.broken(err, true, "broken_answer", "worker broke off an answer that was passed on")
-		x.record.outcome = "failed"
-		return false // without its end: the client must not take it for whole
-	}
-	x.record.whole = x.d.now()
-	if p.r.Reusable() {
-		x.booking.keep(x.record.whole)
-	} else {
-		x.booking.drop()
-	}
-	x.settle(r.A.Status, p.tail)
-	if p.chunks && x.g.send([]byte(lastChunk)) != nil {
-		return false
-	}
-	return !x.close
-}
-
-// rewrites reports whether the answer must be held whole, because it is changed.
-func (x *exchange) rewrites() bool { return x.pass.WantsChunks() || x.asked.keepsName() }
 
 // readAnswer reads an answer behind what stands in room, however long it takes while
 // bytes come. Where it is too long to be held, rest is how the remainder is read.
@@ -239,7 +175,7 @@ var errLong = errors.New("the answer is too long to be held")
 // mayHold books n bytes in all for an answer of which came bytes are known.
 func (x *exchange) mayHold(n, came int64) error {
 	g := x.g
-	if !x.rewrites() {
+	if !x.pass.WantsChunks() && !x.asked.keepsName() { // else it is changed, and must be held whole
 		if came > mostHeld || !g.keep(n) {
 			return errLong
 		}
@@ -266,6 +202,48 @@ type passage struct {
 
 // usageWithin is how far from its end an answer tells its usage.
 const usageWithin = 2048
+
+// run relays an answer that has come in part: held is its beginning, more the lines
+// of its head that are not the worker's. It reports whether the connection can carry
+// another request.
+func (p *passage) run(head reply, held, more []byte) (keep bool) {
+	x, r := p.x, &p.r
+	x.record.status = r.A.Status
+	x.record.began(r.A.Status, x.d.now())
+	x.record.state.Store(phaseStreaming)
+	x.d.held.Keep(x.asked.path, x.asked.owner, held, x.booking.Charge.Try())
+	length := int(r.A.Length)
+	p.chunks = length < 0 && !x.asked.http10
+	if length < 0 && x.asked.http10 {
+		x.close = true
+	}
+	err := x.g.send(x.head(make([]byte, 0, conn.HeadRoom), head, length, more))
+	if err != nil {
+		return p.left()
+	}
+	if err = p.send(held); err == nil {
+		err = p.carry()
+	}
+	switch {
+	case err == errWriting || x.booking.over():
+		return p.left()
+	case err != nil:
+		_, _ = x.broken(err, true, "broken_answer", "worker broke off an answer that was passed on")
+		x.record.outcome = "failed"
+		return false // without its end: the client must not take it for whole
+	}
+	x.record.whole = x.d.now()
+	if r.Reusable() {
+		x.booking.keep(x.record.whole)
+	} else {
+		x.booking.drop()
+	}
+	x.settle(r.A.Status, p.tail)
+	if p.chunks && x.g.send([]byte(lastChunk)) != nil {
+		return false
+	}
+	return !x.close
+}
 
 // carry relays what comes until the body is over.
 func (p *passage) carry() error {
@@ -349,4 +327,24 @@ func (e *errNoRoom) failure() *surface.Failure {
 		return &surface.Failure{Status: 502, Type: "api_error", Code: "answer_too_long", Message: e.Error()}
 	}
 	return &surface.Failure{Status: 503, Type: "service_unavailable", Code: "memory", Reason: "memory", RetryAfter: 1, Message: e.Error()}
+}
+
+// replier writes an answer that does not stream. fasthttp does it where it has
+// read the request, the connection itself where the door has.
+type replier interface {
+	room() []byte                             // what an answer is read behind
+	reply(x *exchange, r reply, whole []byte) // whole begins with room
+	refuse(x *exchange, f *surface.Failure)
+	lines() []byte                       // of a head, that are not the worker's
+	passed(keep bool)                    // the client has its answer already; keep: the connection goes on
+	end(x *exchange, f *surface.Failure) // and the connection; f is nil where the client has left
+}
+
+// rewrite lets the filters rewrite an answer that does not stream.
+func rewrite(body []byte, pass *extend.Pass) ([]byte, *surface.Failure) {
+	out, refusal := pass.Chunk(body, true)
+	if refusal != nil {
+		return nil, filterFailed
+	}
+	return out, nil
 }

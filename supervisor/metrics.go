@@ -59,7 +59,7 @@ func (s *Supervisor) sample() sample {
 		add(descGood, prometheus.GaugeValue, float64(t.Unix()), pool)
 	}
 	good := 1.0
-	if s.reloadErr != nil {
+	if s.reloading.failed != nil {
 		good = 0
 	}
 	add(descReload, prometheus.GaugeValue, good)

@@ -23,8 +23,8 @@ func (s *Supervisor) redraw(cfg *configs.Config, in core.Intent) error {
 
 // enact puts a blueprint in force and remembers its specs.
 func (s *Supervisor) enact(plan *blueprint) {
-	s.plan, s.planned = plan, s.clock.Now()
-	s.gate.tls, s.gate.renewed = s.doorTLS(plan.config.Door.TLS), s.planned
+	s.plan, plan.drawn = plan, s.clock.Now()
+	s.gate.tls, s.gate.renewed = s.doorTLS(plan.config.Door.TLS), plan.drawn
 	for hash, spec := range plan.specs {
 		s.memory.specs[hash] = spec
 	}
@@ -34,10 +34,10 @@ func (s *Supervisor) enact(plan *blueprint) {
 // replan looks for places anew as long as some worker has none: a card comes back, or
 // whoever held it ends.
 func (s *Supervisor) replan() {
-	if len(s.plan.plan.lacks) == 0 || s.clock.Now().Sub(s.planned) < replanTime {
+	if len(s.plan.plan.lacks) == 0 || s.clock.Now().Sub(s.plan.drawn) < replanTime {
 		return
 	}
-	s.planned = s.clock.Now()
+	s.plan.drawn = s.clock.Now()
 	plan, err := s.sketch(s.plan.file, scales(s.memory.intent))
 	if err != nil {
 		s.log.Warn("the machine cannot be read", "error", err)

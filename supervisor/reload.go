@@ -5,11 +5,18 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
 )
+
+// reloading is held through a reload, whose parts lie beside the loop.
+type reloading struct {
+	sync.Mutex
+	failed error // the last one, by this; the loop's
+}
 
 // reload takes the configuration file anew, whole or not at all. What may take
 // long, reading it, starting plugins, opening drivers, is done beside the loop,
@@ -25,7 +32,7 @@ func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
 		if err == nil {
 			changes, err = s.enforce(cfg, opened)
 		}
-		s.reloadErr = err
+		s.reloading.failed = err
 		if err != nil {
 			s.events.noteBy(by, "", "", "reload", "refused: "+err.Error())
 			return

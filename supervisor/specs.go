@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"roundhouse/configs"
 	"roundhouse/configs/workerid"
@@ -24,6 +25,7 @@ type blueprint struct {
 	kinds  map[string]worker      // by pool/name
 	images map[string]core.Image  // by pool
 	plan   planner
+	drawn  time.Time // or when better places were last looked for
 }
 
 // worker is what is configured of a worker besides its Spec.

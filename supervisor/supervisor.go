@@ -84,7 +84,7 @@ type Supervisor struct {
 	client  *http.Client // to workers
 	admin   net.Listener
 
-	reloading sync.Mutex // held through a reload, whose parts lie beside the loop
+	reloading reloading
 
 	inbox    chan func() // what the loop is asked to do or told
 	ctx      context.Context
@@ -103,7 +103,6 @@ type Supervisor struct {
 	serving   bool      // first is closed
 	ending    bool
 	plan      *blueprint
-	planned   time.Time // when it was drawn
 	memory    memory
 	gate      gate               // the doors
 	fleet     fleet              // the workers
@@ -112,7 +111,6 @@ type Supervisor struct {
 	meters    map[string]*meter // by pool
 	events    events
 	counters  counters
-	reloadErr error
 	hub       *live.Hub // what those see who look on
 }
 
