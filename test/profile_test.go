@@ -36,10 +36,24 @@ func TestProfile(t *testing.T) {
 		err := cmd.Run()
 		return out.String(), err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- count(t.Context(), s.Door, 1, 40) }()
+	done, ended := make(chan struct{}), make(chan error, 1)
+	go func() { // answers all the while, for a profile of an idle worker has no steps
+		for {
+			if err := count(t.Context(), s.Door, 1, 40); err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case <-done:
+				ended <- nil
+				return
+			default:
+			}
+		}
+	}()
 	into := filepath.Join(dir, "mine")
-	out, err := run("chat/1", "--seconds", "0.5", "-o", into)
+	out, err := run("chat/1", "--seconds", "1", "-o", into)
+	close(done)
 	if err != nil || !strings.Contains(out, "tokens/s before") {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -50,6 +64,9 @@ func TestProfile(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(into, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if spans := opens(t, filepath.Join(into, "trace.json.gz")); spans["step"] == 0 || spans["schedule"] != spans["step"] || len(spans) < 5 {
+		t.Errorf("the trace has the spans %v", spans)
 	}
 	if out, err := exec.Command("go", "tool", "pprof", "-top", filepath.Join(into, "cpu.pprof")).CombinedOutput(); err != nil || !strings.Contains(string(out), "flat%") {
 		t.Errorf("pprof does not read the profile of the processor: %v %s", err, out)
