@@ -210,7 +210,7 @@ func TestUnseen(t *testing.T) {
 
 // TestPositionsOfGolden holds positions to transformers.
 func TestPositionsOfGolden(t *testing.T) {
-	for _, name := range []string{"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl"} {
+	for _, name := range []string{"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "glm4v"} {
 		t.Run(name, func(t *testing.T) { positionsOfGolden(t, name) })
 	}
 }

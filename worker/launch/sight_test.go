@@ -115,7 +115,7 @@ func see(t *testing.T, url string, parts ...string) *seenAnswer {
 // same bits, alone, in company, in small steps, from the caches, and where the
 // cache of pages is too small for all; another one of the same size another.
 func TestSees(t *testing.T) {
-	for _, fixture := range []string{"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl"} {
+	for _, fixture := range []string{"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "glm4v", "glm4v_moe"} {
 		t.Run(fixture, func(t *testing.T) {
 			dir := seeingFolder(t, fixture, "")
 			args := []string{"--model", dir, "--served-model-name", "m", "--dtype", "float32", "--enable-prompt-tokens-details", "--block-size", "16"}

@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// Processor makes features of pictures as the image processor of Qwen2-VL does,
-// which its successors share.
+// Processor makes features of pictures as the image processors of Qwen2-VL, which
+// its successors share, and of GLM-4.1V do.
 type Processor struct {
 	settings settings
 	table    [3][256]float32 // what a byte of a channel becomes
@@ -43,8 +43,24 @@ type settings struct {
 	} `json:"size"`
 }
 
-// processors are the names of image_processor_type that mean this one.
-var processors = map[string]bool{"": true, "Qwen2VLImageProcessor": true, "Qwen2VLImageProcessorFast": true, "Qwen2_5_VLImageProcessor": true, "Qwen2VLImageProcessorPil": true}
+// family is what processors differ in.
+type family struct {
+	least, most int  // pixels, where the file does not give them
+	frames      bool // limits are of all frames that a patch spans
+	enlarge     bool // a side shorter than a row of the model's is brought to it first
+}
+
+var (
+	qwenFamily = &family{least: 56 * 56, most: 28 * 28 * 1280}
+	glmFamily  = &family{least: 112 * 112, most: 28 * 28 * 15000, frames: true, enlarge: true}
+)
+
+// processors are the names of image_processor_type that are known.
+var processors = map[string]*family{
+	"": qwenFamily, "Qwen2VLImageProcessor": qwenFamily, "Qwen2VLImageProcessorFast": qwenFamily, "Qwen2_5_VLImageProcessor": qwenFamily, "Qwen2VLImageProcessorPil": qwenFamily,
+	"Glm4vImageProcessor": glmFamily, "Glm4vImageProcessorFast": glmFamily, "Glm4vImageProcessorPil": glmFamily,
+	"Glm46VImageProcessor": glmFamily, "Glm46VImageProcessorFast": glmFamily, "Glm46VImageProcessorPil": glmFamily,
+}
 
 // NewProcessor reads a folder's preprocessor_config.json; over, which may be nil,
 // has fields that take the place of the file's.
@@ -84,10 +100,11 @@ func NewProcessor(config, over []byte) (*Processor, error) {
 }
 
 func (s *settings) check() error {
+	if processors[s.Type] == nil {
+		return fmt.Errorf("image_processor_type %.64q is not known; known are Qwen2VLImageProcessor, Glm4vImageProcessor and Glm46VImageProcessor", s.Type)
+	}
 	least, most := s.pixels()
 	switch {
-	case !processors[s.Type]:
-		return fmt.Errorf("image_processor_type %.64q is not known; known is Qwen2VLImageProcessor", s.Type)
 	case !s.Resize:
 		return fmt.Errorf("do_resize is false; pictures whose sides are no multiple of a patch need it")
 	case s.Resample.support() == 0:
@@ -96,8 +113,8 @@ func (s *settings) check() error {
 		return fmt.Errorf("patch_size %d, merge_size %d and temporal_patch_size %d; want 1 to 256, 1 to 16 and 1 to 16", s.Patch, s.Merge, s.Temporal)
 	case least < 1 || most < least || most > 1<<30:
 		return fmt.Errorf("pictures of %d to %d pixels (shortest_edge and longest_edge, or min_pixels and max_pixels); want 1 to 2^30", least, most)
-	case most < s.Patch*s.Merge*s.Patch*s.Merge:
-		return fmt.Errorf("pictures of at most %d pixels; one row of the model's is %d", most, s.Patch*s.Merge*s.Patch*s.Merge)
+	case most/s.frames() < s.Patch*s.Merge*s.Patch*s.Merge:
+		return fmt.Errorf("pictures of at most %d pixels; one row of the model's is %d", most/s.frames(), s.Patch*s.Merge*s.Patch*s.Merge)
 	}
 	for c := range 3 {
 		if s.Normalise && !(s.Deviation[c] > 0) {
@@ -107,9 +124,18 @@ func (s *settings) check() error {
 	return nil
 }
 
-// pixels are the least and the most that a picture is brought to.
+// frames is how often a picture counts.
+func (s *settings) frames() int {
+	if processors[s.Type].frames {
+		return s.Temporal
+	}
+	return 1
+}
+
+// pixels are the least and the most that a picture is brought to, as often as it
+// counts.
 func (s *settings) pixels() (least, most int) {
-	least, most = 56*56, 28*28*1280
+	least, most = processors[s.Type].least, processors[s.Type].most
 	for _, v := range []*int{s.Size.Shortest, s.Size.Least, s.Least} {
 		if v != nil {
 			least = *v
@@ -139,7 +165,7 @@ func (p *Processor) Merge() int { return p.settings.Merge }
 func (p *Processor) MostRows() int {
 	_, most := p.settings.pixels()
 	side := p.settings.Patch * p.settings.Merge
-	return max(1, most/(side*side))
+	return max(1, most/(side*side*p.settings.frames()))
 }
 
 // mostRatio is how much longer one side of a picture may be than the other.
@@ -148,19 +174,27 @@ const mostRatio = 200
 // Target is the size that a picture is brought to: whole patches that can be
 // merged, as near to its shape as that allows, within the limits of pixels.
 func (p *Processor) Target(width, height int) (w, h int, err error) {
-	if width < 1 || height < 1 || max(width, height) > mostRatio*min(width, height) {
+	if width < 1 || height < 1 {
+		return 0, 0, refuse("the image has %d by %d pixels", width, height)
+	}
+	s := &p.settings
+	least, most := s.pixels()
+	f, n := float64(s.Patch*s.Merge), float64(s.frames())
+	x, y := float64(width), float64(height)
+	if low := min(x, y); processors[s.Type].enlarge && low < f {
+		scale := max(f/y, f/x)
+		x, y = math.Trunc(float64(x*scale)), math.Trunc(float64(y*scale))
+	}
+	if max(x, y) > mostRatio*min(x, y) {
 		return 0, 0, refuse("the image has %d by %d pixels; one side may be at most %d times as long as the other", width, height, mostRatio)
 	}
-	least, most := p.settings.pixels()
-	f := float64(p.settings.Patch * p.settings.Merge)
-	x, y := float64(width), float64(height)
 	wide, high := math.RoundToEven(x/f)*f, math.RoundToEven(y/f)*f
 	switch {
-	case wide*high > float64(most):
-		beta := math.Sqrt(x * y / float64(most))
+	case n*wide*high > float64(most):
+		beta := math.Sqrt(n * x * y / float64(most))
 		wide, high = max(f, math.Floor(x/beta/f)*f), max(f, math.Floor(y/beta/f)*f)
-	case wide*high < float64(least):
-		beta := math.Sqrt(float64(least) / (x * y))
+	case n*wide*high < float64(least):
+		beta := math.Sqrt(float64(least) / (n * x * y))
 		wide, high = math.Ceil(float64(x*beta)/f)*f, math.Ceil(float64(y*beta)/f)*f
 	}
 	return int(wide), int(high), nil

@@ -119,6 +119,15 @@ func seers() []architecture {
 		{name: "Qwen3_5MoeForConditionalGeneration", kind: Generate, fixture: "qwen3_5_moe_vl", defaults: qwen35MoEVLDefaults, finish: qwen35VLFinish, record: qwen35MoE, tower: qwen3Tower, seeing: true,
 			families: "Qwen3.5, Qwen3.6 (experts)",
 			features: "as Qwen3_5MoeForCausalLM, experts; images as Qwen3_5ForConditionalGeneration"},
+		{name: "Glm4vForConditionalGeneration", kind: Generate, quants: linearQuants(), fixture: "glm4v", defaults: glm4VDefaults, finish: glm4VFinish, record: glm4Seeing, tower: glmTower, seeing: true,
+			families: "GLM-4.1V, Glyph",
+			features: "as Glm4ForCausalLM with positions on three axes; images: tower with RMS norms, a table of positions that is stretched by cubic pieces, rows merged by a convolution"},
+		{name: "Glm46VForConditionalGeneration", kind: Generate, quants: linearQuants(), fixture: "glm46v", defaults: glm4VDefaults, finish: glm4VFinish, record: glm4Seeing, tower: glmTower, seeing: true,
+			families: "GLM-4.6V-Flash",
+			features: "as Glm4vForConditionalGeneration"},
+		{name: "Glm4vMoeForConditionalGeneration", kind: Generate, quants: linearQuants(), fixture: "glm4v_moe", defaults: glm4VMoEDefaults, finish: glm4VFinish, record: glm4MoE, tower: glmTower, seeing: true,
+			families: "GLM-4.5V, GLM-4.6V",
+			features: "as Glm4MoeForCausalLM, experts, with positions on three axes; images as Glm4vForConditionalGeneration"},
 	}
 }
 

@@ -18,8 +18,13 @@ func glm(g *graph) {
 // GLM-4-0414, GLM-Z1.
 func glm4(g *graph) {
 	g.wantAct(g.Act, "silu")
-	a := g.glmAttention()
 	s := g.begin(1, 0)
+	s.glm4Layers(g.glmAttention())
+	s.end(0)
+}
+
+func (s *stream) glm4Layers(a attention) {
+	g := s.g
 	for i := range g.Layers {
 		p := g.layer(i)
 		s.branch(p+"input_layernorm", p+"post_self_attn_layernorm", func(in kernels.Tensor) kernels.Tensor {
@@ -29,7 +34,6 @@ func glm4(g *graph) {
 			return g.mlp(p+"mlp.", in, gated{Inner: g.Inner, Act: kernels.SiLU, Fused: true})
 		})
 	}
-	s.end(0)
 }
 
 func (g *graph) glmAttention() attention {

@@ -6,7 +6,7 @@ import "roundhouse/kernels"
 // the file asks for them, and, after the first layers, experts that are chosen
 // by a biased sigmoid beside one that is always there.
 //
-// GLM-4.5, GLM-4.5-Air, GLM-4.6.
+// GLM-4.5, GLM-4.5-Air, GLM-4.6; GLM-4.5V, GLM-4.6V.
 func glm4MoE(g *graph) {
 	g.wantAct(g.Act, "silu")
 	g.want(g.SharedExperts >= 1 && g.SharedExperts <= 64, "n_shared_experts is %d; want 1 to 64", g.SharedExperts)
@@ -16,6 +16,10 @@ func glm4MoE(g *graph) {
 		a.QNorm, a.KNorm = "q_norm", "k_norm"
 	}
 	s := g.begin(1, 0)
+	if g.eyes != nil {
+		a.RoPE = g.axialRope(inOrder)
+		s.show()
+	}
 	s.layers(a, func(p string, layer int, in kernels.Tensor) kernels.Tensor {
 		if layer < g.FirstDense {
 			return g.mlp(p+"mlp.", in, gated{Inner: g.Inner, Act: kernels.SiLU})

@@ -81,6 +81,30 @@ func (g *graph) newRope(p ropeParameters, err error) *rope {
 	return newRope(p, g.HeadDim)
 }
 
+// axialRope is a rotation whose pairs turn by time, line or column: axes makes of
+// mrope_section which of them each does, or nil.
+func (g *graph) axialRope(axes func(sections []int, pairs int) []uint8) *rope {
+	r := g.rope(fullAttention)
+	p, err := g.ropeOf(fullAttention)
+	if err != nil {
+		return r // it is told already
+	}
+	sum := 0
+	for _, n := range p.MRoPE {
+		if n < 0 || n > len(r.Freqs) {
+			sum = -1
+			break
+		}
+		sum += n
+	}
+	if len(p.MRoPE) == 3 && sum == len(r.Freqs) {
+		r.Axes = axes(p.MRoPE, len(r.Freqs))
+	} else {
+		g.want(false, "mrope_section is %v; want the pairs of each of 3 axes, of %d", p.MRoPE, len(r.Freqs))
+	}
+	return r
+}
+
 // want notes a fault unless ok: a setting that the architecture does not have.
 func (g *graph) want(ok bool, format string, args ...any) {
 	if !ok {

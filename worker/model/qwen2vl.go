@@ -13,7 +13,7 @@ import (
 func qwen2Seeing(g *graph) {
 	g.wantAct(g.Act, "silu")
 	s := g.begin(1, 0)
-	g.show(s)
+	s.show()
 	s.layers(attention{RoPE: g.axialRope(inOrder), Bias: true}, g.dense(gated{Inner: g.Inner, Act: kernels.SiLU}))
 	s.end(0)
 }

@@ -15,21 +15,23 @@ func qwen3MoE(g *graph) {
 	g.wantAct(g.Act, "silu")
 	g.want(g.SparseStep >= 1, "decoder_sparse_step is %d; want 1 or more", g.SparseStep)
 	s := g.begin(1, 0)
-	s.layers(g.qwen3Attention(), g.qwen3Experts)
+	s.layers(g.qwen3Attention(), qwen3Experts(g))
 	s.end(0)
 }
 
 // qwen3Experts is the mixture of a layer, or the MLP of one that is excepted.
-func (g *graph) qwen3Experts(p string, layer int, in kernels.Tensor) kernels.Tensor {
-	if slices.Contains(g.DenseLayers, layer) || (layer+1)%max(g.SparseStep, 1) != 0 {
-		return g.mlp(p+"mlp.", in, gated{Inner: g.Inner, Act: kernels.SiLU})
+func qwen3Experts(g *graph) func(string, int, kernels.Tensor) kernels.Tensor {
+	return func(p string, layer int, in kernels.Tensor) kernels.Tensor {
+		if slices.Contains(g.DenseLayers, layer) || (layer+1)%max(g.SparseStep, 1) != 0 {
+			return g.mlp(p+"mlp.", in, gated{Inner: g.Inner, Act: kernels.SiLU})
+		}
+		out := g.value("branch", kernels.Tokens, g.Hidden)
+		g.prog.Do(g.bindExperts(
+			&kernels.MoE{In: in, Out: out, Add: kernels.None, Kind: kernels.SiLU, Top: g.ExpertsPerTok, Normalise: g.NormTopK},
+			experts{Count: g.Experts, Inner: g.ExpertInner, Router: p + "mlp.gate.weight", Prefix: p + "mlp.experts.",
+				Gate: "gate_proj.weight", Up: "up_proj.weight", Down: "down_proj.weight"}))
+		return out
 	}
-	out := g.value("branch", kernels.Tokens, g.Hidden)
-	g.prog.Do(g.bindExperts(
-		&kernels.MoE{In: in, Out: out, Add: kernels.None, Kind: kernels.SiLU, Top: g.ExpertsPerTok, Normalise: g.NormTopK},
-		experts{Count: g.Experts, Inner: g.ExpertInner, Router: p + "mlp.gate.weight", Prefix: p + "mlp.experts.",
-			Gate: "gate_proj.weight", Up: "up_proj.weight", Down: "down_proj.weight"}))
-	return out
 }
 
 func qwen3MoEDefaults(s *settings) {

@@ -51,7 +51,7 @@ func (g *graph) qwenHybrid(d deltaNet, mlp func(string, int, kernels.Tensor) ker
 	s := g.begin(1, 1)
 	if g.eyes != nil {
 		a.RoPE = g.axialRope(inTurns)
-		g.show(s)
+		s.show()
 	}
 	for i := range g.Layers {
 		p := g.layer(i)

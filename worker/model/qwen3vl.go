@@ -11,25 +11,25 @@ import (
 // whose first layers are given what the tower saw on its way.
 //
 // Qwen3-VL.
-func qwen3Seeing(g *graph) { g.qwen3Seeing(g.dense(gated{Inner: g.Inner, Act: kernels.SiLU})) }
+func qwen3Seeing(g *graph) { qwen3Shown(g, g.dense(gated{Inner: g.Inner, Act: kernels.SiLU})) }
 
 // qwen3MoESeeing is the same with a mixture of experts.
 //
 // Qwen3-VL-30B-A3B, Qwen3-VL-235B-A22B.
 func qwen3MoESeeing(g *graph) {
 	g.want(g.SparseStep >= 1, "decoder_sparse_step is %d; want 1 or more", g.SparseStep)
-	g.qwen3Seeing(g.qwen3Experts)
+	qwen3Shown(g, qwen3Experts(g))
 }
 
-func (g *graph) qwen3Seeing(mlp func(string, int, kernels.Tensor) kernels.Tensor) {
+func qwen3Shown(g *graph, mlp func(string, int, kernels.Tensor) kernels.Tensor) {
 	g.wantAct(g.Act, "silu")
 	s := g.begin(1, 0)
-	g.show(s)
+	s.show()
 	a := g.qwen3Attention()
 	a.RoPE = g.axialRope(inTurns)
 	s.layers(a, func(p string, layer int, in kernels.Tensor) kernels.Tensor {
 		out := mlp(p, layer, in)
-		g.showDeep(s, layer)
+		s.showDeep(layer)
 		return out
 	})
 	s.end(0)

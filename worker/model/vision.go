@@ -36,7 +36,12 @@ type visionSettings struct {
 	Whole    []int   `json:"fullatt_block_indexes"`
 	Deep     []int   `json:"deepstack_visual_indexes"` // layers whose rows the text's first layers are given
 	Places   int     `json:"num_position_embeddings"`  // rows of a square table; 0: there is none
-	Rope     struct {
+	Image    int     `json:"image_size"`               // GLM: pixels a side that the table was made for
+	NormEps  float64 `json:"rms_norm_eps"`
+
+	AttentionBias bool `json:"attention_bias"` // of queries, keys and values
+
+	Rope struct {
 		Theta float64 `json:"rope_theta"`
 	} `json:"rope_parameters"`
 }
@@ -125,7 +130,7 @@ func visionOf(s *settings) *Vision {
 		image = *s.ImageToken
 	}
 	c := &Vision{Image: image, Patch: v.Patch, Temporal: v.Temporal, Merge: v.Merge, Pixels: v.pixels(), Features: v.pixels(),
-		Rows: s.rowWidth(), window: v.Window / max(v.Patch*v.Merge, 1)}
+		Rows: v.rowWidth(s.Hidden), window: v.Window / max(v.Patch*v.Merge, 1)}
 	if v.Places > 0 {
 		c.Features += v.Hidden
 	}
@@ -137,42 +142,20 @@ func (v *visionSettings) pixels() int { return v.Channels * v.Temporal * v.Patch
 
 // rowWidth is the columns of a row that a tower gives: what stands in a token's
 // place, and what is added to it behind the first layers.
-func (s *settings) rowWidth() int { return s.Hidden * (1 + len(s.eyes.Deep)) }
+func (v *visionSettings) rowWidth(hidden int) int { return hidden * (1 + len(v.Deep)) }
 
 // show puts rows of pictures where tokens stand for them.
-func (g *graph) show(s *stream) {
-	g.prog.Do(&kernels.Place{X: s.x, Width: g.rowWidth()})
+func (s *stream) show() {
+	g := s.g
+	g.prog.Do(&kernels.Place{X: s.x, Width: g.eyes.rowWidth(g.Hidden)})
 }
 
 // showDeep adds what a tower gives for a layer of the text behind it.
-func (g *graph) showDeep(s *stream, layer int) {
+func (s *stream) showDeep(layer int) {
+	g := s.g
 	if layer < len(g.eyes.Deep) {
-		g.prog.Do(&kernels.Place{X: s.x, First: (layer + 1) * g.Hidden, Width: g.rowWidth(), Add: true})
+		g.prog.Do(&kernels.Place{X: s.x, First: (layer + 1) * g.Hidden, Width: g.eyes.rowWidth(g.Hidden), Add: true})
 	}
-}
-
-// axialRope is a rotation whose pairs turn by time, line or column: axes makes of
-// mrope_section which of them each does, or nil.
-func (g *graph) axialRope(axes func(sections []int, pairs int) []uint8) *rope {
-	r := g.rope(fullAttention)
-	p, err := g.ropeOf(fullAttention)
-	if err != nil {
-		return r // it is told already
-	}
-	sum := 0
-	for _, n := range p.MRoPE {
-		if n < 0 || n > len(r.Freqs) {
-			sum = -1
-			break
-		}
-		sum += n
-	}
-	if len(p.MRoPE) == 3 && sum == len(r.Freqs) {
-		r.Axes = axes(p.MRoPE, len(r.Freqs))
-	} else {
-		g.want(false, "mrope_section is %v; want the pairs of each of 3 axes, of %d", p.MRoPE, len(r.Freqs))
-	}
-	return r
 }
 
 // inOrder gives the first pairs to time, the next to lines, the last to columns.

@@ -17,6 +17,7 @@ import numpy as np
 import PIL
 import transformers
 from PIL import Image, ImageOps, features
+from transformers.models.glm4v.image_processing_pil_glm4v import Glm4vImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -122,10 +123,12 @@ def processors():
         {"image_processor_type": "Qwen2VLImageProcessor", "size": {"shortest_edge": 3136, "longest_edge": 20000}, "resample": 2},
         {"image_processor_type": "Qwen2VLImageProcessorFast", "size": {"shortest_edge": 65536, "longest_edge": 16777216}, "patch_size": 16, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]},
         {"size": {"shortest_edge": 4096, "longest_edge": 40000}, "patch_size": 16, "merge_size": 1, "temporal_patch_size": 1, "resample": 1},
+        {"image_processor_type": "Glm4vImageProcessor"},
+        {"image_processor_type": "Glm46VImageProcessorFast", "size": {"shortest_edge": 12544, "longest_edge": 30000}, "image_mean": [0.5, 0.5, 0.5]},
     ]
     for config in configs:
         given = {k: v for k, v in config.items() if k != "image_processor_type"}
-        p = Qwen2VLImageProcessorPil(**given)
+        p = (Glm4vImageProcessorPil if "Glm" in config.get("image_processor_type", "") else Qwen2VLImageProcessorPil)(**given)
         grids = []
         for w, h in [(640, 480), (1920, 1080), (2480, 3508), (200, 50), (28, 28), (29, 27), (1, 200), (4000, 20), (70, 70), (42, 42)]:
             lines, line = grid_of(p, w, h)
@@ -140,10 +143,15 @@ def processors():
 
 
 def grid_of(p, w, h):
-    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
+    from transformers.models.glm4v import image_processing_pil_glm4v as glm
+    from transformers.models.qwen2_vl import image_processing_pil_qwen2_vl as qwen
 
     size = p.size if isinstance(p.size, dict) else {"shortest_edge": p.size.shortest_edge, "longest_edge": p.size.longest_edge}
-    height, width = smart_resize(h, w, p.patch_size * p.merge_size, size["shortest_edge"], size["longest_edge"])
+    limits = {"factor": p.patch_size * p.merge_size, "min_pixels": size["shortest_edge"], "max_pixels": size["longest_edge"]}
+    if isinstance(p, Glm4vImageProcessorPil):
+        height, width = glm.smart_resize(p.temporal_patch_size, h, w, p.temporal_patch_size, **limits)
+    else:
+        height, width = qwen.smart_resize(h, w, **limits)
     return height // p.patch_size, width // p.patch_size
 
 

@@ -120,7 +120,36 @@ FAMILIES |= {
         },
     },
 }
-FAMILY = {"auto": "AutoModelForImageTextToText", "scales": [("merger.mlp.2.weight", 0.0, 0.25), ("linear_fc2.weight", 0.0, 0.25), ("attn.qkv.weight", 0.0, 0.5), (".norm1.weight", 1.0, 0.3), (".norm2.weight", 1.0, 0.3), ("merger.norm.weight", 1.0, 0.3)]}
+GLM_EYES = {"model_type": "glm4v_vision", "hidden_size": 32, "intermediate_size": 40, "out_hidden_size": 64, "image_size": 20, "rms_norm_eps": 1e-5, **SMALL}
+GLM = {"model_type": "glm4v_text", "head_dim": 16, "partial_rotary_factor": 0.5, "rope_theta": 30.0, "rope_scaling": {"rope_type": "default", "mrope_section": [2, 1, 1]}}
+GLM_VARIANTS = {
+    "mrope_section": {"text_config": {"rope_scaling": {"rope_type": "default", "mrope_section": [1, 2, 1]}}},
+    "partial_rotary_factor": {"text_config": {"partial_rotary_factor": 1.0, "rope_scaling": {"rope_type": "default", "mrope_section": [2, 3, 3]}}},
+    "image_size": {"vision_config": {"image_size": 12}},
+    "attention_bias of the tower": {"vision_config": {"attention_bias": True}},
+    "intermediate_size of the tower": {"vision_config": {"intermediate_size": 24}},
+    "rms_norm_eps of the tower": {"vision_config": {"rms_norm_eps": 0.5}},
+}
+FAMILIES |= {
+    "glm4v": {
+        "config": nested("Glm4vForConditionalGeneration", "glm4v", GLM_EYES, GLM),
+        "variants": GLM_VARIANTS,
+    },
+    "glm46v": {
+        "config": nested("Glm46VForConditionalGeneration", "glm46v", GLM_EYES, GLM),
+        "variants": {"image_size": GLM_VARIANTS["image_size"]},
+    },
+    "glm4v_moe": {
+        "config": nested("Glm4vMoeForConditionalGeneration", "glm4v_moe", {**GLM_EYES, "model_type": "glm4v_moe_vision"},
+                         {**GLM, "model_type": "glm4v_moe_text", "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "first_k_dense_replace": 1,
+                          "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.0, "norm_topk_prob": True, "attention_bias": True}),
+        "variants": {
+            "mrope_section": GLM_VARIANTS["mrope_section"],
+            "num_experts_per_tok": {"text_config": {"num_experts_per_tok": 1}},
+        },
+    },
+}
+FAMILY = {"auto": "AutoModelForImageTextToText", "scales": [("merger.mlp.2.weight", 0.0, 0.25), ("linear_fc2.weight", 0.0, 0.25), ("merger.down_proj.weight", 0.0, 0.4), ("attn.qkv.weight", 0.0, 0.5), (".norm1.weight", 1.0, 0.3), (".norm2.weight", 1.0, 0.3), ("merger.norm.weight", 1.0, 0.3)]}
 
 
 def prompt():
