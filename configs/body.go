@@ -99,7 +99,7 @@ func (d *decoder) show(path, text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// written says whether the file itself sets path.
+// written reports whether the file itself sets path.
 func (d *decoder) written(path string) bool { _, ok := d.where[path]; return ok }
 
 // take works attribute name out. It reports what is wrong with it; ok is

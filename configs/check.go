@@ -175,7 +175,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// overlap says whether two listening hosts can be the same address.
+// overlap reports whether two listening hosts can be the same address.
 func overlap(a, b string) bool {
 	everywhere := func(h string) bool { ip := net.ParseIP(h); return h == "" || ip != nil && ip.IsUnspecified() }
 	return a == b || everywhere(a) || everywhere(b) || loopback(a) && loopback(b)

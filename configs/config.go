@@ -120,7 +120,7 @@ type Batches struct {
 	Window      Duration `json:"window"`      // the longest completion window
 }
 
-// Resume says whether a broken stream goes on at another worker.
+// Resume reports whether a broken stream goes on at another worker.
 type Resume struct {
 	Enabled bool `json:"enabled"`
 }

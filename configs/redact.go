@@ -64,7 +64,7 @@ func (c *Config) redactList(list []string) []string {
 	return out
 }
 
-// holdsRevealed says whether s holds what env() or file() returned. Very
+// holdsRevealed reports whether s holds what env() or file() returned. Very
 // short values are no secrets, and would be found everywhere.
 func (c *Config) holdsRevealed(s string) bool {
 	if c.revealed == nil { // it came as JSON, whose secrets are gone already

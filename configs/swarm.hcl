@@ -1,6 +1,6 @@
 # A fleet: workers as services of a Docker Swarm, wherever its nodes have room. This
 # supervisor runs on a manager (or asks one: DOCKER_HOST); `roundhouse doctor -c`
-# says whether a node fits. compose/stack.yaml has Swarm run door and supervisor too.
+# reports whether a node fits. compose/stack.yaml has Swarm run door and supervisor too.
 #
 # Each worker is a service of one task that Swarm itself never restarts: who restarts
 # is one, and that is the supervisor.

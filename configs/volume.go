@@ -15,7 +15,7 @@ type Volume struct {
 	Propagation string // of a folder; empty: private
 }
 
-// Bind says whether it is a folder of the host.
+// Bind reports whether it is a folder of the host.
 func (v Volume) Bind() bool { return strings.HasPrefix(v.Source, "/") }
 
 // ParseVolume reads "SOURCE:TARGET[:ro]", with an absolute folder or a volume's

@@ -64,7 +64,7 @@ func minuteOfDay(s string) (int, bool) {
 	return t.Hour()*60 + t.Minute(), err == nil && len(s) == 5
 }
 
-// Contains says whether t, read in its own location, lies in the window.
+// Contains reports whether t, read in its own location, lies in the window.
 func (w Window) Contains(t time.Time) bool {
 	day, minute := t.Weekday(), t.Hour()*60+t.Minute()
 	if w.start < w.end {

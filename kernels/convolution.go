@@ -68,7 +68,7 @@ func (w Window) over(axis, n int) int {
 	return n/w.Stride[axis] + 1
 }
 
-// keeps says whether a full window has as many places as there are rows.
+// keeps reports whether a full window has as many places as there are rows.
 func (w Window) keeps() bool {
 	return w.Stride == [2]int{1, 1} && w.padding(0) == 0 && w.padding(1) == 0
 }

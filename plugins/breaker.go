@@ -15,7 +15,7 @@ type breaker struct {
 
 func (b *breaker) reset() { b.failures, b.until, b.probing = 0, time.Time{}, false }
 
-// allow says whether a call may be made now. An allowed call must settle.
+// allow reports whether a call may be made now. An allowed call must settle.
 func (b *breaker) allow(now time.Time) bool {
 	switch {
 	case b.until.IsZero():

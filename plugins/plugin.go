@@ -268,6 +268,6 @@ func (p *Plugin) settle(ok bool) {
 	p.breaker.settle(ok, time.Now())
 }
 
-// clientLeft says whether a call ended because its caller gave up, which is no
+// clientLeft reports whether a call ended because its caller gave up, which is no
 // fault of the plugin's.
 func clientLeft(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }

@@ -204,7 +204,7 @@ type release struct {
 	done       bool
 }
 
-// released says whether the devices of a worker that has ended are free again.
+// released reports whether the devices of a worker that has ended are free again.
 func (s *Supervisor) released(m *member, now time.Time) bool {
 	i := m.instance
 	gpus := i.Place.GPUs

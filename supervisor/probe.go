@@ -90,7 +90,7 @@ func watchHealth(ctx context.Context, client *http.Client, url, key string, tell
 	}
 }
 
-// ours says whether a worker could not be asked for want of something on our side:
+// ours reports whether a worker could not be asked for want of something on our side:
 // files, memory or ports.
 func ours(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL} {
@@ -134,7 +134,7 @@ func getOK(ctx context.Context, client *http.Client, url, key string) error {
 	return nil
 }
 
-// speaksStatus says whether a worker streams our status report.
+// speaksStatus reports whether a worker streams our status report.
 func speaksStatus(ctx context.Context, client *http.Client, url, key string) *bool {
 	res, cancel, err := get(ctx, client, url+api.StatusPath, key)
 	if err != nil {

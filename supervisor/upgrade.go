@@ -90,7 +90,7 @@ func (s *Supervisor) tendHandover() {
 	s.gate.handover, s.gate.handedOver = nil, true
 }
 
-// reaches says whether a door has reached every worker that is ready.
+// reaches reports whether a door has reached every worker that is ready.
 func (s *Supervisor) reaches(d *door) bool {
 	for id, w := range s.memory.intent.Workers {
 		if w.Phase != core.Ready {

@@ -50,7 +50,7 @@ var rules = []rule{
 	{".", "C", nil, "cgo is off: one static binary, built anywhere"},
 }
 
-// below says whether path is prefix or lies below it.
+// below reports whether path is prefix or lies below it.
 func below(path, prefix string) bool {
 	return prefix == "." || path == prefix || strings.HasPrefix(path, prefix+"/")
 }
@@ -276,6 +276,9 @@ func TestRulesOfHabit(t *testing.T) {
 		}
 		if loc := promise.FindIndex(f.text); loc != nil {
 			t.Errorf("%s: a promise in the tree; keep it or remove what it promises: %s", f.path, f.text[loc[0]:min(loc[0]+60, len(f.text))])
+		}
+		if bytes.Contains(f.text, []byte("says whether")) {
+			t.Errorf("%s: a function reports whether, as Go's own do", f.path)
 		}
 		if f.test() && bytes.Contains(f.text, []byte("time.Sleep(")) && !bytes.Contains(f.text, []byte("synctest")) {
 			t.Errorf("%s sleeps; wait for what is to happen, or use synctest", f.path)

@@ -63,7 +63,7 @@ func taggedLines(t *testing.T) (lines []tagged) {
 	return lines
 }
 
-// plain says whether a build has a tag without being given it.
+// plain reports whether a build has a tag without being given it.
 func plain(tag string) bool { return tag == "linux" || tag == "unix" || tag == "amd64" }
 
 // scripts build the tests of a tag themselves, and name their folders.

@@ -123,7 +123,7 @@ func (e *Engine) freeSlot() int {
 	return slices.IndexFunc(e.adapters.slots, func(a *Adapter) bool { return !e.uses(a) })
 }
 
-// uses says whether an adapter has its name yet, or requests under way.
+// uses reports whether an adapter has its name yet, or requests under way.
 func (e *Engine) uses(a *Adapter) bool {
 	if a == nil {
 		return false
@@ -135,7 +135,7 @@ func (e *Engine) uses(a *Adapter) bool {
 	return used
 }
 
-// holds says whether an adapter still lies in its slot.
+// holds reports whether an adapter still lies in its slot.
 func (s *adapters) holds(a *Adapter) bool { return s.slots[a.slot] == a }
 
 // reloadAdapters fills the slots again after a sleep.

@@ -146,7 +146,7 @@ type end struct {
 	mark bool  // the last token marks the end and is no part of the text
 }
 
-// ended says whether the newest of output ends the choice, and why. room is
+// ended reports whether the newest of output ends the choice, and why. room is
 // how many more tokens the model's context has place for.
 func (r *rules) ended(output []int32, room int) end {
 	p := r.params

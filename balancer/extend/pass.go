@@ -116,7 +116,7 @@ func (f filter) call(fn func(ctx context.Context, c pb.FilterClient) error) erro
 // not touch them.
 var framing = []string{"connection", "content-length", "transfer-encoding", "host", "te", "trailer", "upgrade", "keep-alive", "expect", "content-type"}
 
-// allowed says whether a filter may set a field to a value.
+// allowed reports whether a filter may set a field to a value.
 func allowed(name, value string) bool {
 	if name == "" || len(name) > 100 || len(value) > 8192 || slices.Contains(framing, strings.ToLower(name)) {
 		return false
@@ -173,7 +173,7 @@ func (p *Pass) Respond(status int, worker string) [][2]string {
 	return set
 }
 
-// WantsChunks says whether a filter rewrites answers.
+// WantsChunks reports whether a filter rewrites answers.
 func (p *Pass) WantsChunks() bool {
 	if p == nil {
 		return false

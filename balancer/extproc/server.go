@@ -78,7 +78,7 @@ func New(o Options) (*Server, error) {
 // Serve takes gateways in until the server stops.
 func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
 
-// Ready says whether gateways are to send requests here.
+// Ready reports whether gateways are to send requests here.
 func (s *Server) Ready(ready bool) {
 	state := healthpb.HealthCheckResponse_NOT_SERVING
 	if ready {

@@ -13,7 +13,7 @@ import (
 // fleetWithin bounds how long a scrape waits for the slowest worker.
 const fleetWithin = 2 * time.Second
 
-// relayed says whether a family of a worker's is passed on: vLLM's and its server's
+// relayed reports whether a family of a worker's is passed on: vLLM's and its server's
 // count of requests by status, so that a dashboard made for one engine shows them
 // all, and what devices say of themselves.
 func relayed(name string) bool {

@@ -32,7 +32,7 @@ type Lease struct {
 	Kept  time.Time // as it is written down
 }
 
-// Admits says whether a set may be put in force now, in place of the present
+// Admits reports whether a set may be put in force now, in place of the present
 // one.
 func (l *Lease) Admits(next, now *control.WorkerSet, at time.Time) error {
 	switch {

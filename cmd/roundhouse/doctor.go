@@ -166,7 +166,7 @@ func (d *doctor) running(ctx context.Context) {
 	}
 }
 
-// wall says whether the door, which faces the network, could do what the
+// wall reports whether the door, which faces the network, could do what the
 // supervisor may.
 func (d *doctor) wall(supervisor int) {
 	door, owner := d.child(supervisor, "balance")
@@ -255,7 +255,7 @@ func memoryOf(g device.GPU) string {
 	return configs.Size(g.MemoryBytes).String()
 }
 
-// shared says whether several processes compute on one GPU.
+// shared reports whether several processes compute on one GPU.
 func (d *doctor) shared(g device.GPU) {
 	holders, _ := device.Holders(d.proc, g.PCI)
 	var pids []string
@@ -269,7 +269,7 @@ func (d *doctor) shared(g device.GPU) {
 	}
 }
 
-// opencl says whether the worker's own engine finds the GPUs.
+// opencl reports whether the worker's own engine finds the GPUs.
 func (d *doctor) opencl(root string) {
 	library, drivers := device.OpenCL(root)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"roundhouse/kube"
 )
 
-// cluster says whether the pools of pods can be followed and rotated with this account.
+// cluster reports whether the pools of pods can be followed and rotated with this account.
 func (d *doctor) cluster(ctx context.Context) {
 	for i := range d.cfg.Pools {
 		if p := &d.cfg.Pools[i]; p.OfPods() {

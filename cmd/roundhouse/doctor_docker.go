@@ -26,7 +26,7 @@ func (c *console) dockerHost() moby.Host {
 	return host
 }
 
-// docker says whether the engine that a pool needs answers, and what it lacks.
+// docker reports whether the engine that a pool needs answers, and what it lacks.
 func (d *doctor) docker() {
 	host, ok := d.env("DOCKER_HOST")
 	if !ok {

@@ -138,7 +138,7 @@ func (d *doctor) machine() {
 	}
 }
 
-// clock says whether schedules come when they should.
+// clock reports whether schedules come when they should.
 func (d *doctor) clock() {
 	switch scheduled := slices.ContainsFunc(d.cfg.Pools, func(p configs.Pool) bool { return p.Rotation.Schedule != "" }); {
 	case d.facts.now.Year() < 2025:
@@ -150,7 +150,7 @@ func (d *doctor) clock() {
 	}
 }
 
-// ports says whether the addresses that are to be listened on can be had. Where
+// ports reports whether the addresses that are to be listened on can be had. Where
 // roundhouse runs they are its own.
 func (d *doctor) ports() {
 	if slices.ContainsFunc(d.findings, func(f finding) bool { return strings.HasPrefix(f.Check, "pool ") || f.Check == "wall" }) {

@@ -8,7 +8,7 @@ import (
 	"roundhouse/supervisor/swarm"
 )
 
-// swarm says whether a Swarm can run the pools that are to run in one.
+// swarm reports whether a Swarm can run the pools that are to run in one.
 func (d *doctor) swarm(ctx context.Context) {
 	if !slices.ContainsFunc(d.cfg.Pools, func(p configs.Pool) bool { return p.Driver == "swarm" }) {
 		return

@@ -65,7 +65,7 @@ type formatter struct {
 	check, diff bool
 }
 
-// file formats one file and says whether it was not formatted.
+// file formats one file and reports whether it was not formatted.
 func (f formatter) file(path string) (bool, error) {
 	name := path
 	var src []byte

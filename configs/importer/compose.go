@@ -89,7 +89,7 @@ func (p *plan) services(src []byte, o Options) ([]*service, error) {
 	return out, nil
 }
 
-// is says whether a service runs the image of that name.
+// is reports whether a service runs the image of that name.
 func (s *service) is(name string) bool {
 	image, _, _ := strings.Cut(s.Image[strings.LastIndexByte(s.Image, '/')+1:], ":")
 	return strings.Contains(image, name)

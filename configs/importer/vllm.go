@@ -84,7 +84,7 @@ func parseServe(args []string) (serve, error) {
 
 var shortFlag = regexp.MustCompile(`^(-tp|-dp|-pp)(\d+)$`)
 
-// isFlag says whether an argument begins a flag; "-1" is a number.
+// isFlag reports whether an argument begins a flag; "-1" is a number.
 func isFlag(arg string) bool {
 	_, err := strconv.ParseFloat(arg, 64)
 	return strings.HasPrefix(arg, "-") && len(arg) > 1 && err != nil

@@ -16,7 +16,7 @@ func levelAMX() *level {
 	return l
 }
 
-// amxAllowed says whether the machine has the instructions and whether the
+// amxAllowed reports whether the machine has the instructions and whether the
 // kernel lets this process use them. It asks for that permission, which the
 // threads that are started later inherit and which the kernel gives only where
 // every thread has room on its signal stack for the tiles.

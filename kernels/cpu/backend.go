@@ -81,7 +81,7 @@ func New(o Options) (*Backend, error) {
 	return b, nil
 }
 
-// Cached says whether the weights come from the cache file, so that the source
+// Cached reports whether the weights come from the cache file, so that the source
 // need not be read.
 func (b *Backend) Cached() bool { return b.cache != nil && b.cache.mapping != nil }
 

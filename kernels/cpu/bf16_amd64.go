@@ -30,7 +30,7 @@ func halvesBy(pack func(y *uint16, x *float32, n int)) func(y []uint16, x []floa
 	}
 }
 
-// sameDots says whether this machine's VDPBF16PS rounds after each product, the
+// sameDots reports whether this machine's VDPBF16PS rounds after each product, the
 // high one first, as the manual has it and the order of sums needs it.
 func sameDots() bool {
 	const blocks = 4

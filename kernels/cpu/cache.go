@@ -137,7 +137,7 @@ func (k *cache) read() error {
 	return nil
 }
 
-// whole says whether the bytes of all weights are those that were written. It
+// whole reports whether the bytes of all weights are those that were written. It
 // reads the whole file, on as many threads as there are, which also brings it
 // into memory before the first step needs it.
 func (k *cache) whole(m []byte) bool {

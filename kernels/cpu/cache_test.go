@@ -20,7 +20,7 @@ import (
 var cacheFormats = []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatInt8, kernels.FormatInt4, kernels.FormatFP8}
 
 // runCached opens a backend with a cache file, computes a linear of every format
-// and returns the results. cached says whether the weights must come from the
+// and returns the results. cached reports whether the weights must come from the
 // file, which is then shown no source.
 func runCached(t *testing.T, path, key string, cached bool) (rows [][]float32) {
 	t.Helper()

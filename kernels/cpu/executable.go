@@ -181,7 +181,7 @@ func (x *executable) Run(step *kernels.Step, out *kernels.Result) (err error) {
 	return nil
 }
 
-// small says whether a step is so little work that to share it out gains
+// small reports whether a step is so little work that to share it out gains
 // nothing: about a tenth of a millisecond. The threads' meetings take a good
 // part of that, and much more where other processes want the processors too.
 func (x *executable) small() bool {

@@ -13,7 +13,7 @@ import (
 // points: all are 8.
 const fineGroup = 32
 
-// fine says whether a kind has scales for each 32 columns.
+// fine reports whether a kind has scales for each 32 columns.
 func fine(kind int) bool { return kind == kindInt4Fine || kind == kindQ4 }
 
 // fineParts is the order in which the parts of 32 columns of a block are added.

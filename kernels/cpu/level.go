@@ -96,7 +96,7 @@ const (
 var blockBytes = [kinds]int{kindF32: 32 * 64, kindBF16: 16 * 64, kindF16: 32 * 32, kindFP8: 32 * 16, kindMXFP4: 4 * 64,
 	kindInt8: 32 * 64, kindInt4: 16 * 64, kindInt4Zero: 16 * 64, kindInt4Fine: 16 * 64, kindQ4: 16 * 64}
 
-// integer says whether a kind has integer activations, in groups of 128.
+// integer reports whether a kind has integer activations, in groups of 128.
 func integer(kind int) bool { return kind >= kindInt8 }
 
 // blockColumns is the number of columns of a block.

@@ -62,7 +62,7 @@ func packingOf(l *level, w *weight) packing {
 	return p
 }
 
-// plain says whether the packed row is the row itself.
+// plain reports whether the packed row is the row itself.
 func (p *packing) plain() bool { return p.form == formFloat && p.width == p.padded }
 
 // pack packs one row into dst.

@@ -164,7 +164,7 @@ func (m *mixture) keepGroups(choice []float32) {
 	}
 }
 
-// taken says whether a group is out of the choice already.
+// taken reports whether a group is out of the choice already.
 func (m *mixture) taken(choice []float32, first, size int) bool {
 	for _, v := range choice[first:][:size] {
 		if !math.IsInf(float64(v), -1) {

@@ -186,7 +186,7 @@ func (pl *plan) barriersAfter(places []int, _ int) {
 	}
 }
 
-// shifted says whether two stages with the same share of rows use the same
+// shifted reports whether two stages with the same share of rows use the same
 // memory as different buffers: rows of one width then lie where another
 // thread's rows of the other width do.
 func (pl *plan) shifted(s, o *stage, overlap func(a, b int) bool) bool {

@@ -8,7 +8,7 @@ import (
 
 // byNode orders processors so that those of one memory node stand side by side,
 // as their threads' shares of a matrix then do. nodes has the node of each; nil
-// is one node. several says whether there is more than one.
+// is one node. several reports whether there is more than one.
 func byNode(cpus, nodes []int) (ordered []int, several bool) {
 	if len(nodes) != len(cpus) || len(cpus) == 0 {
 		return cpus, false

@@ -16,7 +16,7 @@ var formats = []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.Fo
 var shapes = [][3]int{{1, 1, 1}, {1, 16, 32}, {2, 17, 33}, {3, 31, 63}, {1, 64, 128}, {5, 80, 129},
 	{4, 127, 256}, {7, 160, 384}, {1, 513, 256}, {64, 33, 128}, {33, 48, 640}}
 
-// fits says whether a format can have a shape.
+// fits reports whether a format can have a shape.
 func fits(format kernels.Format, out, in int) bool {
 	switch format {
 	case kernels.FormatInt4:

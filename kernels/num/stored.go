@@ -86,7 +86,7 @@ func Check(src kernels.Source, format kernels.Format) error {
 	return nil
 }
 
-// blockScaled says whether the source is an fp8 checkpoint whose values need
+// blockScaled reports whether the source is an fp8 checkpoint whose values need
 // their scales.
 func blockScaled(src kernels.Source) bool {
 	return src.Scales != nil && (src.Type == kernels.F8E4M3 || src.Type == kernels.F8E5M2)

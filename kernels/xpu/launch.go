@@ -77,7 +77,7 @@ func (e *executable) launch(name string, local []uintptr, global func(c counts) 
 	}
 }
 
-// hasCounter says whether a kernel counts what it moves: all do that a step which decodes
+// hasCounter reports whether a kernel counts what it moves: all do that a step which decodes
 // may need.
 func hasCounter(name string) bool {
 	return !slices.Contains([]string{"features", "gather_rows", "convolve"}, name)

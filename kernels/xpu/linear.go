@@ -40,7 +40,7 @@ func (e *executable) unpack(p *operands) {
 	}
 }
 
-// integer says whether a format's activations are int8.
+// integer reports whether a format's activations are int8.
 func integer(f kernels.Format) bool {
 	switch f {
 	case kernels.FormatInt8, kernels.FormatInt4, kernels.FormatGPTQ, kernels.FormatAWQ:

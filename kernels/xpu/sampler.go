@@ -171,7 +171,7 @@ func (s *sampler) candidates(sm *kernels.Sampling) int {
 	return mostWanted
 }
 
-// everything says whether a sampling draws from all tokens.
+// everything reports whether a sampling draws from all tokens.
 func everything(sm *kernels.Sampling, vocab int) bool {
 	return sm.Temperature > 0 && sm.TopP >= 1 && sm.MinP <= 0 && (sm.TopK <= 0 || int(sm.TopK) >= vocab)
 }

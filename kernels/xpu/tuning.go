@@ -93,7 +93,7 @@ func matrixTuning(lanes int) Tuning {
 	return Tuning{Split: 4, Rows: 8, Queries: 8, Unroll: true, Lanes: lanes, Tiles: lanes / 4, Columns: 2, DPAS: true}
 }
 
-// usesMatrix says whether a module's kernels use the matrix unit.
+// usesMatrix reports whether a module's kernels use the matrix unit.
 func (t Tuning) usesMatrix(m Module) bool {
 	for _, l := range linears {
 		if strings.HasPrefix(m.Name, "linear_"+strings.ToLower(l.macro)+"_") {
@@ -103,7 +103,7 @@ func (t Tuning) usesMatrix(m Module) bool {
 	return false
 }
 
-// matrix says whether a format's linear goes to the matrix unit.
+// matrix reports whether a format's linear goes to the matrix unit.
 func (t Tuning) matrix(f kernels.Format) bool {
 	return t.Lanes > 0 && f != kernels.FormatF32 && f != kernels.FormatF16
 }

@@ -8,7 +8,7 @@ import (
 	"roundhouse/measure/stat"
 )
 
-// Verdict says whether a run's figures can be believed.
+// Verdict reports whether a run's figures can be believed.
 type Verdict struct {
 	Valid   bool     `json:"valid"`
 	Reasons []string `json:"reasons,omitempty"` // why it is not valid

@@ -87,7 +87,7 @@ func (s *step) event(pool, worker, kind, format string, args ...any) {
 	s.events = append(s.events, Event{Pool: pool, Worker: worker, Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// obeyed says whether the doors obey this supervisor, and will for as long as
+// obeyed reports whether the doors obey this supervisor, and will for as long as
 // a signal takes.
 func (s *step) obeyed() bool {
 	return s.o.Doors == 0 || s.o.Lease.After(s.now.Add(leaseMargin))

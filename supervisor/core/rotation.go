@@ -67,7 +67,7 @@ func (s *step) schedule(p *Pool, running bool) {
 	}
 }
 
-// ByGap says whether a turn leaves the pool with nobody: such turns are worth a
+// ByGap reports whether a turn leaves the pool with nobody: such turns are worth a
 // quiet moment, and files that are read before.
 func (p *Pool) ByGap() bool {
 	return p.Relief == nil && (len(p.Workers) == 1 || p.MinReady == 0)
@@ -246,7 +246,7 @@ func (s *step) wait(p *Pool, r *Rotation, why string) {
 // PreparedKey names one preparation: of a rotation, for one configuration.
 func PreparedKey(rotation uint64, hash string) string { return fmt.Sprint(rotation, " ", hash) }
 
-// prepared says whether a worker's next start is prepared for, and asks for
+// prepared reports whether a worker's next start is prepared for, and asks for
 // it. What cannot be prepared halts the rotation while everything still runs.
 func (s *step) prepared(p *Pool, r *Rotation, spec *Spec, w Worker) bool {
 	if s.o.Prepared == nil {
@@ -267,7 +267,7 @@ func (s *step) prepared(p *Pool, r *Rotation, spec *Spec, w Worker) bool {
 	return true
 }
 
-// canTurn says whether a worker is there to be turned. What is stopped, held,
+// canTurn reports whether a worker is there to be turned. What is stopped, held,
 // in quarantine or being started anyway needs no turn.
 func (s *step) canTurn(p *Pool, name string) bool {
 	for i := range p.Workers {

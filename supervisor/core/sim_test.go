@@ -611,7 +611,7 @@ func (w *world) check(s *sup, before Intent, o Observed) error {
 	return nil
 }
 
-// settled says whether all is as it should be: every worker ready or held.
+// settled reports whether all is as it should be: every worker ready or held.
 func (w *world) settled() error {
 	if len(w.sups) != 1 {
 		return fmt.Errorf("there are %d supervisors", len(w.sups))

@@ -268,7 +268,7 @@ func (s *step) ending(id string, w *Worker, grace time.Duration) {
 	}
 }
 
-// drained says whether a draining worker has nothing left to lose.
+// drained reports whether a draining worker has nothing left to lose.
 func (s *step) drained(id string, w *Worker, seen Seen, dead bool) bool {
 	if dead {
 		return true

@@ -87,7 +87,7 @@ func (d *Deaths) Runs(id string, kills int64) {
 	s.kills, s.judged = kills, false
 }
 
-// Starved says whether a container that has ended was killed for want of memory. It may
+// Starved reports whether a container that has ended was killed for want of memory. It may
 // wait for lateSign for the first answer about a container, and then knows it. kills
 // counts what this machine's kernel has killed; nil where that is not the container's.
 func (d *Deaths) Starved(ctx context.Context, w witness, c container.InspectResponse, kills func() int64) bool {

@@ -26,7 +26,7 @@ func Output(raw io.ReadCloser) io.ReadCloser {
 	return out
 }
 
-// Unreachable says whether an error says of an engine that it was not there.
+// Unreachable reports whether an error says of an engine that it was not there.
 func Unreachable(err error) bool {
 	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, e) {

@@ -430,7 +430,7 @@ func (n *Nursery) Forget(id string) {
 	os.Remove(n.file(id, ".json"))
 }
 
-// Running says whether a child lives.
+// Running reports whether a child lives.
 func (n *Nursery) Running(id string) bool {
 	held, err := isHeld(n.file(id, ".lock"))
 	return err != nil || held

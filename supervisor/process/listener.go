@@ -52,7 +52,7 @@ func (n *Nursery) Listener(id string, port int) (*os.File, error) {
 	return nil, errors.Join(fmt.Errorf("%s: no socket that listens on port %d is to be had", id, port), refused)
 }
 
-// listens says whether a socket is a TCP listener of a port.
+// listens reports whether a socket is a TCP listener of a port.
 func listens(fd, port int) bool {
 	if on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || on != 1 {
 		return false

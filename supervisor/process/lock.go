@@ -40,7 +40,7 @@ func takeLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// isHeld says whether some process holds the lock. A shared lock is asked for,
+// isHeld reports whether some process holds the lock. A shared lock is asked for,
 // so that two who ask at once do not find each other.
 func isHeld(path string) (bool, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -97,7 +97,7 @@ func beginTicks(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[19], 10, 64)
 }
 
-// lives says whether the holder is still there.
+// lives reports whether the holder is still there.
 func (h holder) lives() bool {
 	fd, ok := h.open()
 	if ok {

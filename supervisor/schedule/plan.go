@@ -144,7 +144,7 @@ type Verdict struct {
 	Late   bool      // the run that begins is one that was missed
 }
 
-// Due says whether a run is due at now, when last is the Last of the verdict
+// Due reports whether a run is due at now, when last is the Last of the verdict
 // before (the zero time: there was none, and nothing before now counts).
 // Runs that fall into a blackout come at its end, together as one.
 func (p *Plan) Due(last, now time.Time) Verdict { return p.DueWith(last, now, nil) }
@@ -197,7 +197,7 @@ func (p *Plan) Jitter() time.Duration { return p.spec.Jitter }
 // Zone is where the plan's clock hangs.
 func (p *Plan) Zone() *time.Location { return p.zone }
 
-// Blocked says whether no run and no turn may begin at t.
+// Blocked reports whether no run and no turn may begin at t.
 func (p *Plan) Blocked(t time.Time) bool {
 	if p == nil {
 		return false

@@ -21,7 +21,7 @@ type Finding struct {
 	Action string // what to do; empty: nothing
 }
 
-// Check says whether a Swarm can run the pools that are to run in one.
+// Check reports whether a Swarm can run the pools that are to run in one.
 func Check(ctx context.Context, host moby.Host, pools []configs.Pool) []Finding {
 	e, err := moby.Connect(host)
 	if err != nil {

@@ -76,7 +76,7 @@ func New(host moby.Host, instance string, inside bool) (*Driver, error) {
 	return d, nil
 }
 
-// ready says whether the engine answers, as a manager.
+// ready reports whether the engine answers, as a manager.
 func (d *Driver) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, firstReach)
 	defer cancel()

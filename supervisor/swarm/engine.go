@@ -43,7 +43,7 @@ type engine interface {
 // errNoManager says what an engine must be.
 var errNoManager = errors.New("it is no manager of a Swarm")
 
-// manager says whether the engine is a manager, and if not, what to do.
+// manager reports whether the engine is a manager, and if not, what to do.
 func manager(info system.Info) error {
 	switch s := info.Swarm; {
 	case s.ControlAvailable:

@@ -49,7 +49,7 @@ func meets(constraints []string, n swarm.Node) bool {
 	return true
 }
 
-// holds says whether a node is what a constraint's key and value say.
+// holds reports whether a node is what a constraint's key and value say.
 func holds(key, want string, n swarm.Node) bool {
 	if label, ok := strings.CutPrefix(key, "node.labels."); ok {
 		return strings.EqualFold(n.Spec.Labels[label], want)
@@ -74,7 +74,7 @@ func holds(key, want string, n swarm.Node) bool {
 	return ip.String() == want
 }
 
-// announces says whether a node has what is to be reserved.
+// announces reports whether a node has what is to be reserved.
 func announces(wanted map[string]int64, n swarm.Node) bool {
 	have := map[string]int64{}
 	for _, g := range n.Description.Resources.GenericResources {

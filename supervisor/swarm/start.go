@@ -78,13 +78,13 @@ func (d *Driver) begin(ctx context.Context, spec driver.Spec) error {
 	return nil
 }
 
-// nameTaken says whether a service of a name is there already; engines of different
+// nameTaken reports whether a service of a name is there already; engines of different
 // age say so by different statuses.
 func nameTaken(err error) bool {
 	return cerrdefs.IsConflict(err) || err != nil && strings.Contains(err.Error(), "name conflicts with an existing object")
 }
 
-// outOfSequence says whether somebody else has changed what was to be changed.
+// outOfSequence reports whether somebody else has changed what was to be changed.
 func outOfSequence(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "update out of sequence")
 }

@@ -13,7 +13,7 @@ import (
 	"roundhouse/supervisor/driver"
 )
 
-// ended says whether a task in a state has ended, or will never begin.
+// ended reports whether a task in a state has ended, or will never begin.
 func ended(s swarm.TaskState) bool {
 	switch s {
 	case swarm.TaskStateComplete, swarm.TaskStateShutdown, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateRemove, swarm.TaskStateOrphaned:
@@ -22,10 +22,10 @@ func ended(s swarm.TaskState) bool {
 	return false
 }
 
-// wanted says whether Swarm means a task to run.
+// wanted reports whether Swarm means a task to run.
 func wanted(t swarm.Task) bool { return !ended(t.DesiredState) }
 
-// placed says whether a task has a node.
+// placed reports whether a task has a node.
 func placed(t swarm.Task) bool { return t.NodeID != "" }
 
 // service is one of ours, with its tasks, the oldest first.
@@ -65,14 +65,14 @@ func (s service) replicas() uint64 {
 	return 0
 }
 
-// down says whether a task's node is lost: what became of the task there, nobody can
+// down reports whether a task's node is lost: what became of the task there, nobody can
 // say, and Swarm ends it when the node is back.
 func (s service) down(t swarm.Task) bool {
 	n, known := s.nodes[t.NodeID]
 	return placed(t) && (!known || n.Status.State == swarm.NodeStateDown)
 }
 
-// settling says whether a new leader has not heard of some node yet, as after managers
+// settling reports whether a new leader has not heard of some node yet, as after managers
 // began anew: that no node fits is then no last word.
 func (s service) settling() bool {
 	for _, n := range s.nodes {
@@ -102,7 +102,7 @@ func (s service) task() *swarm.Task {
 	return &s.tasks[0]
 }
 
-// replaced says whether Swarm has put another task in the first one's place, as
+// replaced reports whether Swarm has put another task in the first one's place, as
 // `docker service update` has it do.
 func (s service) replaced() bool {
 	return len(s.tasks) > 0 && (s.tasks[0].Spec.ForceUpdate > 0 || len(s.tasks) > 1 && s.tasks[1].Slot == s.tasks[0].Slot)
@@ -156,7 +156,7 @@ func plain(t swarm.Task) string {
 	return fmt.Sprintf("task: non-zero exit (%d)", t.Status.ContainerStatus.ExitCode)
 }
 
-// ran says whether a task's program began, and has ended since.
+// ran reports whether a task's program began, and has ended since.
 func ran(t swarm.Task) bool {
 	return ended(t.Status.State) && t.Status.ContainerStatus != nil && (t.Status.Err == "" || t.Status.Err == plain(t))
 }

@@ -96,7 +96,7 @@ func share(dir string) error {
 	return os.Chmod(dir, os.ModeSticky|0o777)
 }
 
-// free says whether one may listen at a port of every address.
+// free reports whether one may listen at a port of every address.
 func free(port int) bool {
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 	if err != nil {

@@ -23,7 +23,7 @@ type GPU struct {
 	Integrated  bool   // shares the machine's memory
 }
 
-// Usable says whether a worker can run on the device.
+// Usable reports whether a worker can run on the device.
 func (g GPU) Usable() bool {
 	switch g.Vendor {
 	case "intel":

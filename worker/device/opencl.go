@@ -19,7 +19,7 @@ func OpenCL(root string) (library bool, drivers []string) {
 	return library, drivers
 }
 
-// IntelDriver says whether one of the drivers is for Intel's GPUs.
+// IntelDriver reports whether one of the drivers is for Intel's GPUs.
 func IntelDriver(drivers []string) bool {
 	for _, d := range drivers {
 		if strings.Contains(strings.ToLower(d), "intel") {

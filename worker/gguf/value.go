@@ -26,7 +26,7 @@ const (
 	typeFloat64
 )
 
-// Has says whether the file has a value.
+// Has reports whether the file has a value.
 func (f *File) Has(key string) bool { _, ok := f.Values[key]; return ok }
 
 // String is the string of key, "" if there is none.

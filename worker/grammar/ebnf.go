@@ -132,7 +132,7 @@ func (e *ebnfParser) sequence(top bool) expr {
 	}
 }
 
-// atRule says whether the next rule begins here.
+// atRule reports whether the next rule begins here.
 func (e *ebnfParser) atRule() bool {
 	at := e.at
 	for at < len(e.src) && isNameByte(e.src[at]) {

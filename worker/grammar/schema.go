@@ -243,7 +243,7 @@ func (b *schemaBuilder) constants(o *object, list []any, path string) expr {
 	return alts
 }
 
-// hasType says whether a value has a type of JSON schema.
+// hasType reports whether a value has a type of JSON schema.
 func hasType(v any, t string) bool {
 	switch v := v.(type) {
 	case nil:

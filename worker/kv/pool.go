@@ -189,7 +189,7 @@ func (p *Pool) Admit(t *Table, tokens []int32, reserve int, lookUp bool) (hit in
 	return blocks * p.blockTokens, true
 }
 
-// room says whether Admit would find its blocks.
+// room reports whether Admit would find its blocks.
 func (p *Pool) room(t *Table, hit, reserve int) bool {
 	for i := range p.groups {
 		g := &p.groups[i]

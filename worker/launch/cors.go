@@ -43,7 +43,7 @@ func (c *CORS) wrap(h http.Handler) http.Handler {
 	})
 }
 
-// origin says whether pages of an origin may read the answer.
+// origin reports whether pages of an origin may read the answer.
 func (c *CORS) origin(w http.ResponseWriter, origin string, personal bool) bool {
 	if !allows(c.Origins, origin) {
 		return false

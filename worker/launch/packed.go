@@ -51,7 +51,7 @@ func packedCache(o *Options, m *model.Model) cpu.Cache {
 	return cpu.Cache{Path: filepath.Join(o.PackedDir, fmt.Sprintf("%s-%x-%v.packed", name, digest[:6], format(o))), Key: stamp}
 }
 
-// cached says whether the backend has the weights from an earlier start.
+// cached reports whether the backend has the weights from an earlier start.
 func cached(be kernels.Backend) bool {
 	c, ok := be.(interface{ Cached() bool })
 	return ok && c.Cached()

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsTerminal says whether a file is a terminal, where a bar can be drawn.
+// IsTerminal reports whether a file is a terminal, where a bar can be drawn.
 func IsTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil

@@ -104,7 +104,7 @@ func plain(data []byte) error {
 	return nil
 }
 
-// changesBase says whether an initialisation took something out of the model,
+// changesBase reports whether an initialisation took something out of the model,
 // which an adapter then does not fit as it is published.
 func changesBase(init string) bool {
 	for _, name := range []string{"pissa", "olora", "corda", "loftq", "lora_ga", "velora"} {

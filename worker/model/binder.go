@@ -118,7 +118,7 @@ func (b *binder) optional(yes bool, name string, n int) kernels.Weight {
 	return b.vector(name, n)
 }
 
-// has says whether the files have a tensor.
+// has reports whether the files have a tensor.
 func (b *binder) has(name string) bool { return b.lookup(name) != nil }
 
 // lookup finds a tensor by the name that Hugging Face gives it; nil if there is

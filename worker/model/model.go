@@ -48,7 +48,7 @@ func OpenFS(fsys fs.FS) (*Model, error) {
 	return open(fsys, nil, func() (*weights.Set, error) { return weights.OpenFS(fsys) })
 }
 
-// isGGUF says whether a path is a GGUF file, by its name.
+// isGGUF reports whether a path is a GGUF file, by its name.
 func isGGUF(path string) bool {
 	info, err := os.Stat(path)
 	return filepath.Ext(path) == ".gguf" && (err != nil || !info.IsDir())

@@ -9,7 +9,7 @@ import (
 	"roundhouse/kernels"
 )
 
-// A mutation takes something out of a program, and says whether it was there.
+// A mutation takes something out of a program, and reports whether it was there.
 type mutation struct {
 	name  string
 	spoil func(op kernels.Op) bool

@@ -51,7 +51,7 @@ type quantFile struct {
 	} `json:"config_groups"`
 }
 
-// fits says whether the linears can be kept in a format. GPTQ, AWQ and MXFP4
+// fits reports whether the linears can be kept in a format. GPTQ, AWQ and MXFP4
 // are formats of checkpoints, not of what is made while loading; and codes of
 // four bits are not turned into other codes.
 func (q *quant) fits(format kernels.Format) error {

@@ -42,7 +42,7 @@ func (m *Model) formatName(f kernels.Format) string {
 	return f.String()
 }
 
-// hasBlocks says whether a GGUF file holds blocks.
+// hasBlocks reports whether a GGUF file holds blocks.
 func (m *Model) hasBlocks() bool {
 	return slices.ContainsFunc(m.set.Names(), func(n string) bool { return isBlocks(m.set.Lookup(n).Type) })
 }

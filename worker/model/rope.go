@@ -153,7 +153,7 @@ func (p *ropeParameters) check(field string) error {
 	return nil
 }
 
-// fits says whether heads of headDim columns can turn.
+// fits reports whether heads of headDim columns can turn.
 func (p *ropeParameters) fits(headDim int) error {
 	dim := int(float64(headDim) * p.PartialRotary)
 	if dim < 2 || dim%2 != 0 || p.Type == "dynamic" && dim < 3 {

@@ -43,7 +43,7 @@ const (
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// feed takes a byte. The call's state says whether it is done, or is none.
+// feed takes a byte. The call's state reports whether it is done, or is none.
 func (c *jsonCall) feed(b byte, out *output) {
 	switch c.state {
 	case atStart:

@@ -90,7 +90,7 @@ func cut(text, marker string) (before, rest string, found bool) {
 	return text, "", false
 }
 
-// begins says whether text begins with marker, or may do so when it has
+// begins reports whether text begins with marker, or may do so when it has
 // grown.
 func begins(text, marker string) (is, maybe bool) {
 	if strings.HasPrefix(text, marker) {

@@ -36,7 +36,7 @@ func (s *Server) adapterCard(a *worker.Adapter) modelCard {
 	return c
 }
 
-// safeName says whether a name can stand in logs, and in a metric's list.
+// safeName reports whether a name can stand in logs, and in a metric's list.
 func safeName(name string) bool {
 	return len(name) <= 256 && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == ',' || !unicode.IsPrint(r) })
 }

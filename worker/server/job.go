@@ -272,7 +272,7 @@ func (j *job) merge(ctx context.Context, wg *sync.WaitGroup, streams []*worker.S
 	}
 }
 
-// event passes one event on. It says whether it ended its choice.
+// event passes one event on. It reports whether it ended its choice.
 func (j *job) event(asm []*assembler, n, prompt int, st *worker.Stream, e *worker.Event, each func(update) error) (bool, error) {
 	j.cached = max(j.cached, e.Cached)
 	j.promptRows[prompt] = append(j.promptRows[prompt], e.Prompt...)

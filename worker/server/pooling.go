@@ -38,7 +38,7 @@ type poolFields struct {
 	PromptName     *string `json:"prompt_name"` // of sentence-transformers
 }
 
-// activates says whether numbers are to become probabilities.
+// activates reports whether numbers are to become probabilities.
 func (f *poolFields) activates() bool { return value(f.UseActivation, value(f.Activation, true)) }
 
 // pooledRoutes are the routes of the kind of model that is served.

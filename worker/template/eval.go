@@ -207,7 +207,7 @@ func (x *compareExpr) eval(r *renderer, e *scope) value {
 	return true
 }
 
-// holds says whether a comparison is true.
+// holds reports whether a comparison is true.
 func (r *renderer) holds(op string, a, b value) bool {
 	switch op {
 	case "==":

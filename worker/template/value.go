@@ -74,7 +74,7 @@ func typeName(v value) string {
 	return "object"
 }
 
-// truth says whether Python takes v for true.
+// truth reports whether Python takes v for true.
 func truth(v value) bool {
 	switch v := v.(type) {
 	case nil, *undefined:

@@ -73,7 +73,7 @@ func notRegular(name string, mode fs.FileMode) error {
 	return fmt.Errorf("%s is not a regular file (%s); a model is read from regular files only", name, mode)
 }
 
-// unchanged says whether a mapped file is still what was opened.
+// unchanged reports whether a mapped file is still what was opened.
 func (f *file) unchanged() error {
 	if !f.mapped {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 // populate maps the pages of data, which is part of a mapping, all at once, which
 // takes a fraction of what a fault for each of them does; many pages, on as many
-// threads as there are. It says whether it could: a kernel may not know how, and a
+// threads as there are. It reports whether it could: a kernel may not know how, and a
 // page may lie behind the end of the file.
 func populate(data []byte) bool {
 	const least = 4 << 20 // bytes a thread; a multiple of every page size

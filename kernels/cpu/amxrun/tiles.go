@@ -62,7 +62,7 @@ func (t *tiles) store(m memory, tile int, address, stride uint64) error {
 	return nil
 }
 
-// fits says whether c += a · b is allowed: c (M, N), a (M, K), b (K, N), with K
+// fits reports whether c += a · b is allowed: c (M, N), a (M, K), b (K, N), with K
 // in dwords.
 func (t *tiles) fits(c, a, b int) error {
 	if c == a || c == b || a == b {

@@ -47,7 +47,7 @@ type Device struct {
 // GenuineIntel, who made the processor.
 func (d *Device) Intels() bool { return strings.Contains(d.Vendor, "Intel(R)") }
 
-// Has says whether the device has an extension.
+// Has reports whether the device has an extension.
 func (d *Device) Has(extension string) bool {
 	for _, e := range d.Extensions {
 		if e == extension {

@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: error %d", e.Call, e.Code)
 }
 
-// OutOfMemory says whether the device had no room.
+// OutOfMemory reports whether the device had no room.
 func (e *Error) OutOfMemory() bool {
 	return e.Code == memAllocationFail || e.Code == outOfResources || e.Code == outOfHostMemory
 }

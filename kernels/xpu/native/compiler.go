@@ -28,7 +28,7 @@ func Find(dir string) (*Compiler, error) {
 	return &Compiler{path, dir}, nil
 }
 
-// Knows says whether this ocloc compiles for a device; older ones know fewer.
+// Knows reports whether this ocloc compiles for a device; older ones know fewer.
 func (c *Compiler) Knows(device string) bool {
 	help, _ := exec.Command(c.path, "compile", "--help").CombinedOutput() // it may call that a failure
 	for _, word := range strings.FieldsFunc(string(help), func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", r) }) {

@@ -45,7 +45,7 @@ func begin(t testing.TB, log string, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// ended says whether a child has, and leaves it to be waited for.
+// ended reports whether a child has, and leaves it to be waited for.
 func ended(cmd *exec.Cmd) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
