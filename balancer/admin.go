@@ -84,10 +84,11 @@ func (d *Door) adminHandler(a Admin) http.Handler {
 	m.HandleFunc("GET /api/workers", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.workersShown()) })
 	m.HandleFunc("GET /api/pools", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.poolsShown(a.Rotations)) })
 	if a.Rotations != nil {
-		for _, pattern := range []string{"GET /api/rotations", "GET /api/schedule", "POST /api/pools/{pool}/rotate", "POST /api/workers/{pool}/{name}/rotate"} {
+		for _, pattern := range []string{"GET /api/rotations", "GET /api/schedule"} {
 			m.Handle(pattern, a.Rotations)
 		}
 	}
+	m.HandleFunc("POST /api/pools/{pool}/{verb}", a.rotating(aloneOnly))
 	m.HandleFunc("GET /api/version", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{"schema": 1, "version": d.opts.Build, "door": d.opts.Build, "pid": os.Getpid()})
 	})
@@ -111,14 +112,28 @@ func (d *Door) adminHandler(a Admin) http.Handler {
 		}
 		answer(w, map[string]any{"schema": 1, "changes": changes})
 	})
-	m.HandleFunc("POST /api/workers/{pool}/{name}/{verb}", d.commandWorker)
+	m.HandleFunc("POST /api/workers/{pool}/{name}/{verb}", a.rotating(d.commandWorker))
 	for _, page := range []string{"GET /{$}", "GET /ui", "GET /ui/"} {
 		m.Handle(page, web.Handler())
 	}
-	m.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
-		control.Fail(w, http.StatusNotFound, "this door runs alone: what starts, stops and turns workers is a supervisor's")
-	})
+	m.HandleFunc("/api/", aloneOnly)
 	return control.Guard(a.Config, m)
+}
+
+// aloneOnly answers what is asked of a supervisor.
+func aloneOnly(w http.ResponseWriter, _ *http.Request) {
+	control.Fail(w, http.StatusNotFound, "this door runs alone: what starts, stops and turns workers is a supervisor's")
+}
+
+// rotating has commands to rotate go to where workers are rotated, if anything here does.
+func (a *Admin) rotating(other http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if a.Rotations != nil && r.PathValue("verb") == "rotate" {
+			a.Rotations.ServeHTTP(w, r)
+			return
+		}
+		other(w, r)
+	}
 }
 
 // commandWorker drains a worker and puts it back. What else there is to do with
