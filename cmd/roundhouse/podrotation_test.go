@@ -110,7 +110,9 @@ func newRotatingDoor(t *testing.T, api *kubetest.Server) *rotatingDoor {
 	c := &console{out: io.Discard, err: io.Discard, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	f := balanceFlags{file: file, fd: -1, account: api.Folder, times: pods.Times{Again: 200 * time.Millisecond, Settles: time.Second, Proof: time.Second}}
+	f := balanceFlags{file: file, fd: -1, account: api.Folder, times: pods.Times{
+		Look: 50 * time.Millisecond, Renews: 200 * time.Millisecond, Again: 200 * time.Millisecond, Settles: 300 * time.Millisecond, Proof: 300 * time.Millisecond,
+	}}
 	go func() { done <- c.balance(ctx, f) }()
 	d := &rotatingDoor{url: "http://" + at, admin: "http://" + admin}
 	d.end = sync.OnceFunc(func() {

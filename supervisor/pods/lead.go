@@ -7,9 +7,8 @@ import (
 )
 
 const (
-	// lasts is how long a Lease holds that is not renewed, and renews how often it is.
-	lasts  = 15 * time.Second
-	renews = 5 * time.Second
+	// lasts is how long a Lease holds that is not renewed.
+	lasts = 15 * time.Second
 	// margin is how much earlier its holder takes it for lost.
 	margin = 5 * time.Second
 )

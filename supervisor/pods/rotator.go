@@ -28,8 +28,6 @@ type Options struct {
 	// Fault is told why the pool cannot be rotated, and nil whenever it can.
 	Fault func(error)
 	Log   *slog.Logger
-
-	tick time.Duration // between two looks; 0: a second
 }
 
 // Rotator rotates one pool's pods while this door holds the pool's Lease.
@@ -46,9 +44,7 @@ type Rotator struct {
 
 // New makes a Rotator. It does nothing before Run.
 func New(o Options) *Rotator {
-	if o.tick == 0 {
-		o.tick = time.Second
-	}
+	o.Pool.Times = o.Pool.Times.filled()
 	return &Rotator{o: o, lead: lead{holder: o.Holder}, answers: map[Key]Answer{},
 		lease: kube.Lease{Client: o.Client, Namespace: o.Namespace, Name: LeaseName(o.Pool.Name)}}
 }
@@ -68,7 +64,7 @@ func (r *Rotator) See(all map[string]kube.Pod) {
 
 // Run looks, and acts where this door may, until ctx ends. Then it gives the Lease away.
 func (r *Rotator) Run(ctx context.Context) {
-	t := time.NewTicker(r.o.tick)
+	t := time.NewTicker(r.o.Pool.Times.Look)
 	defer t.Stop()
 	for {
 		err := r.look(ctx)
@@ -123,7 +119,7 @@ func (r *Rotator) keep(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	if r.lead.known && now.Sub(r.lead.read) < renews {
+	if r.lead.known && now.Sub(r.lead.read) < r.o.Pool.Times.Renews {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)

@@ -19,6 +19,8 @@ type Pool struct {
 
 // Times are the lengths of a rotation's waits. A zero one is the usual.
 type Times struct {
+	Look    time.Duration // between two looks
+	Renews  time.Duration // between two words of the holder in the Lease
 	Again   time.Duration // before an act that was refused, or has shown nothing yet
 	Settles time.Duration // from when a mark is seen until an idle pod counts as drained: every door must have seen it
 	Moves   time.Duration // that doors may take to move streams after a drain's deadline
@@ -26,11 +28,12 @@ type Times struct {
 	Shrunk  time.Duration // that a pool must be whole with fewer pods before its owner is taken to want no more
 }
 
-var usual = Times{Again: 5 * time.Second, Settles: 3 * time.Second, Moves: 15 * time.Second, Proof: 30 * time.Second, Shrunk: time.Minute}
+var usual = Times{Look: time.Second, Renews: 5 * time.Second, Again: 5 * time.Second, Settles: 3 * time.Second, Moves: 15 * time.Second, Proof: 30 * time.Second, Shrunk: time.Minute}
 
 // filled are the times with the usual ones where there are none.
 func (t Times) filled() Times {
 	return Times{
+		Look: cmp.Or(t.Look, usual.Look), Renews: cmp.Or(t.Renews, usual.Renews),
 		Again: cmp.Or(t.Again, usual.Again), Settles: cmp.Or(t.Settles, usual.Settles), Moves: cmp.Or(t.Moves, usual.Moves),
 		Proof: cmp.Or(t.Proof, usual.Proof), Shrunk: cmp.Or(t.Shrunk, usual.Shrunk),
 	}
