@@ -15,6 +15,7 @@ import (
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
 	"roundhouse/configs/workerid"
+	"roundhouse/kube"
 	"roundhouse/live"
 	"roundhouse/supervisor"
 	"roundhouse/supervisor/core"
@@ -50,7 +51,7 @@ func (c *cluster) rotator(name string, p *podPool) *pods.Rotator {
 	}
 	return pods.New(pods.Options{
 		Pool: pool, Client: c.client, Namespace: namespace, Holder: c.holder, Log: c.log,
-		Worker: func(pod string) (idle bool, failing string) { return c.podState(name, pod) },
+		Known: func() map[string]pods.Known { return c.podsKnown(name) },
 		Fault: func(err error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -65,36 +66,36 @@ func (c *cluster) rotator(name string, p *podPool) *pods.Rotator {
 // fresh is how old an engine's own count of its requests may be.
 const fresh = 5 * time.Second
 
-// podState reports whether no request runs in a pod, of this door or any other, and why it
-// gets none though it is ready.
-func (c *cluster) podState(pool, pod string) (idle bool, failing string) {
+// podsKnown is what the door knows of a pool's pods. A pod of which it lacks a port is
+// left out.
+func (c *cluster) podsKnown(pool string) map[string]pods.Known {
+	var members []kube.Member
 	c.mu.Lock()
-	var names []string
 	if p := c.pools[pool]; p != nil {
-		for _, m := range p.members {
-			if m.Pod == pod {
-				names = append(names, workerid.Of(pool, m.Name))
-			}
-		}
+		members = p.members
 	}
 	c.mu.Unlock()
-	state, found := c.door.State(), 0
-	idle = true
+	workers := map[string]*control.WorkerState{}
+	state := c.door.State()
 	for i := range state.Workers {
-		w := &state.Workers[i]
-		if !slices.Contains(names, w.ID) {
+		workers[state.Workers[i].ID] = &state.Workers[i]
+	}
+	all, lacking := map[string]pods.Known{}, map[string]bool{}
+	for _, m := range members {
+		w := workers[workerid.Of(pool, m.Name)]
+		if w == nil {
+			lacking[m.Pod] = true
 			continue
 		}
-		found++
-		idle = idle && idles(w)
+		k, another := all[m.Pod]
+		k.Idle = idles(w) && (k.Idle || !another)
 		if w.State != phase.Ready && w.State != phase.Draining && w.State != phase.Drained {
-			failing = string(w.State) + ": " + w.Reason
+			k.Failing = string(w.State) + ": " + w.Reason
 		}
+		all[m.Pod] = k
 	}
-	if found < len(names) || found == 0 {
-		return false, "the door does not know it yet"
-	}
-	return idle, failing
+	maps.DeleteFunc(all, func(pod string, _ pods.Known) bool { return lacking[pod] })
+	return all
 }
 
 // idles reports whether a worker has no request: by the engine's own count, which has those

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -18,11 +17,8 @@ import (
 func (r *Rotator) Command(ctx context.Context, change func(State, []Pod) (State, error)) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pods == nil {
-		return State{}, core.Conflictf("the pods of pool %q are not in view", r.o.Pool.Name)
-	}
+	r.acting.Lock()
+	defer r.acting.Unlock()
 	for {
 		record, err := r.lease.Read(ctx)
 		if err != nil {
@@ -31,15 +27,17 @@ func (r *Rotator) Command(ctx context.Context, change func(State, []Pod) (State,
 		if err := r.note(record, time.Now()); err != nil {
 			return State{}, err
 		}
-		next, err := change(r.state, r.seen())
+		pods, state := r.seen()
+		if pods == nil {
+			return State{}, core.Conflictf("the pods of pool %q are not in view", r.o.Pool.Name)
+		}
+		next, err := change(state, pods)
 		if err != nil {
 			return State{}, err
 		}
-		note, err := json.Marshal(next)
-		if err != nil {
+		if record, err = noted(record, next); err != nil {
 			return State{}, err
 		}
-		record.Note = string(note)
 		written, err := r.lease.Write(ctx, record, lasts)
 		if errors.Is(err, kube.ErrWritten) && ctx.Err() == nil {
 			continue
@@ -53,9 +51,8 @@ func (r *Rotator) Command(ctx context.Context, change func(State, []Pod) (State,
 
 // Preview is what a rotation of all pods would meet now.
 func (r *Rotator) Preview() []core.Turn {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return Preview(&r.o.Pool, r.seen(), time.Now())
+	pods, _ := r.seen()
+	return Preview(&r.o.Pool, pods, time.Now())
 }
 
 // Rotation is the pool's last rotation as the admin API shows it; nil: there was none.

@@ -22,24 +22,38 @@ type Options struct {
 	Client    *kube.Client
 	Namespace string // of the pods, and of the Lease
 	Holder    string // this door, unlike any other
-	// Worker says of a pod what the door knows of it: whether no request runs there, and
-	// why it gets none.
-	Worker func(pod string) (idle bool, failing string)
+	// Known is what the door knows of the pool's pods, by their names.
+	Known func() map[string]Known
 	// Fault is told why the pool cannot be rotated, and nil whenever it can.
 	Fault func(error)
 	Log   *slog.Logger
 }
+
+// Known is what a door knows of a pod.
+type Known struct {
+	Idle    bool   // no request runs there
+	Failing string // why it gets none though it is ready; empty: it does
+}
+
+// unknown is a pod that the door has not taken up yet.
+var unknown = Known{Failing: "the door does not know it yet"}
 
 // Rotator rotates one pool's pods while this door holds the pool's Lease.
 type Rotator struct {
 	o     Options
 	lease kube.Lease
 
-	mu      sync.Mutex
-	pods    map[string]kube.Pod // nil: not seen yet
+	// acting is held by whoever reads and writes the Lease, for as long as the API server
+	// takes.
+	acting  sync.Mutex
 	lead    lead
-	state   State
 	answers map[Key]Answer
+
+	// mu is held by nobody who waits: those who show the rotation and those who see pods
+	// take it.
+	mu    sync.Mutex
+	pods  map[string]kube.Pod // nil: not seen yet
+	state State
 }
 
 // New makes a Rotator. It does nothing before Run.
@@ -87,8 +101,8 @@ const answersWithin = 5 * time.Second
 func (r *Rotator) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.acting.Lock()
+	defer r.acting.Unlock()
 	if !r.lead.holds(time.Now()) {
 		return
 	}
@@ -101,6 +115,8 @@ func (r *Rotator) release(ctx context.Context) {
 
 // look takes the rotation a step further.
 func (r *Rotator) look(ctx context.Context) error {
+	r.acting.Lock()
+	defer r.acting.Unlock()
 	if err := r.keep(ctx); err != nil {
 		return fmt.Errorf("rotation of pool %q: %w", r.o.Pool.Name, err)
 	}
@@ -114,10 +130,8 @@ func (r *Rotator) look(ctx context.Context) error {
 	return nil
 }
 
-// keep reads the Lease, takes it if it is free, and renews it in time.
+// keep reads the Lease, takes it if it is free, and renews it in time. r.acting is held.
 func (r *Rotator) keep(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	now := time.Now()
 	if r.lead.known && now.Sub(r.lead.read) < r.o.Pool.Times.Renews {
 		return nil
@@ -137,7 +151,7 @@ func (r *Rotator) keep(ctx context.Context) error {
 	return r.write(ctx, record)
 }
 
-// note takes in what the Lease says. r.mu is held.
+// note takes in what the Lease says. r.acting is held.
 func (r *Rotator) note(record kube.Record, now time.Time) error {
 	var state State
 	if record.Note != "" {
@@ -146,11 +160,14 @@ func (r *Rotator) note(record kube.Record, now time.Time) error {
 		}
 	}
 	r.lead.note(record, now)
-	r.lead.read, r.state = now, state
+	r.lead.read = now
+	r.mu.Lock()
+	r.state = state
+	r.mu.Unlock()
 	return nil
 }
 
-// write writes a Record as this door's own word. r.mu is held.
+// write writes a Record as this door's own word. r.acting is held.
 func (r *Rotator) write(ctx context.Context, record kube.Record) error {
 	began := time.Now()
 	took := record.Holder != r.o.Holder
@@ -171,24 +188,20 @@ func (r *Rotator) write(ctx context.Context, record kube.Record) error {
 }
 
 // decide finds what is to be done, and writes down what is to be remembered first. What
-// could not be written is not done.
+// could not be written is not done. r.acting is held.
 func (r *Rotator) decide(ctx context.Context) ([]Act, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	now := time.Now()
-	if r.pods == nil || !r.lead.holds(now) {
+	pods, state := r.seen()
+	if pods == nil || !r.lead.holds(now) {
 		return nil, nil
 	}
-	pods := r.seen()
-	r.forget(pods)
-	next, acts, events := Next(&r.o.Pool, r.state, Seen{Pods: pods, Answers: r.answers}, now)
-	if !reflect.DeepEqual(next, r.state) {
-		note, err := json.Marshal(next)
+	r.forget(pods, state.Rotation)
+	next, acts, events := Next(&r.o.Pool, state, Seen{Pods: pods, Answers: r.answers}, now)
+	if !reflect.DeepEqual(next, state) {
+		record, err := noted(r.lead.record, next)
 		if err != nil {
 			return nil, err
 		}
-		record := r.lead.record
-		record.Note = string(note)
 		ctx, cancel := context.WithTimeout(ctx, answersWithin)
 		defer cancel()
 		if err := r.write(ctx, record); err != nil || !r.lead.known {
@@ -201,35 +214,54 @@ func (r *Rotator) decide(ctx context.Context) ([]Act, error) {
 	return acts, nil
 }
 
-// seen are the pods as Next takes them, in the order of their names. r.mu is held.
-func (r *Rotator) seen() []Pod {
-	all := make([]Pod, 0, len(r.pods))
-	for uid, p := range r.pods {
+// noted is a Record with a State.
+func noted(record kube.Record, state State) (kube.Record, error) {
+	note, err := json.Marshal(state)
+	record.Note = string(note)
+	return record, err
+}
+
+// seen are the pods as Next takes them, in the order of their names, and the State; nil:
+// they are not in view yet.
+func (r *Rotator) seen() ([]Pod, State) {
+	r.mu.Lock()
+	pods, state := r.pods, r.state
+	r.mu.Unlock()
+	if pods == nil {
+		return nil, state
+	}
+	known := r.o.Known()
+	all := make([]Pod, 0, len(pods))
+	for uid, p := range pods {
 		one := Pod{
 			Name: p.Metadata.Name, UID: uid, Ready: p.Ready(), Leaving: p.Metadata.DeletionTimestamp != nil || p.Ended(),
 			Marked: p.Mark(), Grace: time.Duration(p.Spec.GraceSeconds) * time.Second, Restarts: p.Restarts(),
 		}
 		if one.Ready && !one.Leaving {
-			one.Idle, one.Failing = r.o.Worker(one.Name)
+			k, ok := known[one.Name]
+			if !ok {
+				k = unknown
+			}
+			one.Idle, one.Failing = k.Idle, k.Failing
 		}
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b Pod) int { return strings.Compare(a.Name+" "+a.UID, b.Name+" "+b.UID) })
-	return all
+	return all, state
 }
 
 // forget drops the answers about pods that are gone, but for the pod whose turn it is.
-// r.mu is held.
-func (r *Rotator) forget(pods []Pod) {
+// r.acting is held.
+func (r *Rotator) forget(pods []Pod, now *Rotation) {
 	for key := range r.answers {
-		turning := r.state.Rotation != nil && r.state.Rotation.Turn != nil && r.state.Rotation.Turn.UID == key.UID
+		turning := now != nil && now.Turn != nil && now.Turn.UID == key.UID
 		if !turning && !slices.ContainsFunc(pods, func(p Pod) bool { return p.UID == key.UID }) {
 			delete(r.answers, key)
 		}
 	}
 }
 
-// do acts, and keeps the answer for the next look.
+// do acts, and keeps the answer for the next look. r.acting is held.
 func (r *Rotator) do(ctx context.Context, a Act) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
@@ -246,7 +278,5 @@ func (r *Rotator) do(ctx context.Context, a Act) {
 	} else if err != nil {
 		answer.Status, answer.Message = 0, err.Error()
 	}
-	r.mu.Lock()
 	r.answers[Key{a.Kind, a.Pod.UID}] = answer
-	r.mu.Unlock()
 }

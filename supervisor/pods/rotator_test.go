@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,7 +51,7 @@ func rotating(t *testing.T, api *kubetest.Server, holder string) *Rotator {
 		t.Fatal(err)
 	}
 	r := New(Options{Pool: Pool{Name: "Chat_1", Drain: time.Minute, Ready: time.Minute, MinReady: -1}, Client: client, Namespace: "here", Holder: holder,
-		Worker: func(string) (bool, string) { return true, "" }, Fault: func(error) {}, Log: slog.New(slog.DiscardHandler)})
+		Known: func() map[string]Known { return map[string]Known{"a": {Idle: true}, "b": {Idle: true}} }, Fault: func(error) {}, Log: slog.New(slog.DiscardHandler)})
 	pods := map[string]kube.Pod{}
 	for _, name := range []string{"a", "b"} {
 		var p kube.Pod
@@ -134,5 +135,27 @@ func TestOneActs(t *testing.T) {
 	lease := api.Get(kubetest.Leases, "uid-roundhouse-chat-1")
 	if spec, _ := lease["spec"].(kubetest.Object); spec["leaseTransitions"] != 3.0 || spec["leaseDurationSeconds"] != 15.0 {
 		t.Errorf("the Lease is %v", lease)
+	}
+}
+
+// TestSlowServer has an API server that does not answer hold up nobody who sees pods or
+// looks at the rotation: the doors' own view of the pods comes the same way.
+func TestSlowServer(t *testing.T) {
+	api := kubetest.New(t)
+	r := rotating(t, api, "one")
+	done := make(chan error, 1)
+	api.With(func() { // it answers nothing meanwhile
+		go func() { done <- r.look(t.Context()) }()
+		for r.acting.TryLock() {
+			r.acting.Unlock()
+			runtime.Gosched()
+		}
+		r.See(map[string]kube.Pod{})
+		if r.Rotation() != nil || len(r.Preview()) != 0 {
+			t.Error("it shows a rotation, or pods that are gone")
+		}
+	})
+	if err := <-done; err != nil {
+		t.Fatal(err)
 	}
 }
