@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -83,8 +84,8 @@ func (b *Budget) Never() string {
 		return "its maxUnavailable is " + most
 	}
 	least := unquoted(b.Spec.MinAvailable)
-	var n int
-	if _, err := fmt.Sscan(least, &n); least == "100%" || err == nil && !strings.HasSuffix(least, "%") && b.Status.ExpectedPods > 0 && n >= b.Status.ExpectedPods {
+	n, err := strconv.Atoi(least) // a share is no number
+	if least == "100%" || err == nil && b.Status.ExpectedPods > 0 && n >= b.Status.ExpectedPods {
 		return fmt.Sprintf("its minAvailable is %s of %d pods", least, b.Status.ExpectedPods)
 	}
 	return ""

@@ -54,8 +54,8 @@ func (s *Supervisor) handler() http.Handler {
 // fail answers with an error in words.
 func fail(w http.ResponseWriter, status int, message string) { control.Fail(w, status, message) }
 
-// failWith answers with an error and the status that goes with it.
-func failWith(w http.ResponseWriter, err error) {
+// FailWith answers with an error and the status that goes with it.
+func FailWith(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	switch {
 	case errors.Is(err, core.ErrUnknown):
@@ -83,7 +83,7 @@ func (s *Supervisor) answer(f func(*http.Request) (any, error)) http.HandlerFunc
 		}
 		switch {
 		case err != nil:
-			failWith(w, err)
+			FailWith(w, err)
 		default:
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(append(data, '\n')) // the asker may be gone

@@ -16,9 +16,9 @@ import (
 	"roundhouse/supervisor/core"
 )
 
-// who names the asker for the events: by the name that he gives, which nobody has
+// Who names the asker for the events: by the name that he gives, which nobody has
 // checked, and by the address that he came from.
-func who(r *http.Request) string {
+func Who(r *http.Request) string {
 	by := "operator"
 	if name := r.Header.Get("X-Roundhouse-Operator"); name != "" && len(name) <= 64 {
 		by += " " + strconv.Quote(name)
@@ -32,7 +32,7 @@ func who(r *http.Request) string {
 // commandWorker does POST /api/workers/{pool}/{name}/{verb}.
 func (s *Supervisor) commandWorker(r *http.Request) (any, error) {
 	pool, name, verb := r.PathValue("pool"), r.PathValue("name"), r.PathValue("verb")
-	by, now := who(r), s.clock.Now()
+	by, now := Who(r), s.clock.Now()
 	var next core.Intent
 	var err error
 	switch verb {
@@ -65,8 +65,8 @@ type RotateCommand struct {
 	Abort    bool `json:"abort,omitempty"`
 }
 
-// body reads a small JSON body, which may be empty.
-func body(r *http.Request, into any) error {
+// Body reads a small JSON body, which may be empty.
+func Body(r *http.Request, into any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
@@ -78,10 +78,10 @@ func body(r *http.Request, into any) error {
 // rotate begins, continues or aborts a rotation, or tells what one would do.
 func (s *Supervisor) rotate(r *http.Request, pool string, which []string) (any, error) {
 	var ask RotateCommand
-	if err := body(r, &ask); err != nil {
+	if err := Body(r, &ask); err != nil {
 		return nil, err
 	}
-	by, now := who(r), s.clock.Now()
+	by, now := Who(r), s.clock.Now()
 	var next core.Intent
 	var err error
 	verb := "rotate"
@@ -119,13 +119,13 @@ func (s *Supervisor) commandPool(r *http.Request) (any, error) {
 		var ask struct {
 			Workers *int `json:"workers"`
 		}
-		if err := body(r, &ask); err != nil {
+		if err := Body(r, &ask); err != nil {
 			return nil, err
 		}
 		if ask.Workers == nil {
 			return nil, errors.New("the body is {\"workers\": N}")
 		}
-		return s.scale(who(r), pool, *ask.Workers)
+		return s.scale(Who(r), pool, *ask.Workers)
 	}
 	return nil, fmt.Errorf("%q: %w; there are rotate and scale", r.PathValue("verb"), core.ErrUnknown)
 }
@@ -201,7 +201,7 @@ type ScheduleCommand struct {
 // commandSchedule does POST /api/schedule.
 func (s *Supervisor) commandSchedule(r *http.Request) (any, error) {
 	var ask ScheduleCommand
-	if err := body(r, &ask); err != nil {
+	if err := Body(r, &ask); err != nil {
 		return nil, err
 	}
 	next, found := s.memory.intent.Clone(), false
@@ -221,7 +221,7 @@ func (s *Supervisor) commandSchedule(r *http.Request) (any, error) {
 			}
 		}
 		next.Pools[p.Name] = c
-		s.events.noteBy(who(r), p.Name, "", "schedule", text)
+		s.events.noteBy(Who(r), p.Name, "", "schedule", text)
 	}
 	if !found {
 		return nil, fmt.Errorf("pool %q: %w", ask.Pool, core.ErrUnknown)

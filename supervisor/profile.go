@@ -55,7 +55,7 @@ func (s *Supervisor) serveProfile(w http.ResponseWriter, r *http.Request) {
 	pool, name := r.PathValue("pool"), r.PathValue("name")
 	var ask ProfileCommand
 	var at engineAt
-	err := body(r, &ask)
+	err := Body(r, &ask)
 	took := time.Duration(cmp.Or(ask.Seconds, 10) * float64(time.Second))
 	if err == nil && (took <= 0 || took > longestProfile) {
 		err = fmt.Errorf("seconds is %g; want more than 0, at most %g", ask.Seconds, longestProfile.Seconds())
@@ -67,15 +67,15 @@ func (s *Supervisor) serveProfile(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		failWith(w, err)
+		FailWith(w, err)
 		return
 	}
 	if !s.profiler.busy.TryLock() {
-		failWith(w, core.Conflictf("another profile is being taken; they are taken one at a time"))
+		FailWith(w, core.Conflictf("another profile is being taken; they are taken one at a time"))
 		return
 	}
 	defer s.profiler.busy.Unlock()
-	by := who(r)
+	by := Who(r)
 	s.tell(func() { s.events.noteBy(by, pool, at.id, "profile", "for "+took.String()) })
 	s.profiler.serve(w, r, at, took)
 }
@@ -101,7 +101,7 @@ func (p *profiler) serve(w http.ResponseWriter, r *http.Request, at engineAt, to
 		err = p.start(r.Context(), at)
 	}
 	if err != nil {
-		failWith(w, err)
+		FailWith(w, err)
 		return
 	}
 	during, failed := p.rate(r.Context(), at, took)
@@ -112,7 +112,7 @@ func (p *profiler) serve(w http.ResponseWriter, r *http.Request, at engineAt, to
 		if res != nil {
 			res.Body.Close()
 		}
-		failWith(w, err)
+		FailWith(w, err)
 		return
 	}
 	defer res.Body.Close()

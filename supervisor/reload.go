@@ -24,7 +24,7 @@ type reloading struct {
 func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
 	s.reloading.Lock() // one after the other
 	defer s.reloading.Unlock()
-	by := who(r)
+	by := Who(r)
 	cfg, opened, err := s.prepareReload(r)
 	var changes []string
 	asked := s.ask(r.Context(), func() {
@@ -44,7 +44,7 @@ func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
 	case asked != nil:
 		fail(w, http.StatusServiceUnavailable, asked.Error())
 	case err != nil:
-		failWith(w, err)
+		FailWith(w, err)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"schema": 1, "changes": changes}) // the asker may be gone
@@ -54,7 +54,7 @@ func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
 // serveFileChanges shows how the file differs from what is in force, and changes nothing.
 func (s *Supervisor) serveFileChanges(w http.ResponseWriter, r *http.Request) {
 	if s.options.Load == nil {
-		failWith(w, core.Conflictf("there is no file to compare with"))
+		FailWith(w, core.Conflictf("there is no file to compare with"))
 		return
 	}
 	s.reloading.Lock() // whoever reads the file beside a reload could show half of it

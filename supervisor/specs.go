@@ -116,9 +116,7 @@ func counted(n int) []configs.Worker {
 
 func (b *blueprint) pool(p *configs.Pool) error {
 	r := p.Rotation
-	parsed, err := schedule.Parse(schedule.Spec{
-		Cron: r.Schedule, Timezone: r.Timezone, Missed: r.Missed, Jitter: r.Jitter.Std(), Blackout: r.Blackout, Salt: p.Name,
-	})
+	parsed, err := schedule.Of(p.Name, r)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (s *Supervisor) upgrade(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	by := who(r)
+	by := Who(r)
 	if err := s.ask(r.Context(), func() {
 		s.events.noteBy(by, "", "", "upgrade", "from "+s.options.Version+" to "+v.Version)
 		s.flushEvents()

@@ -35,17 +35,23 @@ type podDoor struct {
 	api                      *kubetest.Server
 }
 
-func newPodDoor(t *testing.T, api *kubetest.Server) *podDoor {
-	d := &podDoor{T: t, api: api, file: filepath.Join(t.TempDir(), "roundhouse.hcl")}
-	at, admin := ports.Address(t), ports.Address(t)
-	d.url, d.admin, d.picker = "http://"+at, "http://"+admin, ports.Address(t)
-	d.write("inference_pool = \"chat\"", at, admin)
+// inPod is a console whose environment is that of a pod in a stand-in's cluster.
+func inPod(t *testing.T, api *kubetest.Server, out io.Writer) *console {
+	t.Helper()
 	host, err := url.Parse(api.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"KUBERNETES_SERVICE_HOST": host.Hostname(), "KUBERNETES_SERVICE_PORT": host.Port(), "ROUNDHOUSE_ADMIN_TOKEN": "token"}
-	c := &console{out: io.Discard, err: io.Discard, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	return &console{out: out, err: io.Discard, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+}
+
+func newPodDoor(t *testing.T, api *kubetest.Server) *podDoor {
+	d := &podDoor{T: t, api: api, file: filepath.Join(t.TempDir(), "roundhouse.hcl")}
+	at, admin := ports.Address(t), ports.Address(t)
+	d.url, d.admin, d.picker = "http://"+at, "http://"+admin, ports.Address(t)
+	d.write("inference_pool = \"chat\"", at, admin)
+	c := inPod(t, api, io.Discard)
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	f := pickerFlags{balanceFlags: balanceFlags{file: d.file, fd: -1, account: api.Folder}, listen: []string{"p=" + d.picker}, endpoints: 1}

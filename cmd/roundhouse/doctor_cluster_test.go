@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,18 +57,13 @@ func TestDoctorOfPods(t *testing.T) {
 			api.Change(kubetest.Pods, "a", kubetest.Pod("a", "10.0.0.1", true))
 			api.Change(kubetest.Pods, "b", kubetest.Pod("b", "10.0.0.2", true))
 			one.set(api)
-			host, err := url.Parse(api.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
 			file := filepath.Join(t.TempDir(), "roundhouse.hcl")
 			text := "admin {\n  listen = \"127.0.0.1:1\"\n}\npool \"chat\" {\n  driver = \"kubernetes\"\n  selector = \"app=vllm\"\n  port = 8000\n  rotation {\n    schedule = \"0 3 * * *\"\n  }\n}\n"
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			env := map[string]string{"KUBERNETES_SERVICE_HOST": host.Hostname(), "KUBERNETES_SERVICE_PORT": host.Port(), "ROUNDHOUSE_ADMIN_TOKEN": "token"}
 			var said bytes.Buffer
-			c := &console{out: &said, err: io.Discard, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+			c := inPod(t, api, &said)
 			c.run(root(c), []string{"doctor", "-c", file, "--kubernetes-account", api.Folder})
 			for _, want := range one.want {
 				not, says := strings.CutPrefix(want, "!")

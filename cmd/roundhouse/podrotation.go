@@ -3,13 +3,10 @@ package main
 import (
 	"crypto/rand"
 	"encoding/json"
-	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"roundhouse/balancer/control"
@@ -38,9 +35,7 @@ func (c *cluster) rotator(name string, p *podPool) *pods.Rotator {
 		return nil
 	}
 	r := p.from.Rotation
-	plan, err := schedule.Parse(schedule.Spec{
-		Cron: r.Schedule, Timezone: r.Timezone, Missed: r.Missed, Jitter: r.Jitter.Std(), Blackout: r.Blackout, Salt: name,
-	})
+	plan, err := schedule.Of(name, r)
 	if err != nil {
 		panic("BUG: the configuration's check let a schedule pass: " + err.Error())
 	}
@@ -159,26 +154,19 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		v, err = c.rotate(r)
 	}
-	switch {
-	case errors.Is(err, core.ErrUnknown):
-		control.Fail(w, http.StatusNotFound, err.Error())
-	case errors.Is(err, core.ErrState):
-		control.Fail(w, http.StatusConflict, err.Error())
-	case err != nil:
-		control.Fail(w, http.StatusBadRequest, err.Error())
-	default:
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(v) // the asker may be gone
+	if err != nil {
+		supervisor.FailWith(w, err)
+		return
 	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // the asker may be gone
 }
 
 // rotate begins, continues or aborts a rotation, or tells what one would meet.
 func (c *cluster) rotate(r *http.Request) (any, error) {
 	var ask supervisor.RotateCommand
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&ask); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New("the body: " + err.Error())
+	if err := supervisor.Body(r, &ask); err != nil {
+		return nil, err
 	}
 	pool := r.PathValue("pool")
 	rotator := c.rotators()[pool]
@@ -196,7 +184,7 @@ func (c *cluster) rotate(r *http.Request) (any, error) {
 		}
 		names = []string{pod}
 	}
-	by, now := "operator "+strconv.Quote(r.Header.Get("X-Roundhouse-Operator")), time.Now()
+	by, now := supervisor.Who(r), time.Now()
 	state, err := rotator.Command(r.Context(), func(in pods.State, seen []pods.Pod) (pods.State, error) {
 		switch {
 		case ask.Abort:

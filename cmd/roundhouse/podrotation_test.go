@@ -102,12 +102,7 @@ func newRotatingDoor(t *testing.T, api *kubetest.Server) *rotatingDoor {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	host, err := url.Parse(api.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{"KUBERNETES_SERVICE_HOST": host.Hostname(), "KUBERNETES_SERVICE_PORT": host.Port(), "ROUNDHOUSE_ADMIN_TOKEN": "token"}
-	c := &console{out: io.Discard, err: io.Discard, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	c := inPod(t, api, io.Discard)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	f := balanceFlags{file: file, fd: -1, account: api.Folder, times: pods.Times{

@@ -40,6 +40,11 @@ type Plan struct {
 
 type answer struct{ from, run time.Time }
 
+// Of is the plan of a pool's rotation.
+func Of(pool string, r configs.Rotation) (*Plan, error) {
+	return Parse(Spec{Cron: r.Schedule, Timezone: r.Timezone, Missed: r.Missed, Jitter: r.Jitter.Std(), Blackout: r.Blackout, Salt: pool})
+}
+
 // Parse reads a Spec. Its errors name the field and what would be right.
 func Parse(spec Spec) (*Plan, error) {
 	p := &Plan{spec: spec, zone: time.Local}

@@ -27,6 +27,8 @@ type figures struct {
 // the machine was slower shows the machine, and is played again, twice at most.
 const mostLag, mostLate = 0.05, 0.01
 
+// live plays a scenario until the machine was in time, and returns the run in which it was
+// least late.
 func live(ctx context.Context, o options, r *router, s *sim.Scenario, seed uint64) (best figures, err error) {
 	for again := range 3 {
 		f, err := once(ctx, o, r, s, seed)
