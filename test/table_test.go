@@ -25,7 +25,7 @@ func rows(t *testing.T, page, heading string) [][]string {
 	var out [][]string
 	for line := range strings.Lines(after) {
 		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") {
+		if !strings.Contains(line, " | ") || strings.HasPrefix(line, "---|") {
 			continue
 		}
 		var cells []string
