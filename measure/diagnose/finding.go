@@ -97,6 +97,7 @@ func (r *Report) order() {
 // causes are rules whose finding explains another one of the same object or pool.
 var causes = map[string][]string{
 	"prefill-starvation": {"kv-thrashing", "over-capacity"},
+	"decode-starvation":  {"prefix-misses"}, // prompts computed anew fill the steps
 	"clients-leave":      {"over-capacity", "prefill-starvation", "kv-thrashing", "long-requests", "worker-errors"},
 	"wrong-prediction":   {"slow-worker", "kv-thrashing", "blind"},
 	"over-capacity":      {"kv-thrashing", "slow-worker", "flapping"},

@@ -63,9 +63,12 @@ func owns() []owned {
 		{name: "long streams in four seats", rule: "prefill-starvation", also: []string{"blind", "under-use"}, flags: []string{"--pace", "10ms", "--max-num-seqs", "4"}, cause: "all 4 seats", change: `"--max-num-seqs", "16"`, provoke: past(16, 10, 60)},
 		{name: "one seat", rule: "prefill-starvation", also: []string{"over-capacity", "under-use", "blind"}, flags: []string{"--pace", "10ms", "--max-num-seqs", "1"}, cause: "all 1 seats", change: `"--max-num-seqs", "4"`, provoke: past(8, 10, 20)},
 		{name: "a key with one request at once", rule: "under-use", flags: []string{"--pace", "5ms"}, limit: 1, cause: `the key "team" may have 1`, change: "max_concurrent = 4", provoke: by(8, same(10, 10), 0)},
-		{name: "long prompts beside streams", rule: "decode-starvation", also: []string{"long-requests", "wrong-prediction"}, flags: []string{"--pace", "5ms", "--max-num-batched-tokens", "512", "--long-prefill-token-threshold", "512"}, cause: "hold up", change: `"--max-num-batched-tokens", "256"`, provoke: func(s *stand, _ []*exec.Cmd) {
+		{name: "long prompts beside streams", rule: "decode-starvation", also: []string{"long-requests", "wrong-prediction"}, flags: []string{"--pace", "3ms", "--max-num-batched-tokens", "512", "--long-prefill-token-threshold", "512"}, cause: "hold up", change: `"--max-num-batched-tokens", "256"`, provoke: func(s *stand, _ []*exec.Cmd) {
+			began := time.Now()
+			s.ask(s.door, words(1400), 2, 0)
+			alone := time.Since(began) // a long prompt's time, on this machine
 			s.loop(8, s.door, same(10, 400), 0)
-			s.think(150*time.Millisecond, fresh(700, 2))
+			s.think(alone/5, fresh(1400, 2))
 		}},
 		{name: "a few long prompts among short ones", rule: "long-requests", also: []string{"decode-starvation", "wrong-prediction"}, flags: []string{"--max-num-batched-tokens", "8192", "--long-prefill-token-threshold", "8192"}, cause: "a few long prompts", change: "--long-prefill-token-threshold", provoke: func(s *stand, _ []*exec.Cmd) {
 			s.every(50*time.Millisecond, s.door, func(n int) (string, int) { return fresh(10, 2)(0, n) })
@@ -79,8 +82,8 @@ func owns() []owned {
 		{name: "more comes than is served", rule: "over-capacity", also: []string{"prefill-starvation", "under-use"}, flags: []string{"--pace", "20ms", "--max-num-seqs", "2"}, cause: "too slow for what comes", provoke: func(s *stand, _ []*exec.Cmd) {
 			s.every(40*time.Millisecond, s.door, func(int) (string, int) { return words(10), 20 })
 		}},
-		{name: "prefix caching switched off", rule: "prefix-misses", flags: []string{"--pace", "5ms", "--no-enable-prefix-caching"}, cause: "switched off", provoke: by(4, same(300, 4), 0)},
-		{name: "what differs in front of what is shared", rule: "prefix-misses", flags: []string{"--pace", "5ms"}, cause: "prompts differ", provoke: by(4, fresh(300, 4), 0)},
+		{name: "prefix caching switched off", rule: "prefix-misses", also: []string{"decode-starvation"}, flags: []string{"--pace", "5ms", "--no-enable-prefix-caching"}, cause: "switched off", provoke: by(4, same(300, 4), 0)},
+		{name: "what differs in front of what is shared", rule: "prefix-misses", also: []string{"decode-starvation"}, flags: []string{"--pace", "5ms"}, cause: "prompts differ", provoke: by(4, fresh(300, 4), 0)},
 		{name: "most of the cache taken past the door", rule: "blind", also: []string{"prefill-starvation"}, flags: []string{"--pace", "5ms", "--max-model-len", "512", "--num-gpu-blocks-override", "80"}, cause: "somebody else sends", provoke: past(8, 20, 200)},
 		{name: "clients with a tenth of a second", rule: "clients-leave", also: []string{"over-capacity", "prefill-starvation", "under-use"}, flags: []string{"--pace", "20ms", "--max-num-seqs", "2"}, cause: "lose patience", provoke: func(s *stand, _ []*exec.Cmd) {
 			s.loop(12, s.door, same(10, 20), 100*time.Millisecond)

@@ -26,7 +26,7 @@ func timed() []illness {
 		}},
 		{rule: "decode-starvation", also: []string{"long-requests"}, speeds: []sim.Speed{prompty}, args: []string{"--max-num-batched-tokens=512"}, cause: "hold up", change: `"--max-num-batched-tokens", "256"`, length: 3 * time.Second, provoke: func(s *stand, _ []*sim.Worker) {
 			s.loop(8, s.door, same(20, 300), 0)
-			s.every(400*time.Millisecond, s.door, func(int) (string, int) { return words(2000), 2 })
+			s.think(60*time.Millisecond, same(2500, 2))
 		}},
 		{rule: "long-requests", also: []string{"decode-starvation"}, speeds: []sim.Speed{prompty}, args: []string{"--max-num-batched-tokens=512"}, cause: "a few long prompts", change: "--long-prefill-token-threshold", length: 4 * time.Second, provoke: func(s *stand, _ []*sim.Worker) {
 			s.every(15*time.Millisecond, s.door, func(int) (string, int) { return words(20), 4 })
