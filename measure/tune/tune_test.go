@@ -83,6 +83,7 @@ func TestJudge(t *testing.T) {
 	f("more tokens, as many good", s(1, 10, 1, 10, 1, 10), s(1, 12, 1, 12, 1, 12), true)
 	f("more tokens, fewer good", s(1, 10, 1, 10, 1, 10), s(0.9, 12, 0.9, 12, 0.9, 12), false)
 	f("more tokens, and goodput too noisy to tell", s(0.1, 10, 0.3, 11, 0.2, 9), s(0.3, 20, 9, 22, 4, 18), true)
+	f("six times as good on a machine that somebody else uses, now more and now less", s(2.4, 20, 1.3, 11, 2.3, 26), s(7.5, 60, 13, 115, 20.5, 170), true)
 	f("one round shows nothing", s(1, 10), s(2, 20), false)
 	f("perhaps", s(1, 10, 1, 10, 1, 10), s(1, 10, 1.5, 15, 1, 10), false)
 

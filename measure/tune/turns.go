@@ -3,6 +3,7 @@ package tune
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"roundhouse/measure/stat"
 )
@@ -38,8 +39,19 @@ func (g Gain) String() string {
 	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", 100*g.Mean, 100*g.Low, 100*g.High)
 }
 
-// gain compares by pairs: what one round was slow by, both sides have.
+// gain compares by pairs: a crowded machine makes both sides of a round slower by a factor,
+// so the ratios of the rounds are what is averaged (their logarithms, by Student's t). Where
+// a round has none of something there is no ratio, and the differences are.
 func gain(present, other []float64) (Gain, bool) {
+	if len(present) > 0 && slices.Min(present) > 0 && slices.Min(other) > 0 {
+		ratios := make([]float64, len(present))
+		for i := range present {
+			ratios[i] = math.Log(other[i] / present[i])
+		}
+		in, ok := stat.MeanInterval(ratios)
+		share := func(log float64) float64 { return math.Min(math.Expm1(log), beyond(1)) }
+		return Gain{share(stat.Mean(ratios)), share(in.Low), share(in.High)}, ok
+	}
 	base := stat.Mean(present)
 	difference := make([]float64, len(present))
 	for i := range present {
