@@ -10,14 +10,14 @@ import (
 	"roundhouse/balancer/control"
 )
 
-// told is what the streams were told last.
-type told struct {
+// lastSent is what the streams were told last.
+type lastSent struct {
 	state   State
-	workers map[string]toldWorker
+	workers map[string]sentWorker
 }
 
-// toldWorker is a worker as it was told, and when.
-type toldWorker struct {
+// sentWorker is a worker as it was told, and when.
+type sentWorker struct {
 	shown control.WorkerShown
 	at    time.Time // when its ages were
 }
@@ -36,12 +36,12 @@ var workerFields = func() (names []string) {
 }()
 
 // change is how a state differs from what was told, which it is then.
-func (t *told) change(s *State) Change {
+func (t *lastSent) change(s *State) Change {
 	c := Change{At: s.At}
 	old := &t.state
 	first := t.workers == nil
 	if first {
-		t.workers = map[string]toldWorker{}
+		t.workers = map[string]sentWorker{}
 	}
 	if !reflect.DeepEqual(s.Verdict, old.Verdict) {
 		c.Verdict = &s.Verdict
@@ -107,7 +107,7 @@ func alike(a, b *float64) bool { return a != nil && b != nil && *a < freshReport
 
 // worker is the fields of a worker that are others than they were told, with its id; nil:
 // there are none.
-func (t *told) worker(w *control.WorkerShown, at time.Time) map[string]json.RawMessage {
+func (t *lastSent) worker(w *control.WorkerShown, at time.Time) map[string]json.RawMessage {
 	was, known := t.workers[w.ID]
 	next := *w
 	base := at
@@ -137,7 +137,7 @@ func (t *told) worker(w *control.WorkerShown, at time.Time) map[string]json.RawM
 			next.Requests = w.Requests
 		}
 	}
-	t.workers[w.ID] = toldWorker{next, base}
+	t.workers[w.ID] = sentWorker{next, base}
 	return out
 }
 

@@ -57,7 +57,7 @@ type Hub struct {
 	watch   verdict.Watch
 	counter counter
 	windows map[string]*window // by pool
-	told    told
+	told    lastSent
 	speeds  map[string]spoken // of requests in flight
 	sampled time.Time
 	tokens  map[string]*workerSums // of workers, since the last sample

@@ -143,15 +143,15 @@ func (h *Hub) marksOf(w history.Window, pool, worker string) []Event {
 // Thresholds serves GET /api/thresholds.
 func Thresholds(w http.ResponseWriter, _ *http.Request) {
 	type shown struct {
-		Code  string         `json:"code"`
-		Text  string         `json:"text"`
-		Below bool           `json:"below"`
-		Value *float64       `json:"value"`
-		Unit  string         `json:"unit"`
-		For   float64        `json:"for_seconds"`
-		Level *verdict.Level `json:"level"`
-		Rule  *string        `json:"rule"`
-		Alert *string        `json:"alert"`
+		Code  string            `json:"code"`
+		Text  string            `json:"text"`
+		Below bool              `json:"below"`
+		Value *float64          `json:"value"`
+		Unit  string            `json:"unit"`
+		For   float64           `json:"for_seconds"`
+		Level *verdict.Severity `json:"level"`
+		Rule  *string           `json:"rule"`
+		Alert *string           `json:"alert"`
 	}
 	out := struct {
 		Schema int     `json:"schema"`

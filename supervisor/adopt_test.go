@@ -187,7 +187,7 @@ func TestStartThatNobodyHeardOf(t *testing.T) {
 	b.cfg.Pools[0].Driver = "plugin:far"
 	b.runWith(func(o *Options) {
 		o.OpenDriver = func(string, string) (driver.Driver, error) {
-			n, err := process.NewNursery(filepath.Join(b.dir, "far"), []string{o.Program, "supervise", "shim"})
+			n, err := process.NewManager(filepath.Join(b.dir, "far"), []string{o.Program, "supervise", "shim"})
 			if err != nil {
 				return nil, err
 			}

@@ -147,7 +147,7 @@ func (s *Supervisor) scale(by, name string, n int) (any, error) {
 		c := next.Pools[name]
 		c.Scale = &n
 		next.Pools[name] = c
-		plan, err := s.sketch(s.plan.file, scales(next))
+		plan, err := s.deploymentOf(s.plan.file, scales(next))
 		if err == nil {
 			err = plan.homeless(s.plan)
 		}

@@ -61,8 +61,8 @@ func newDoor(id, socket string, child bool) *door {
 	}
 }
 
-// news is what a door's goroutine tells the loop.
-type news struct {
+// doorUpdate is what a door's goroutine tells the loop.
+type doorUpdate struct {
 	door    *door
 	state   *control.State
 	ack     *control.Ack
@@ -72,14 +72,14 @@ type news struct {
 }
 
 // follow keeps a door up to date and reports its state until ctx ends.
-func (d *door) follow(ctx context.Context, set *atomic.Pointer[control.WorkerSet], now func() time.Time, tell func(news)) {
+func (d *door) follow(ctx context.Context, set *atomic.Pointer[control.WorkerSet], now func() time.Time, tell func(doorUpdate)) {
 	defer d.client.CloseIdleConnections()
 	tick := time.NewTicker(doorPoll)
 	defer tick.Stop()
 	var epoch, version uint64
 	var put time.Time
 	for {
-		n := news{door: d}
+		n := doorUpdate{door: d}
 		if want := set.Load(); want != nil && (want.Epoch != epoch || want.Version != version || now().Sub(put) >= leaseRenew) {
 			n.sent = now()
 			n.ack, n.refused, n.err = d.put(ctx, want)

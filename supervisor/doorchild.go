@@ -49,7 +49,7 @@ func (s *Supervisor) doorDir() string {
 // openDoor takes over a door that runs, or binds the address and lets the loop
 // start one.
 func (s *Supervisor) openDoor() error {
-	found, err := s.nursery.Find()
+	found, err := s.children.Find()
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Supervisor) adoptDoor(id string, note doorNote) {
 	port, errPort := strconv.Atoi(text)
 	var listener *os.File
 	if err = errors.Join(err, errPort); err == nil {
-		listener, err = s.nursery.Listener(doorPrefix+id, port)
+		listener, err = s.children.Listener(doorPrefix+id, port)
 	}
 	if err != nil {
 		s.log.Info("the door keeps its listener to itself; it is bound anew once that door ends", "error", err)
@@ -115,7 +115,7 @@ func (s *Supervisor) meet(d *door) {
 	d.cancel = cancel
 	s.gate.doors[d.id] = d
 	s.group.Go(func() {
-		d.follow(ctx, &s.set, s.clock.Now, func(n news) { s.tell(func() { s.heard(n) }) })
+		d.follow(ctx, &s.set, s.clock.Now, func(n doorUpdate) { s.tell(func() { s.takeDoorUpdate(n) }) })
 	})
 }
 
@@ -126,15 +126,15 @@ func (s *Supervisor) tendDoors() {
 	}
 	serving := false
 	for id, d := range s.gate.doors {
-		if s.nursery.Running(doorPrefix + id) {
+		if s.children.Running(doorPrefix + id) {
 			serving = serving || !d.leaving
 			continue
 		}
 		d.cancel()
 		delete(s.gate.doors, id)
-		how := s.nursery.Ended(doorPrefix + id)
+		how := s.children.Ended(doorPrefix + id)
 		os.Remove(d.socket)
-		defer s.nursery.Forget(doorPrefix + id)
+		defer s.children.Forget(doorPrefix + id)
 		if d.leaving {
 			s.events.note("", "", "door", id+" has ended: "+how)
 			continue
@@ -165,7 +165,7 @@ func (s *Supervisor) doorFailed(d *door) {
 	wait := min(time.Duration(s.gate.failures-1)*time.Second, 30*time.Second)
 	s.gate.try = s.clock.Now().Add(wait)
 	if s.gate.failures >= 3 && !s.serving {
-		s.stop(fmt.Errorf("the door does not start: %s\n%s", s.nursery.Ended(doorPrefix+d.id), tail(s.nursery.OpenLog(s.ctx, "door", driver.LogOptions{Tail: 12}))))
+		s.stop(fmt.Errorf("the door does not start: %s\n%s", s.children.Ended(doorPrefix+d.id), tail(s.children.OpenLog(s.ctx, "door", driver.LogOptions{Tail: 12}))))
 	}
 }
 
@@ -255,7 +255,7 @@ func (s *Supervisor) startDoor() (*door, error) {
 		}
 		child.UID, child.GID = doorUser, doorUser
 	}
-	if _, err := s.nursery.Start(child); err != nil {
+	if _, err := s.children.Start(child); err != nil {
 		return nil, err
 	}
 	d := newDoor(id, socket, true)

@@ -20,7 +20,7 @@ type member struct {
 	progress    progress
 	doubt       *doubt // nil: there is none
 	release     release
-	wall        wall
+	wall        shownDeadline
 	served      int64 // requests, as the doors told last; it falls when a generation begins
 	counted     bool  // served was told
 }
@@ -137,9 +137,9 @@ func (f *fleet) forget(wanted func(id string) bool) {
 	}
 }
 
-// wall is a deadline on both clocks, so that a set does not change because a
+// shownDeadline is a deadline on both clocks, so that a set does not change because a
 // clock was read twice.
-type wall struct {
+type shownDeadline struct {
 	steady time.Time
 	shown  time.Time
 }

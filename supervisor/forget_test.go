@@ -49,7 +49,7 @@ func TestForgets(t *testing.T) {
 		if n := len(b.s.fleet.members); n != 1 {
 			t.Errorf("%d workers are known; want 1", n)
 		}
-		if n := len(b.s.meters); n != 1 {
+		if n := len(b.s.trafficCounts); n != 1 {
 			t.Errorf("%d pools are counted; want 1", n)
 		}
 		if n := len(b.s.memory.specs); n != 1 {

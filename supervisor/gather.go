@@ -13,9 +13,9 @@ import (
 	"roundhouse/balancer/control/phase"
 )
 
-// gather asks all doors the same at once. One that does not answer, or knows nothing of
+// answersOfDoors asks all doors the same at once. One that does not answer, or knows nothing of
 // it, is left out.
-func gather[T any](ctx context.Context, s *Supervisor, path string) (answers []T) {
+func answersOfDoors[T any](ctx context.Context, s *Supervisor, path string) (answers []T) {
 	var doors []*door
 	if err := s.ask(ctx, func() { doors = s.gate.living() }); err != nil {
 		return nil
@@ -57,7 +57,7 @@ func (s *Supervisor) serveRequests(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := control.ParseEnded(r.URL.Query())
-	answers := gather[control.EndedRequests](r.Context(), s, "/requests?"+r.URL.RawQuery)
+	answers := answersOfDoors[control.EndedRequests](r.Context(), s, "/requests?"+r.URL.RawQuery)
 	out := control.EndedRequests{Schema: 1, Ended: []control.Ended{}}
 	for _, a := range answers {
 		out.At = a.At
@@ -73,7 +73,7 @@ func (s *Supervisor) serveQueue(w http.ResponseWriter, r *http.Request) {
 
 // serveInFlight joins the doors' lists.
 func serveInFlight(s *Supervisor, w http.ResponseWriter, r *http.Request, path string) {
-	answers := gather[[]control.InFlight](r.Context(), s, path)
+	answers := answersOfDoors[[]control.InFlight](r.Context(), s, path)
 	out := []control.InFlight{}
 	for _, list := range answers {
 		out = append(out, list...)
@@ -84,7 +84,7 @@ func serveInFlight(s *Supervisor, w http.ResponseWriter, r *http.Request, path s
 // serveDecisions lists the last choices of all doors.
 func (s *Supervisor) serveDecisions(w http.ResponseWriter, r *http.Request) {
 	f := control.ParseDecisions(r.URL.Query())
-	answers := gather[control.Decisions](r.Context(), s, "/decisions?"+r.URL.RawQuery)
+	answers := answersOfDoors[control.Decisions](r.Context(), s, "/decisions?"+r.URL.RawQuery)
 	out := control.Decisions{Schema: 1, Decisions: []control.Decision{}}
 	for _, a := range answers {
 		out.At = a.At

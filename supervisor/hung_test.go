@@ -23,7 +23,7 @@ func TestSilenceIsNotHung(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			asked := 0
-			s := &Supervisor{inbox: make(chan func(), 8), fleet: newFleet(), plan: &blueprint{}, log: slog.New(slog.DiscardHandler), options: Options{HungAfter: 2 * time.Minute}}
+			s := &Supervisor{inbox: make(chan func(), 8), fleet: newFleet(), plan: &deployment{}, log: slog.New(slog.DiscardHandler), options: Options{HungAfter: 2 * time.Minute}}
 			s.client = &http.Client{Transport: countRequests(&asked, answers)}
 			s.ctx, s.cancel = context.WithCancel(t.Context())
 			s.gate.doors = map[string]*door{"d": {state: &control.State{Workers: []control.WorkerState{{ID: "p/1", PatienceSeconds: patience.Seconds()}}}}}

@@ -88,7 +88,7 @@ func countsOf(st *control.State) live.Counts {
 // InFlight implements live.Source.
 func (l lookout) InFlight(ctx context.Context) []control.InFlight {
 	var all []control.InFlight
-	for _, list := range gather[[]control.InFlight](ctx, l.s, "/requests") {
+	for _, list := range answersOfDoors[[]control.InFlight](ctx, l.s, "/requests") {
 		all = append(all, list...)
 	}
 	return all
@@ -136,7 +136,7 @@ func (l lookout) Follow(ctx context.Context) (<-chan live.Event, func()) {
 func (l lookout) Log(ctx context.Context, of string, tail int) (io.ReadCloser, error) {
 	o := driver.LogOptions{Tail: tail, Follow: true}
 	if of == "door" {
-		return l.s.nursery.OpenLog(ctx, "door", o)
+		return l.s.children.OpenLog(ctx, "door", o)
 	}
 	pool, name := workerid.Split(of)
 	var by *runner

@@ -105,7 +105,7 @@ func (s *Supervisor) forget() {
 	s.fleet.forget(wanted)
 	s.preparing.forget(s.memory.intent)
 	s.memory.forget(s.plan.specs)
-	maps.DeleteFunc(s.meters, func(pool string, _ *meter) bool { return !s.plan.has(pool) })
+	maps.DeleteFunc(s.trafficCounts, func(pool string, _ *trafficCount) bool { return !s.plan.has(pool) })
 	s.retire()
 }
 

@@ -45,7 +45,7 @@ func openMemory(dir string, log *slog.Logger) (memory, error) {
 
 // recall reads the journal and begins an epoch of its own.
 func (m *memory) recall() error {
-	m.intent = core.Intent{Workers: map[string]core.Worker{}, Rotations: map[string]core.Rotation{}, Pools: map[string]core.Course{}}
+	m.intent = core.Intent{Workers: map[string]core.Worker{}, Rotations: map[string]core.Rotation{}, Pools: map[string]core.PoolRecord{}}
 	m.specs = map[string]driver.Spec{}
 	meta := map[string]any{"clock": &m.clock, "epoch": &m.epoch, "counter": &m.intent.Counter, "door": &m.doorSerial, "holder": &m.holder}
 	err := m.journal.Read(journal.Meta, func(key string, data []byte) error {
@@ -180,7 +180,7 @@ func (m *memory) write(changes []journal.Change) {
 		changes = nil
 		changes = differ(changes, journal.Workers, map[string]core.Worker{}, m.intent.Workers)
 		changes = differ(changes, journal.Rotations, map[string]core.Rotation{}, m.intent.Rotations)
-		changes = differ(changes, journal.Pools, map[string]core.Course{}, m.intent.Pools)
+		changes = differ(changes, journal.Pools, map[string]core.PoolRecord{}, m.intent.Pools)
 		for hash := range used(m.intent) {
 			if spec, ok := m.specs[hash]; ok {
 				changes = append(changes, journal.Change{Bucket: journal.Specs, Key: hash, Value: spec})

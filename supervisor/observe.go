@@ -41,7 +41,7 @@ func (s *Supervisor) observe(now time.Time) core.Observed {
 		}
 	}
 	for id, m := range s.fleet.members { // also what nobody remembers
-		if _, done := o.Workers[id]; !done && m.found && !m.instance.Foreign {
+		if _, done := o.Workers[id]; !done && m.found && !m.instance.TakenOver {
 			o.Workers[id] = s.seen(id, allAcked, now)
 		}
 	}

@@ -42,7 +42,7 @@ func readMachine(sysfs, proc string, kept map[string][]string) (device.Machine, 
 		return device.Machine{}, err
 	}
 	machine := device.Read(sysfs, allowed)
-	machine.Foreign = strangers(machine, proc, kept)
+	machine.Occupied = strangers(machine, proc, kept)
 	return machine, nil
 }
 

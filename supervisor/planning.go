@@ -11,9 +11,9 @@ import (
 // replanTime is how often a place is looked for, as long as a worker has none.
 const replanTime = 15 * time.Second
 
-// redraw makes the blueprint of a configuration and puts it in force.
+// redraw makes the deployment of a configuration and puts it in force.
 func (s *Supervisor) redraw(cfg *configs.Config, in core.Intent) error {
-	plan, err := s.sketch(cfg, scales(in))
+	plan, err := s.deploymentOf(cfg, scales(in))
 	if err != nil {
 		return err
 	}
@@ -21,8 +21,8 @@ func (s *Supervisor) redraw(cfg *configs.Config, in core.Intent) error {
 	return nil
 }
 
-// enact puts a blueprint in force and remembers its specs.
-func (s *Supervisor) enact(plan *blueprint) {
+// enact puts a deployment in force and remembers its specs.
+func (s *Supervisor) enact(plan *deployment) {
 	s.plan, plan.drawn = plan, s.clock.Now()
 	s.gate.tls, s.gate.renewed = s.doorTLS(plan.config.Door.TLS), plan.drawn
 	for hash, spec := range plan.specs {
@@ -38,7 +38,7 @@ func (s *Supervisor) replan() {
 		return
 	}
 	s.plan.drawn = s.clock.Now()
-	plan, err := s.sketch(s.plan.file, scales(s.memory.intent))
+	plan, err := s.deploymentOf(s.plan.file, scales(s.memory.intent))
 	if err != nil {
 		s.log.Warn("the machine cannot be read", "error", err)
 		return
@@ -89,13 +89,13 @@ func (s *Supervisor) stands(pool string, image core.Image) {
 	}
 }
 
-// sketch draws a configuration without putting it in force.
-func (s *Supervisor) sketch(cfg *configs.Config, scale map[string]int) (*blueprint, error) {
+// deploymentOf draws a configuration without putting it in force.
+func (s *Supervisor) deploymentOf(cfg *configs.Config, scale map[string]int) (*deployment, error) {
 	places, err := place(scaled(cfg, scale), s.options.Sysfs, s.options.Proc, s.keptDevices())
 	if err != nil {
 		return nil, err
 	}
-	plan, err := draw(scaled(cfg, scale), places, images(s.memory.intent))
+	plan, err := newDeployment(scaled(cfg, scale), places, images(s.memory.intent))
 	if err != nil {
 		return nil, err
 	}

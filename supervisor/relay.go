@@ -126,7 +126,7 @@ func (s *Supervisor) serveLogs(w http.ResponseWriter, r *http.Request) {
 
 // serveDoorLogs sends what this machine's doors have written, in the same way.
 func (s *Supervisor) serveDoorLogs(w http.ResponseWriter, r *http.Request) {
-	logs, err := s.nursery.OpenLog(r.Context(), "door", logOptions(r))
+	logs, err := s.children.OpenLog(r.Context(), "door", logOptions(r))
 	if errors.Is(err, os.ErrNotExist) {
 		err = errors.New("no door of this supervisor's has run here; those that others run keep their own logs")
 	}

@@ -85,8 +85,8 @@ func (s *Supervisor) prepareReload(r *http.Request) (*configs.Config, map[string
 	missing := map[string]string{} // pool by driver
 	if err == nil {
 		asked := s.ask(r.Context(), func() {
-			var plan *blueprint
-			if plan, err = s.sketch(cfg, s.scalesFor(cfg)); err == nil {
+			var plan *deployment
+			if plan, err = s.deploymentOf(cfg, s.scalesFor(cfg)); err == nil {
 				err = plan.homeless(s.plan)
 			}
 			if err != nil {
@@ -132,7 +132,7 @@ func closeDrivers(list map[string]driver.Driver) {
 // to the loop.
 func (s *Supervisor) enforce(cfg *configs.Config, opened map[string]driver.Driver) ([]string, error) {
 	old := s.plan.file
-	plan, err := s.sketch(cfg, s.scalesFor(cfg))
+	plan, err := s.deploymentOf(cfg, s.scalesFor(cfg))
 	if err == nil {
 		err = plan.homeless(s.plan)
 	}

@@ -221,7 +221,7 @@ func (b *bench) run() {
 
 // pids are the living children that the state folder's locks name.
 func (b *bench) pids() []int {
-	n, err := process.NewNursery(b.cfg.StateDir, nil)
+	n, err := process.NewManager(b.cfg.StateDir, nil)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func (b *bench) rotationWaits() (state, why string) {
 // clear ends the children that a supervisor left running on purpose.
 func (b *bench) clear() {
 	b.t.Helper()
-	n, err := process.NewNursery(b.cfg.StateDir, nil)
+	n, err := process.NewManager(b.cfg.StateDir, nil)
 	if err != nil {
 		b.t.Fatal(err)
 	}

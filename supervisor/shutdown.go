@@ -129,7 +129,7 @@ func (s *Supervisor) endFrom(soft context.Context, keepWorkers bool) error {
 			continue
 		}
 		for _, i := range list {
-			if !i.Running || i.Foreign {
+			if !i.Running || i.TakenOver {
 				continue
 			}
 			group.Go(func() {
@@ -180,9 +180,9 @@ func (s *Supervisor) endDoors(soft, hard context.Context) error {
 			defer cancel()
 			stop := context.AfterFunc(soft, cancel)
 			defer stop()
-			err := s.nursery.Stop(polite, doorPrefix+d.id, patience+time.Second)
+			err := s.children.Stop(polite, doorPrefix+d.id, patience+time.Second)
 			if polite.Err() != nil {
-				err = s.nursery.Stop(hard, doorPrefix+d.id, time.Second)
+				err = s.children.Stop(hard, doorPrefix+d.id, time.Second)
 			}
 			mu.Lock()
 			defer mu.Unlock()

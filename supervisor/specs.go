@@ -16,8 +16,8 @@ import (
 	"roundhouse/supervisor/schedule"
 )
 
-// blueprint is a configuration as the supervisor works by it.
-type blueprint struct {
+// deployment is a configuration as the supervisor works by it.
+type deployment struct {
 	config *configs.Config // with the pools scaled
 	file   *configs.Config // as the file has it
 	pools  []core.Pool
@@ -38,19 +38,19 @@ type worker struct {
 }
 
 // names reports whether a pool is run by the named driver.
-func (b *blueprint) names(driver string) bool {
+func (b *deployment) names(driver string) bool {
 	return slices.ContainsFunc(b.config.Pools, func(p configs.Pool) bool { return p.Driver == driver })
 }
 
 // has reports whether a pool is configured.
-func (b *blueprint) has(pool string) bool {
+func (b *deployment) has(pool string) bool {
 	return slices.ContainsFunc(b.pools, func(p core.Pool) bool { return p.Name == pool })
 }
 
 // homeless returns the first worker without a place that old had no part in: one
 // that is new, or wants another place than before. A card that has gone since is no
 // fault of whoever changes something else.
-func (b *blueprint) homeless(old *blueprint) error {
+func (b *deployment) homeless(old *deployment) error {
 	for _, p := range b.pools {
 		for _, w := range p.Workers {
 			id := workerid.Of(p.Name, w.Name)
@@ -65,7 +65,7 @@ func (b *blueprint) homeless(old *blueprint) error {
 }
 
 // placed reports whether some worker can run, if there are any to run.
-func (b *blueprint) placed() error {
+func (b *deployment) placed() error {
 	var first error
 	for _, p := range b.pools {
 		for _, w := range p.Workers {
@@ -80,10 +80,10 @@ func (b *blueprint) placed() error {
 	return first
 }
 
-// draw makes the blueprint of a configuration. images are what its images' names were
+// newDeployment makes the deployment of a configuration. images are what its images' names were
 // found to stand for, by pool.
-func draw(cfg *configs.Config, plan planner, images map[string]core.Image) (*blueprint, error) {
-	b := &blueprint{config: cfg, specs: map[string]driver.Spec{}, kinds: map[string]worker{}, plan: plan, images: images}
+func newDeployment(cfg *configs.Config, plan planner, images map[string]core.Image) (*deployment, error) {
+	b := &deployment{config: cfg, specs: map[string]driver.Spec{}, kinds: map[string]worker{}, plan: plan, images: images}
 	for i := range cfg.Pools {
 		if err := b.pool(&cfg.Pools[i]); err != nil {
 			return nil, fmt.Errorf("pool %q: %w", cfg.Pools[i].Name, err)
@@ -114,7 +114,7 @@ func counted(n int) []configs.Worker {
 	return list
 }
 
-func (b *blueprint) pool(p *configs.Pool) error {
+func (b *deployment) pool(p *configs.Pool) error {
 	r := p.Rotation
 	parsed, err := schedule.Of(p.Name, r)
 	if err != nil {
@@ -145,7 +145,7 @@ func (b *blueprint) pool(p *configs.Pool) error {
 }
 
 // worker draws one worker of a pool.
-func (b *blueprint) worker(p *configs.Pool, w configs.Worker) (core.Spec, error) {
+func (b *deployment) worker(p *configs.Pool, w configs.Worker) (core.Spec, error) {
 	id := workerid.Of(p.Name, w.Name)
 	engine, box := p.Of(w)
 	spec := driver.Spec{
@@ -168,7 +168,7 @@ func (b *blueprint) worker(p *configs.Pool, w configs.Worker) (core.Spec, error)
 }
 
 // relief draws the further worker of a surge, where there is a place for it.
-func (b *blueprint) relief(p *configs.Pool, pool *core.Pool) error {
+func (b *deployment) relief(p *configs.Pool, pool *core.Pool) error {
 	if slices.ContainsFunc(p.Workers, func(w configs.Worker) bool { return w.Name == core.Relief }) {
 		return fmt.Errorf("a worker is named %q, as is the one that strategy = \"surge\" starts for a while; give it another name", core.Relief)
 	}

@@ -78,11 +78,11 @@ type Options struct {
 
 // Supervisor runs the workers of a configuration.
 type Supervisor struct {
-	options Options
-	log     *slog.Logger
-	nursery *process.Nursery
-	client  *http.Client // to workers
-	admin   net.Listener
+	options  Options
+	log      *slog.Logger
+	children *process.Manager
+	client   *http.Client // to workers
+	admin    net.Listener
 
 	reloading reloading
 
@@ -98,20 +98,20 @@ type Supervisor struct {
 	end      chan error     // ends Run
 
 	// All below belongs to the loop.
-	clock     clock
-	began     time.Time // when the loop did
-	serving   bool      // first is closed
-	ending    bool
-	plan      *blueprint
-	memory    memory
-	gate      gate               // the doors
-	fleet     fleet              // the workers
-	runners   map[string]*runner // the drivers, by their name in the configuration
-	preparing preparing
-	meters    map[string]*meter // by pool
-	events    events
-	counters  counters
-	hub       *live.Hub // what those see who look on
+	clock         clock
+	began         time.Time // when the loop did
+	serving       bool      // first is closed
+	ending        bool
+	plan          *deployment
+	memory        memory
+	gate          gate               // the doors
+	fleet         fleet              // the workers
+	runners       map[string]*runner // the drivers, by their name in the configuration
+	preparing     preparing
+	trafficCounts map[string]*trafficCount // by pool
+	events        events
+	counters      counters
+	hub           *live.Hub // what those see who look on
 }
 
 // New opens the state folder and takes all that must be there before anything
@@ -136,7 +136,7 @@ func New(o Options) (*Supervisor, error) {
 		client: client, profiler: profiler{client: client},
 		keys:  keyfile.Open(dir),
 		inbox: make(chan func(), 64), first: make(chan struct{}), end: make(chan error, 1),
-		gate: gate{doors: map[string]*door{}}, fleet: newFleet(), runners: map[string]*runner{}, preparing: newPreparing(), meters: map[string]*meter{},
+		gate: gate{doors: map[string]*door{}}, fleet: newFleet(), runners: map[string]*runner{}, preparing: newPreparing(), trafficCounts: map[string]*trafficCount{},
 		events: events{log: o.Log, notify: o.Notify, watchers: map[chan journal.Event]bool{}}, counters: newCounters(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -162,7 +162,7 @@ func (s *Supervisor) open(dir string) error {
 	}
 	s.clock = s.memory.clock
 	var err error
-	if s.nursery, err = process.NewNursery(dir, []string{s.options.Program, "supervise", "shim"}); err != nil {
+	if s.children, err = process.NewManager(dir, []string{s.options.Program, "supervise", "shim"}); err != nil {
 		return err
 	}
 	if err := s.redraw(s.options.Config, s.memory.intent); err != nil {
@@ -206,7 +206,7 @@ func (s *Supervisor) openDriver(name string) (driver.Driver, error) {
 	plugin, isPlugin := strings.CutPrefix(name, "plugin:")
 	switch {
 	case name == "process":
-		return process.NewDriver(s.nursery, s.options.Worker, s.options.Env), nil
+		return process.NewDriver(s.children, s.options.Worker, s.options.Env), nil
 	case name == "docker":
 		return docker.New(s.options.Docker, s.instance(), s.options.Inside)
 	case name == "swarm":
@@ -280,8 +280,8 @@ func (s *Supervisor) close() {
 			open = false
 		}
 	}
-	if s.nursery != nil {
-		s.nursery.Close()
+	if s.children != nil {
+		s.children.Close()
 	}
 	if s.gate.listen != nil {
 		s.gate.listen.Close()

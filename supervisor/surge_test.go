@@ -58,7 +58,7 @@ func TestSurgeOfWhatDoesNotStart(t *testing.T) {
 // A name that the relief needs is refused, as is nothing else.
 func TestReliefsName(t *testing.T) {
 	cfg := &configs.Config{Pools: []configs.Pool{{Name: "p", Driver: "process", Workers: []configs.Worker{{Name: core.Relief}}, Rotation: configs.Rotation{Strategy: "surge"}}}}
-	if _, err := draw(cfg, planner{}, nil); err == nil {
+	if _, err := newDeployment(cfg, planner{}, nil); err == nil {
 		t.Error("a worker took the relief's name")
 	}
 }

@@ -146,7 +146,7 @@ func TestDoorIsFollowed(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			d.follow(ctx, &set, time.Now, func(n news) {
+			d.follow(ctx, &set, time.Now, func(n doorUpdate) {
 				mu.Lock()
 				defer mu.Unlock()
 				if n.ack != nil {

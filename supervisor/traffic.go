@@ -17,8 +17,8 @@ import (
 	"roundhouse/supervisor/schedule"
 )
 
-// meter counts a pool's requests in the present part of the day.
-type meter struct {
+// trafficCount counts a pool's requests in the present part of the day.
+type trafficCount struct {
 	bin      int
 	began    time.Time
 	requests int64
@@ -31,10 +31,10 @@ func (s *Supervisor) learn(o core.Observed, now time.Time) {
 	for _, p := range s.plan.pools {
 		wall := o.Wall.In(p.Plan.Zone())
 		bin := schedule.BinOf(wall)
-		m := s.meters[p.Name]
+		m := s.trafficCounts[p.Name]
 		if m == nil {
-			m = &meter{bin: bin, began: now}
-			s.meters[p.Name] = m
+			m = &trafficCount{bin: bin, began: now}
+			s.trafficCounts[p.Name] = m
 		}
 		for _, spec := range p.Workers {
 			id := workerid.Of(p.Name, spec.Name)

@@ -65,7 +65,7 @@ func TestTrafficIsLearned(t *testing.T) {
 	if err := b.s.ask(t.Context(), func() {
 		zone := b.s.plan.pools[0].Plan.Zone()
 		wall = time.Date(2026, 11, 21, 3, 1, 0, 0, zone)
-		clear(b.s.meters)
+		clear(b.s.trafficCounts)
 		b.s.fleet.at("chat/1").counted = false
 		for _, served := range []int64{1000, 1010, 1030, 0, 5} { // it was restarted in between
 			b.s.learn(see(served), now)

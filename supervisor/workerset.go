@@ -129,13 +129,13 @@ func (s *Supervisor) kind(id string) string {
 func (s *Supervisor) onWall(id string, deadline time.Time) time.Time {
 	m := s.fleet.at(id)
 	if !m.wall.steady.Equal(deadline) {
-		m.wall = wall{deadline, s.clock.OnWall(deadline).Round(time.Second)}
+		m.wall = shownDeadline{deadline, s.clock.OnWall(deadline).Round(time.Second)}
 	}
 	return m.wall.shown
 }
 
-// heard takes what a door's goroutine tells.
-func (s *Supervisor) heard(n news) {
+// takeDoorUpdate takes what a door's goroutine tells.
+func (s *Supervisor) takeDoorUpdate(n doorUpdate) {
 	d := n.door
 	if s.gate.doors[d.id] != d {
 		return

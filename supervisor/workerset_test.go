@@ -20,7 +20,7 @@ func TestSetTellsOfGaps(t *testing.T) {
 		for i := range workers {
 			p.Workers = append(p.Workers, core.Spec{Name: cfg.Pools[0].Workers[i].Name})
 		}
-		s.plan = &blueprint{config: cfg, pools: []core.Pool{p}}
+		s.plan = &deployment{config: cfg, pools: []core.Pool{p}}
 		s.memory.intent.Rotations = map[string]core.Rotation{"p": r}
 		set := s.workerSet()
 		if got := time.Duration(set.Pools[0].PatienceSeconds * 1e9); got != want {

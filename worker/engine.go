@@ -52,7 +52,7 @@ type Engine struct {
 	pausing  pausing
 	asleep   int // the level of sleep; 0: awake
 	timings  stepTimes
-	past     past
+	past     recentSteps
 	watch    func(*Watched) // told each step; nil: nobody watches
 	sight    sight
 
@@ -261,7 +261,7 @@ func (e *Engine) submit(req Request) (*Stream, error) {
 }
 
 // Hold begins such an answer. It is to be released by the caller.
-func (e *Engine) Hold() (*Held, error) {
+func (e *Engine) Hold() (*Hold, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -271,7 +271,7 @@ func (e *Engine) Hold() (*Held, error) {
 		return nil, ErrClosed
 	}
 	e.holds++
-	return &Held{engine: e}, nil
+	return &Hold{engine: e}, nil
 }
 
 // holding is how many answers hold the engine open.

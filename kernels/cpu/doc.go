@@ -4,7 +4,7 @@
 // # Where things are
 //
 //	backend, memory, cache         the Backend; memory outside the Go heap; packed weights kept between starts
-//	weight, pack, paired, fine     a matrix in tiles: how it is laid out, packed, unpacked
+//	weight, pack, fp8, fine        a matrix in tiles: how it is laid out, packed, unpacked
 //	plan, executable, scratch      a program compiled into stages over one stretch of memory
 //	team, queue, share, spread     the threads: how they start a stage, divide it, and keep to their memory node
 //	park, pause, pin               how a thread sleeps, waits and stays on its processor

@@ -12,21 +12,21 @@ import (
 type packKey struct {
 	value   int
 	version int // how often the value had been written
-	form    form
+	form    operandForm
 	order   *int32 // act-order: packed in the order of this weight
 }
 
-// form is what a kind of matrix reads.
-type form uint8
+// operandForm is what a kind of matrix reads.
+type operandForm uint8
 
 const (
-	formFloat   form = iota // float32, padded to 32 columns
-	formOperand             // bf16 operands as float32, padded to 32
-	formInteger             // int8 padded to 128, then scales, then sums
-	formFine                // the same with -Σ for each 32
+	formFloat   operandForm = iota // float32, padded to 32 columns
+	formOperand                    // bf16 operands as float32, padded to 32
+	formInteger                    // int8 padded to 128, then scales, then sums
+	formFine                       // the same with -Σ for each 32
 )
 
-func formOf(kind int) form {
+func formOf(kind int) operandForm {
 	switch {
 	case fine(kind):
 		return formFine
@@ -40,7 +40,7 @@ func formOf(kind int) form {
 
 // packing is the layout of packed rows of some width.
 type packing struct {
-	form   form
+	form   operandForm
 	width  int // columns of a row
 	padded int // columns with padding
 	stride int // bytes from row to row
@@ -179,14 +179,14 @@ func (pl *plan) linear(op *kernels.Linear) {
 			shares(tiles, thread, x.active, x.b.nodes, run)
 			return
 		}
-		x.tiles.take(number, handful(x.counts[rows], bytes), thread, x.active, func(first, last int) { within(tiles, first, last, run) })
+		x.tiles.take(number, tilesAtOnce(x.counts[rows], bytes), thread, x.active, func(first, last int) { within(tiles, first, last, run) })
 	}})
 }
 
-// handful is the fewest tiles of so many bytes that a thread takes at a time: of
+// tilesAtOnce is the fewest tiles of so many bytes that a thread takes at a time: of
 // one row some microseconds of reading, of several what the kernels' shapes go
 // into.
-func handful(rows, bytes int) int {
+func tilesAtOnce(rows, bytes int) int {
 	if rows == 1 {
 		return max(1, 64<<10/bytes)
 	}
@@ -211,7 +211,7 @@ type product struct {
 // run multiplies by tiles first to last.
 func (p *product) run(l *level, s *scratch, first, last int) {
 	if p.w.kind == kindFP8 && p.rows >= pairRows && l.pairsFP8 != nil {
-		p.paired(l, s, first, last)
+		p.multiplyFP8(l, s, first, last)
 		return
 	}
 	whole := last

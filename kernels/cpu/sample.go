@@ -22,7 +22,7 @@ func (pl *plan) sample(op *kernels.Sample) {
 	x.logits = make([][]float32, 0, rows)
 	tops := make([]kernels.Candidate, rows*min(mostTop, vocab))
 	pl.keep = append(pl.keep, int(op.Logits))
-	v := &view{x: x, logits: op.Logits, cap: op.SoftCap, each: (vocab + stretch - 1) / stretch}
+	v := &logitStats{x: x, logits: op.Logits, cap: op.SoftCap, each: (vocab + stretch - 1) / stretch}
 	v.peaks, v.sums = make([]float32, rows*v.each), make([]float64, rows*v.each)
 	peaks, sums := pl.buffer(64), pl.buffer(64) // stand for v.peaks and v.sums
 	pl.stage(stage{reads: operand(op.Logits), writes: append(operand(op.Logits), peaks), run: v.look})
@@ -55,8 +55,8 @@ func (pl *plan) sample(op *kernels.Sample) {
 // that matters, which their greatest shows.
 const stretch = split
 
-// view is what all threads find out about the rows of logits, by stretch.
-type view struct {
+// logitStats is what all threads find out about the rows of logits, by stretch.
+type logitStats struct {
 	x      *executable
 	logits kernels.Tensor
 	cap    float32
@@ -66,7 +66,7 @@ type view struct {
 }
 
 // stretches calls run for this thread's share of all stretches of all rows.
-func (v *view) stretches(thread int, run func(i, row int, part []float32)) {
+func (v *logitStats) stretches(thread int, run func(i, row int, part []float32)) {
 	first, last := part(v.x.counts[kernels.Sampled]*v.each, thread, v.x.active)
 	for i := first; i < last; i++ {
 		row := v.x.row(v.logits, i/v.each)
@@ -76,7 +76,7 @@ func (v *view) stretches(thread int, run func(i, row int, part []float32)) {
 }
 
 // look caps the logits and finds the greatest of each stretch.
-func (v *view) look(thread int) {
+func (v *logitStats) look(thread int) {
 	l := v.x.level
 	v.stretches(thread, func(i, _ int, part []float32) {
 		if v.cap > 0 {
@@ -89,7 +89,7 @@ func (v *view) look(thread int) {
 }
 
 // add sums the chances of each stretch.
-func (v *view) add(thread int) {
+func (v *logitStats) add(thread int) {
 	if v.x.step.Sampling == nil {
 		return
 	}
@@ -104,7 +104,7 @@ func (v *view) add(thread int) {
 }
 
 // describe chooses the token of row i and says how it stands among the others.
-func (v *view) describe(c *kernels.Choice, i int, sm *kernels.Sampling, s *scratch) {
+func (v *logitStats) describe(c *kernels.Choice, i int, sm *kernels.Sampling, s *scratch) {
 	l, row := v.x.level, v.x.row(v.logits, i)
 	peaks := v.peaks[i*v.each:][:v.each]
 	most := greatest(peaks)

@@ -5,8 +5,8 @@ import "math"
 // blockPoints is how many points lie in one block, which goes as a whole.
 const blockPoints = 120
 
-// level is one series at one distance of points.
-type level struct {
+// resolution is one series at one distance of points.
+type resolution struct {
 	first  int64 // the index of the first point of blocks[0]
 	next   int64 // the index of the next point
 	blocks []block
@@ -46,8 +46,8 @@ func (b *block) at(i int) code {
 func (b *block) size() int { return 48 + 2*cap(b.points) }
 
 // put adds the point of an index; what was left out before it is unknown. It returns by
-// how much the level has grown.
-func (l *level) put(index int64, c code, keep int64) (grown int) {
+// how much the resolution has grown.
+func (l *resolution) put(index int64, c code, keep int64) (grown int) {
 	if len(l.blocks) == 0 {
 		l.first, l.next = index, index
 	}
@@ -76,7 +76,7 @@ func (l *level) put(index int64, c code, keep int64) (grown int) {
 }
 
 // trim drops the blocks that lie whole before what is kept.
-func (l *level) trim(keep int64) (grown int) {
+func (l *resolution) trim(keep int64) (grown int) {
 	drop := 0
 	for drop < len(l.blocks)-1 && l.first+blockPoints <= l.next-keep {
 		grown -= l.blocks[drop].size()
@@ -90,7 +90,7 @@ func (l *level) trim(keep int64) (grown int) {
 }
 
 // at is the point of an index; unknown where there is none.
-func (l *level) at(index int64) code {
+func (l *resolution) at(index int64) code {
 	if len(l.blocks) == 0 || index < l.first || index >= l.next {
 		return unknown
 	}
@@ -99,7 +99,7 @@ func (l *level) at(index int64) code {
 }
 
 // mean is the mean of what is known of the points from an index on.
-func (l *level) mean(from, n int64) float64 {
+func (l *resolution) mean(from, n int64) float64 {
 	sum, known := 0.0, 0
 	for i := from; i < from+n; i++ {
 		if v := l.at(i).decode(); !math.IsNaN(v) {
@@ -115,7 +115,7 @@ func (l *level) mean(from, n int64) float64 {
 
 // series is one figure over time.
 type series struct {
-	fine, coarse level
+	fine, coarse resolution
 	minute       int64 // of which the parts are gathered
 	sum          float64
 	known        int
@@ -144,7 +144,7 @@ func (s *series) add(index int64, v float64, keep kept) (grown int) {
 }
 
 func (s *series) size() (n int) {
-	for _, l := range []*level{&s.fine, &s.coarse} {
+	for _, l := range []*resolution{&s.fine, &s.coarse} {
 		for i := range l.blocks {
 			n += l.blocks[i].size()
 		}

@@ -21,11 +21,11 @@ type plot struct {
 	title, xName, yName string
 	logX, logY          bool
 	series              []series
-	levels              []level // horizontal lines, e.g. a goal
-	diagonal            bool    // y = x
+	levels              []guideLine // horizontal lines, e.g. a goal
+	diagonal            bool        // y = x
 }
 
-type level struct {
+type guideLine struct {
 	name string
 	y    float64
 }

@@ -131,7 +131,7 @@ func (p Page) sweepPlots() []plot {
 	first := plot{title: "Time to the first token from due, against the rate", xName: "requests/s asked", yName: "ms", logY: true,
 		series: []series{{name: "p50", x: rate, y: p50, line: true}, {name: "p95", x: rate, y: p95, line: true}}}
 	if g := p.Setup.Goal.TTFT; g > 0 {
-		first.levels = []level{{"goal", g}}
+		first.levels = []guideLine{{"goal", g}}
 	}
 	return []plot{first, {title: "Requests that ended, and that met the goal, against the rate", xName: "requests/s asked", yName: "requests/s", diagonal: true,
 		series: []series{{name: "ended", x: rate, y: done, line: true}, {name: "met the goal", x: rate, y: good, line: true}}}}

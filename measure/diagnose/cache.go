@@ -9,7 +9,7 @@ import (
 
 // thrashing finds workers that throw requests out of a full KV cache and compute
 // them again.
-func (v *view) thrashing() ([]Finding, string) {
+func (v *evidence) thrashing() ([]Finding, string) {
 	return v.each(func(w *worker) *Finding {
 		usage := v.Gauge("vllm:kv_cache_usage_perc", w.own())
 		preempted, finished := v.Grew("vllm:num_preemptions_total", w.own()), v.finished(w)
@@ -37,7 +37,7 @@ func (v *view) thrashing() ([]Finding, string) {
 }
 
 // roomier proposes how fewer requests are thrown out of a cache.
-func (v *view) roomier(w *worker, f *Finding, running, usage float64) {
+func (v *evidence) roomier(w *worker, f *Finding, running, usage float64) {
 	p := v.facts.pool(w.pool)
 	if foreign := v.foreign(w); foreign > v.t.Foreign {
 		f.Evidence = append(f.Evidence, Evidence{Name: "foreign tokens", Text: percent(foreign) + " of the cache"})
@@ -69,7 +69,7 @@ func (v *view) roomier(w *worker, f *Finding, running, usage float64) {
 }
 
 // kvLeak finds workers that hold KV while nobody asks them.
-func (v *view) kvLeak() ([]Finding, string) {
+func (v *evidence) kvLeak() ([]Finding, string) {
 	return v.each(func(w *worker) *Finding {
 		usage := v.Gauge("vllm:kv_cache_usage_perc", w.own())
 		busy := [][]float64{v.Gauge("vllm:num_requests_running", w.own()), v.Gauge("vllm:num_requests_waiting", w.own()), v.Gauge("roundhouse_in_flight_requests", w.door())}
@@ -102,12 +102,12 @@ func (v *view) kvLeak() ([]Finding, string) {
 }
 
 // trigger is the change that lets a pool's rotation mend what comes back.
-func (v *view) trigger(w *worker, setting, why string) *Change {
+func (v *evidence) trigger(w *worker, setting, why string) *Change {
 	return &Change{Now: fmt.Sprintf("pool %q {\n}", w.pool), Proposed: fmt.Sprintf("pool %q {\n  rotation {\n    %s # %s\n  }\n}", w.pool, setting, why)}
 }
 
 // prefixMisses finds pools whose prompts are hardly ever found in a cache.
-func (v *view) prefixMisses() ([]Finding, string) {
+func (v *evidence) prefixMisses() ([]Finding, string) {
 	var found []Finding
 	for _, pool := range v.pools {
 		p := v.facts.pool(pool)

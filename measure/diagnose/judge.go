@@ -15,27 +15,27 @@ import (
 type rule struct {
 	name string
 	span time.Duration // of recording that it needs; 0: any
-	look func(*view) ([]Finding, string)
+	look func(*evidence) ([]Finding, string)
 }
 
 // rules are all there are, causes before their effects.
 func rules(t *Thresholds) []rule {
 	return []rule{
-		{"blind", 0, (*view).blind},
-		{"flapping", 0, (*view).flapping},
-		{"kv-leak", t.IdleKV, (*view).kvLeak},
-		{"memory-leak", t.Memory.Over, (*view).memoryLeak},
-		{"kv-thrashing", 0, (*view).thrashing},
-		{"slow-worker", 0, (*view).slowWorker},
-		{"worker-errors", 0, (*view).workerErrors},
-		{"over-capacity", t.QueueOver, (*view).overCapacity},
-		{"prefill-starvation", 0, (*view).starvation},
-		{"decode-starvation", 0, (*view).stutter},
-		{"long-requests", 0, (*view).longRequests},
-		{"under-use", 0, (*view).underUse},
-		{"prefix-misses", t.HitsOver, (*view).prefixMisses},
-		{"wrong-prediction", 0, (*view).prediction},
-		{"clients-leave", 0, (*view).hangUps},
+		{"blind", 0, (*evidence).blind},
+		{"flapping", 0, (*evidence).flapping},
+		{"kv-leak", t.IdleKV, (*evidence).kvLeak},
+		{"memory-leak", t.Memory.Over, (*evidence).memoryLeak},
+		{"kv-thrashing", 0, (*evidence).thrashing},
+		{"slow-worker", 0, (*evidence).slowWorker},
+		{"worker-errors", 0, (*evidence).workerErrors},
+		{"over-capacity", t.QueueOver, (*evidence).overCapacity},
+		{"prefill-starvation", 0, (*evidence).starvation},
+		{"decode-starvation", 0, (*evidence).stutter},
+		{"long-requests", 0, (*evidence).longRequests},
+		{"under-use", 0, (*evidence).underUse},
+		{"prefix-misses", t.HitsOver, (*evidence).prefixMisses},
+		{"wrong-prediction", 0, (*evidence).prediction},
+		{"clients-leave", 0, (*evidence).hangUps},
 	}
 }
 
@@ -51,11 +51,11 @@ func RuleNames() (names []string) {
 // a long recording, whose moments may lie wider apart; nil is the same one. Findings of
 // others stand beside those of the rules, if no rule says the like of the same object.
 func Judge(r, long *Recording, f *Facts, t *Thresholds, others ...Finding) Report {
-	v := &view{Recording: r, facts: f, t: t}
+	v := &evidence{Recording: r, facts: f, t: t}
 	v.meet()
 	back := v
 	if long != nil {
-		back = &view{Recording: long, facts: f, t: t}
+		back = &evidence{Recording: long, facts: f, t: t}
 		back.meet()
 		v.back = long
 	}
@@ -117,8 +117,8 @@ func words(d time.Duration) string {
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
-// view is a recording as rules look at it.
-type view struct {
+// evidence is a recording as rules look at it.
+type evidence struct {
 	*Recording
 	facts   *Facts
 	t       *Thresholds
@@ -138,7 +138,7 @@ func (w *worker) door() Labels { return Labels{"pool": w.pool, "worker": w.name}
 func (w *worker) own() Labels  { return Labels{"worker": w.id} }
 
 // meet finds the workers and pools.
-func (v *view) meet() {
+func (v *evidence) meet() {
 	seen := map[string]worker{}
 	for _, s := range v.byName["roundhouse_worker_state"] {
 		w := worker{pool: s.labels["pool"], name: s.labels["worker"]}
@@ -163,7 +163,7 @@ func (v *view) meet() {
 }
 
 // steady reports whether a worker was ready throughout and has not begun anew.
-func (v *view) steady(w *worker) bool {
+func (v *evidence) steady(w *worker) bool {
 	ready := Labels{"pool": w.pool, "worker": w.name, "state": "ready"}
 	for _, on := range known(v.Gauge("roundhouse_worker_state", ready)) {
 		if on != 1 {
@@ -183,7 +183,7 @@ func (v *view) steady(w *worker) bool {
 }
 
 // each calls look for every steady worker.
-func (v *view) each(look func(*worker) *Finding) (found []Finding) {
+func (v *evidence) each(look func(*worker) *Finding) (found []Finding) {
 	for i := range v.workers {
 		if w := &v.workers[i]; w.steady {
 			if f := look(w); f != nil {
@@ -196,24 +196,24 @@ func (v *view) each(look func(*worker) *Finding) (found []Finding) {
 }
 
 // finished is how many answers a worker has ended.
-func (v *view) finished(w *worker) float64 { return v.Grew("vllm:request_success_total", w.own()) }
+func (v *evidence) finished(w *worker) float64 { return v.Grew("vllm:request_success_total", w.own()) }
 
 // seconds is the length of the recording.
-func (v *view) seconds() float64 { return v.Span().Seconds() }
+func (v *evidence) seconds() float64 { return v.Span().Seconds() }
 
 // capacity is what a worker's KV cache holds, in tokens; NaN: unknown.
-func (v *view) capacity(w *worker) float64 {
+func (v *evidence) capacity(w *worker) float64 {
 	return median(v.Gauge("roundhouse_worker_kv_capacity_tokens", w.door()))
 }
 
 // foreign is the share of a worker's KV cache that others than the doors hold.
-func (v *view) foreign(w *worker) float64 {
+func (v *evidence) foreign(w *worker) float64 {
 	tokens := v.Gauge("roundhouse_worker_kv_tokens", Labels{"pool": w.pool, "worker": w.name, "source": "foreign"})
 	return median(tokens) / v.capacity(w)
 }
 
 // seats is --max-num-seqs of a worker's pool; assumed means that it is vLLM's default.
-func (v *view) seats(w *worker) (n float64, assumed bool) {
+func (v *evidence) seats(w *worker) (n float64, assumed bool) {
 	if n := v.facts.pool(w.pool).number("--max-num-seqs"); n > 0 {
 		return n, false
 	}
@@ -222,7 +222,7 @@ func (v *view) seats(w *worker) (n float64, assumed bool) {
 
 // budget is --max-num-batched-tokens of a worker's pool; assumed means that it is
 // vLLM's default.
-func (v *view) budget(w *worker) (n float64, assumed bool) {
+func (v *evidence) budget(w *worker) (n float64, assumed bool) {
 	if n := v.facts.pool(w.pool).number("--max-num-batched-tokens"); n > 0 {
 		return n, false
 	}
@@ -230,7 +230,7 @@ func (v *view) budget(w *worker) (n float64, assumed bool) {
 }
 
 // waiting is how many requests wait at a worker and, told by its pool, at the door.
-func (v *view) waiting(w *worker) (there, door []float64) {
+func (v *evidence) waiting(w *worker) (there, door []float64) {
 	return v.Gauge("vllm:num_requests_waiting", w.own()), v.Gauge("roundhouse_queue_requests", Labels{"pool": w.pool})
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // underUse finds pools that make requests wait while their devices idle.
-func (v *view) underUse() ([]Finding, string) {
+func (v *evidence) underUse() ([]Finding, string) {
 	var found []Finding
 	for _, pool := range v.pools {
 		idle, looked, evidence := true, false, []Evidence(nil)
@@ -58,7 +58,7 @@ func (v *view) underUse() ([]Finding, string) {
 }
 
 // idles reports whether a worker has little to do, with the figures that show it.
-func (v *view) idles(w *worker) (low bool, evidence []Evidence, known bool) {
+func (v *evidence) idles(w *worker) (low bool, evidence []Evidence, known bool) {
 	running := v.Gauge("vllm:num_requests_running", w.own())
 	used := v.Gauge("roundhouse_device_utilization_ratio", w.own())
 	if n := median(used); !math.IsNaN(n) {
@@ -70,7 +70,7 @@ func (v *view) idles(w *worker) (low bool, evidence []Evidence, known bool) {
 }
 
 // heldBack says what keeps requests from idle workers.
-func (v *view) heldBack(f *Finding, waits bool, limited float64, queued []float64) {
+func (v *evidence) heldBack(f *Finding, waits bool, limited float64, queued []float64) {
 	p := v.facts.pool(f.Object)
 	f.Severity = Warn
 	f.Says = fmt.Sprintf("the workers idle while %.0f requests wait", median(queued))
@@ -101,7 +101,7 @@ func (v *view) heldBack(f *Finding, waits bool, limited float64, queued []float6
 }
 
 // overCapacity finds pools to which more comes than they complete.
-func (v *view) overCapacity() ([]Finding, string) {
+func (v *evidence) overCapacity() ([]Finding, string) {
 	var found []Finding
 	for _, pool := range v.pools {
 		queued := v.Gauge("roundhouse_queue_requests", Labels{"pool": pool})
@@ -142,7 +142,7 @@ func (v *view) overCapacity() ([]Finding, string) {
 }
 
 // hangUps finds pools whose clients leave before their answer is whole.
-func (v *view) hangUps() ([]Finding, string) {
+func (v *evidence) hangUps() ([]Finding, string) {
 	var found []Finding
 	for _, pool := range v.pools {
 		all := zeroed(v.Grew("roundhouse_requests_total", Labels{"pool": pool}))
@@ -170,7 +170,7 @@ func (v *view) hangUps() ([]Finding, string) {
 }
 
 // blind finds workers of which the door does not know how full they are.
-func (v *view) blind() ([]Finding, string) {
+func (v *evidence) blind() ([]Finding, string) {
 	var found []Finding
 	for i := range v.workers {
 		w := &v.workers[i]
@@ -202,7 +202,7 @@ func (v *view) blind() ([]Finding, string) {
 }
 
 // flapping finds workers that start again and again.
-func (v *view) flapping() ([]Finding, string) {
+func (v *evidence) flapping() ([]Finding, string) {
 	var found []Finding
 	by := v.Recording
 	if v.back != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // memoryLeak finds workers whose host or device memory grows on and on.
-func (v *view) memoryLeak() ([]Finding, string) {
+func (v *evidence) memoryLeak() ([]Finding, string) {
 	var found []Finding
 	for i := range v.workers {
 		w := &v.workers[i]
@@ -34,7 +34,7 @@ func (v *view) memoryLeak() ([]Finding, string) {
 
 // creeps finds a trend in a worker's memory; the first quarter of the recording is
 // where caches fill.
-func (v *view) creeps(w *worker, name string, values []float64, room float64) *Finding {
+func (v *evidence) creeps(w *worker, name string, values []float64, room float64) *Finding {
 	var hours, bytes []float64
 	from := v.Times[0].Add(min(time.Hour, v.Span()/4))
 	for i, b := range values {

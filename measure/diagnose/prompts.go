@@ -11,7 +11,7 @@ import (
 
 // starvation finds workers whose decodes leave no room for prompts: requests wait
 // for their first token while those that run get theirs as ever.
-func (v *view) starvation() ([]Finding, string) {
+func (v *evidence) starvation() ([]Finding, string) {
 	return v.each(func(w *worker) *Finding {
 		there, _ := v.waiting(w)
 		said := v.Grew("vllm:generation_tokens_total", w.own())
@@ -42,7 +42,7 @@ func (v *view) starvation() ([]Finding, string) {
 }
 
 // opened proposes how prompts get room.
-func (v *view) opened(w *worker, f *Finding, running, seats float64, assumed bool) {
+func (v *evidence) opened(w *worker, f *Finding, running, seats float64, assumed bool) {
 	p := v.facts.pool(w.pool)
 	usage := quantile(v.Gauge("vllm:kv_cache_usage_perc", w.own()), 0.75)
 	budget, _ := v.budget(w)
@@ -70,7 +70,7 @@ func (v *view) opened(w *worker, f *Finding, running, seats float64, assumed boo
 }
 
 // stutter finds workers whose prompts hold up the tokens of others.
-func (v *view) stutter() ([]Finding, string) {
+func (v *evidence) stutter() ([]Finding, string) {
 	return v.each(func(w *worker) *Finding {
 		gaps := v.Histogram("vllm:inter_token_latency_seconds", w.own())
 		steps := v.Histogram("vllm:iteration_tokens_total", w.own())
@@ -97,7 +97,7 @@ func (v *view) stutter() ([]Finding, string) {
 }
 
 // longRequests finds pools where a few long prompts make all others wait.
-func (v *view) longRequests() ([]Finding, string) {
+func (v *evidence) longRequests() ([]Finding, string) {
 	var found []Finding
 	for _, pool := range v.pools {
 		prompts := Distribution{}
@@ -123,7 +123,7 @@ func (v *view) longRequests() ([]Finding, string) {
 }
 
 // crowded is the finding that long prompts hurt the others of a pool.
-func (v *view) crowded(pool string, p50, p99, base, hurt float64) Finding {
+func (v *evidence) crowded(pool string, p50, p99, base, hurt float64) Finding {
 	p := v.facts.pool(pool)
 	f := Finding{
 		Severity: Warn, Confidence: Medium, Object: pool,

@@ -130,7 +130,7 @@ func (r *Recording) Last(span time.Duration) *Recording {
 
 // Workers are those that a recording tells of, as pool/name.
 func (r *Recording) Workers() (ids []string) {
-	v := view{Recording: r}
+	v := evidence{Recording: r}
 	v.meet()
 	for _, w := range v.workers {
 		ids = append(ids, w.id)

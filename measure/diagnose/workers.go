@@ -9,7 +9,7 @@ import (
 
 // slowWorker finds workers whose streams are slower than those of their peers in
 // every third of the recording.
-func (v *view) slowWorker() ([]Finding, string) {
+func (v *evidence) slowWorker() ([]Finding, string) {
 	enough := false
 	found := v.each(func(w *worker) *Finding {
 		worst := 0.0
@@ -50,7 +50,7 @@ func (v *view) slowWorker() ([]Finding, string) {
 
 // streamRate is the tokens a second of one stream at a worker in a third of the
 // recording, NaN of too few tokens.
-func (v *view) streamRate(w *worker, part int) float64 {
+func (v *evidence) streamRate(w *worker, part int) float64 {
 	n := len(v.Times) - 1
 	from, until := 1+n*part/3, 1+n*(part+1)/3
 	sum := zeroed(total(v.Growth("vllm:inter_token_latency_seconds_sum", w.own())[from:until]))
@@ -62,7 +62,7 @@ func (v *view) streamRate(w *worker, part int) float64 {
 }
 
 // workerErrors finds workers that fail more than their peers do.
-func (v *view) workerErrors() ([]Finding, string) {
+func (v *evidence) workerErrors() ([]Finding, string) {
 	count := func(w *worker, outcome string) float64 {
 		return zeroed(v.Grew("roundhouse_worker_requests_total", Labels{"pool": w.pool, "worker": w.name, "outcome": outcome}))
 	}
@@ -96,7 +96,7 @@ func (v *view) workerErrors() ([]Finding, string) {
 
 // prediction finds workers whose first tokens come at other times than the ledger
 // predicts, by which it places requests.
-func (v *view) prediction() ([]Finding, string) {
+func (v *evidence) prediction() ([]Finding, string) {
 	var found []Finding
 	for i := range v.workers {
 		w := &v.workers[i]
@@ -119,7 +119,7 @@ func (v *view) prediction() ([]Finding, string) {
 
 // keepsOff reports whether predictions were wrong, and to the same side, in every third
 // of the recording: what is learned anew puts itself right.
-func (v *view) keepsOff(w *worker) bool {
+func (v *evidence) keepsOff(w *worker) bool {
 	n := len(v.Times)
 	over, under := 0, 0
 	for part := range 3 {

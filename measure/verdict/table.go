@@ -2,22 +2,22 @@ package verdict
 
 import "time"
 
-// Level is how bad something is.
-type Level string
+// Severity is how bad something is.
+type Severity string
 
 // The levels, the worst first.
 const (
-	Down     Level = "down"
-	Hurting  Level = "hurting"
-	AtRisk   Level = "at_risk"
-	Changing Level = "changing"
-	Well     Level = "well"
+	Down     Severity = "down"
+	Hurting  Severity = "hurting"
+	AtRisk   Severity = "at_risk"
+	Changing Severity = "changing"
+	Well     Severity = "well"
 )
 
-var levels = [...]Level{Down, Hurting, AtRisk, Changing, Well}
+var levels = [...]Severity{Down, Hurting, AtRisk, Changing, Well}
 
 // rank orders levels: the worst is 0.
-func (l Level) rank() int {
+func (l Severity) rank() int {
 	for i, x := range levels {
 		if x == l {
 			return i
@@ -44,9 +44,9 @@ type Threshold struct {
 	Unit  string
 	For   time.Duration // over this time, or for so long
 	Text  string
-	Level Level  // of the verdict's finding; empty: the verdict does not look at it
-	Rule  string // of the diagnosis; empty: none
-	Alert string // the shipped one that has the same bound; empty: none
+	Level Severity // of the verdict's finding; empty: the verdict does not look at it
+	Rule  string   // of the diagnosis; empty: none
+	Alert string   // the shipped one that has the same bound; empty: none
 	Below bool
 }
 

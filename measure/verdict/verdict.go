@@ -9,7 +9,7 @@ import (
 
 // Verdict is how the house does: the level of its worst finding.
 type Verdict struct {
-	Level    Level     `json:"level"`
+	Level    Severity  `json:"level"`
 	Since    time.Time `json:"since"`
 	Sentence string    `json:"sentence"`
 	Findings []Finding `json:"findings"` // the worst first
@@ -18,7 +18,7 @@ type Verdict struct {
 // Finding is one thing that is not as it should be.
 type Finding struct {
 	Code     string    `json:"code"`
-	Level    Level     `json:"level"`
+	Level    Severity  `json:"level"`
 	Since    time.Time `json:"since"`
 	Pool     *string   `json:"pool"`
 	Worker   *string   `json:"worker"` // pool/name
@@ -35,7 +35,7 @@ const rolledBack = 24 * time.Hour
 // Watch remembers between two looks when something began.
 type Watch struct {
 	since map[string]time.Time // by finding: since when it holds without a break
-	level Level
+	level Severity
 	from  time.Time // since when there is this level
 }
 

@@ -32,7 +32,7 @@ func TestVerdict(t *testing.T) {
 		name   string
 		change func(*Facts)
 		after  time.Duration
-		level  Level
+		level  Severity
 		says   string
 		action string
 	}{

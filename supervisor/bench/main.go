@@ -180,7 +180,7 @@ func ours(n night) result {
 		Drain: 10 * time.Minute, Ready: 15 * time.Minute, Grace: time.Minute,
 	}}, Intent: core.Intent{Workers: map[string]core.Worker{
 		"p/1": {Phase: core.Ready, Generation: 1, Hash: "h", Good: "h"}, "p/2": {Phase: core.Ready, Generation: 1, Hash: "h", Good: "h"},
-	}, Rotations: map[string]core.Rotation{}, Pools: map[string]core.Course{}}}
+	}, Rotations: map[string]core.Rotation{}, Pools: map[string]core.PoolRecord{}}}
 	generations := []uint64{1, 1}
 	for now := range horizon {
 		at := begin.Add(time.Duration(now) * time.Second)

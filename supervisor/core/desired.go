@@ -90,10 +90,10 @@ const (
 
 // Intent is what is remembered from one decision to the next.
 type Intent struct {
-	Workers   map[string]Worker   `json:"workers"`   // by pool/name
-	Rotations map[string]Rotation `json:"rotations"` // the last of each pool
-	Pools     map[string]Course   `json:"pools"`
-	Counter   uint64              `json:"counter"` // of rotations
+	Workers   map[string]Worker     `json:"workers"`   // by pool/name
+	Rotations map[string]Rotation   `json:"rotations"` // the last of each pool
+	Pools     map[string]PoolRecord `json:"pools"`
+	Counter   uint64                `json:"counter"` // of rotations
 }
 
 // Worker is where one worker stands.
@@ -133,8 +133,8 @@ type Worker struct {
 	BaseSpeed  float64 `json:"base_speed,omitempty"`
 }
 
-// Course is what is remembered of a pool.
-type Course struct {
+// PoolRecord is what is remembered of a pool.
+type PoolRecord struct {
 	LastRun  time.Time `json:"last_run,omitzero"` // on the wall's clock
 	OffUntil time.Time `json:"off_until,omitzero"`
 	Off      bool      `json:"off,omitempty"`
@@ -196,7 +196,7 @@ type Rotation struct {
 func (in Intent) Clone() Intent {
 	out := Intent{
 		Workers: make(map[string]Worker, len(in.Workers)), Rotations: make(map[string]Rotation, len(in.Rotations)),
-		Pools: make(map[string]Course, len(in.Pools)), Counter: in.Counter,
+		Pools: make(map[string]PoolRecord, len(in.Pools)), Counter: in.Counter,
 	}
 	for k, v := range in.Workers {
 		out.Workers[k] = v

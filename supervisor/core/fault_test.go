@@ -347,7 +347,7 @@ func TestGapWaitsForTheQuietestMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.d.Pools[0].Plan = plan
-	var c Course
+	var c PoolRecord
 	for bin := range 96 {
 		c.Traffic.Learn(bin, 100)
 	}

@@ -75,7 +75,7 @@ func (p *Pool) ByGap() bool {
 
 // quiet has the scheduled turns of a pool that turns by gap come at the
 // quietest moment within the jitter, chosen once for each. Nil: by chance.
-func (p *Pool) quiet(c *Course) func(time.Time) time.Duration {
+func (p *Pool) quiet(c *PoolRecord) func(time.Time) time.Duration {
 	if !p.ByGap() || p.Plan.Jitter() <= 0 {
 		return nil
 	}

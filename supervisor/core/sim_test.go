@@ -152,7 +152,7 @@ func newWorld(seed uint64) *world {
 }
 
 func noIntent() Intent {
-	return Intent{Workers: map[string]Worker{}, Rotations: map[string]Rotation{}, Pools: map[string]Course{}}
+	return Intent{Workers: map[string]Worker{}, Rotations: map[string]Rotation{}, Pools: map[string]PoolRecord{}}
 }
 
 // join begins another supervisor.

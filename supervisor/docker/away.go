@@ -59,9 +59,9 @@ func (d *Driver) reach(ctx context.Context) error {
 	return err
 }
 
-// told tells an error of the engine's from one for which it was not there. before
+// engineError tells an error of the engine's from one for which it was not there. before
 // are the breaks when it was asked.
-func (d *Driver) told(ctx context.Context, before int64, err error) error {
+func (d *Driver) engineError(ctx context.Context, before int64, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}

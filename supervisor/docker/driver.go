@@ -154,7 +154,7 @@ func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
 	if err == nil {
 		_, err = d.plan(ctx, spec)
 	}
-	return d.told(ctx, before, err)
+	return d.engineError(ctx, before, err)
 }
 
 // Start pulls the image if it must and nobody has prepared for it, takes away the worker's last container,
@@ -164,7 +164,7 @@ func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 		return fmt.Errorf("%w: %w", driver.ErrAway, err)
 	}
 	before := d.breaks.Load()
-	return d.told(ctx, before, d.begin(ctx, spec))
+	return d.engineError(ctx, before, d.begin(ctx, spec))
 }
 
 // begin does Start's work.
@@ -207,7 +207,7 @@ func (d *Driver) Resolve(ctx context.Context, spec driver.Spec) (string, error) 
 	defer cancel()
 	have, err := d.engine.ImageInspect(ctx, spec.Container.Image)
 	if err != nil {
-		return "", d.told(ctx, before, fmt.Errorf("cannot look at the image %s: %w", spec.Container.Image, err))
+		return "", d.engineError(ctx, before, fmt.Errorf("cannot look at the image %s: %w", spec.Container.Image, err))
 	}
 	return have.ID, nil
 }

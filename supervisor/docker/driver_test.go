@@ -146,7 +146,7 @@ func TestTakeover(t *testing.T) {
 	spec.Port, spec.Takeover, spec.Container.NetworkMode = port, "rh-old", hostNetwork()
 	d.Expect([]driver.Spec{spec})
 	i := drivertest.Only(t, d)
-	if !i.Foreign || !i.Running || i.Generation != 1 || i.URL != "http://127.0.0.1:"+strconv.Itoa(port) {
+	if !i.TakenOver || !i.Running || i.Generation != 1 || i.URL != "http://127.0.0.1:"+strconv.Itoa(port) {
 		t.Fatalf("%+v", i)
 	}
 	drivertest.Until(t, "the old one answers", func() bool { return healthy(i.URL) })
@@ -156,7 +156,7 @@ func TestTakeover(t *testing.T) {
 	if err := d.Start(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	if i := drivertest.Only(t, d); i.Foreign || i.Generation != 2 {
+	if i := drivertest.Only(t, d); i.TakenOver || i.Generation != 2 {
 		t.Errorf("after its turn: %+v", i)
 	}
 	drivertest.Until(t, "the new one answers", func() bool { return healthy(i.URL) })

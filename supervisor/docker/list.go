@@ -57,7 +57,7 @@ func (d *Driver) list(ctx context.Context) ([]driver.Instance, error) {
 		return nil, err
 	}
 	d.forget(list)
-	if err := d.foreign(ctx, newest); err != nil {
+	if err := d.addTakenOver(ctx, newest); err != nil {
 		return nil, err
 	}
 	out := make([]driver.Instance, 0, len(newest))
@@ -144,9 +144,9 @@ func short(id string) string {
 	return id
 }
 
-// foreign adds the containers that run already and stand for a worker. They
+// addTakenOver adds the containers that run already and stand for a worker. They
 // count as what is configured, so that it takes a turn to replace them.
-func (d *Driver) foreign(ctx context.Context, have map[string]driver.Instance) error {
+func (d *Driver) addTakenOver(ctx context.Context, have map[string]driver.Instance) error {
 	d.mu.Lock()
 	specs := make([]driver.Spec, 0, len(d.takeovers))
 	for _, s := range d.takeovers {
@@ -167,7 +167,7 @@ func (d *Driver) foreign(ctx context.Context, have map[string]driver.Instance) e
 		if c.Config != nil && c.Config.Labels[moby.LabelInstance] != "" {
 			continue
 		}
-		i := driver.Instance{ID: spec.ID(), Generation: 1, Hash: spec.Hash, Container: short(c.ID), Foreign: true}
+		i := driver.Instance{ID: spec.ID(), Generation: 1, Hash: spec.Hash, Container: short(c.ID), TakenOver: true}
 		if c.Config != nil {
 			i.Image = c.Config.Image
 		}

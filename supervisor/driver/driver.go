@@ -107,7 +107,7 @@ type Instance struct {
 	Memory     int64 // bytes of host memory; 0: unknown
 	Place      Place
 	Released   bool // ended, and its device's memory is free again
-	Foreign    bool // a container that runs already and is taken over as it is
+	TakenOver  bool // a container that runs already and is taken over as it is
 
 	Node string // the machine that it runs on; empty: this one
 	// Leaving says why it will end though nobody here has asked for it; empty: it

@@ -56,15 +56,15 @@ type Found struct {
 	Running bool
 }
 
-// Nursery starts, finds and ends the children of one state folder.
-type Nursery struct {
+// Manager starts, finds and ends the children of one state folder.
+type Manager struct {
 	dir     string   // the state folder
 	shim    []string // the command that runs Shim
 	changed driver.Hint
 
 	logLimit int64 // bytes of a log that is in use
 
-	ctx    context.Context // ends when the nursery is closed
+	ctx    context.Context // ends when the manager is closed
 	cancel context.CancelFunc
 	group  sync.WaitGroup // one watcher a child, and the keeper of logs
 
@@ -73,15 +73,15 @@ type Nursery struct {
 	starved int64          // processes that the kernel had killed for memory when children were last found
 }
 
-// NewNursery returns the nursery of a state folder. shim is the command line
+// NewManager returns the manager of a state folder. shim is the command line
 // to which a child's own is appended.
-func NewNursery(dir string, shim []string) (*Nursery, error) {
+func NewManager(dir string, shim []string) (*Manager, error) {
 	for _, sub := range []string{"run", "logs"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o711); err != nil {
 			return nil, err
 		}
 	}
-	n := &Nursery{dir: dir, shim: shim, changed: driver.NewHint(), watched: map[string]int{}, starved: driver.Starved(), logLimit: usualLogLimit}
+	n := &Manager{dir: dir, shim: shim, changed: driver.NewHint(), watched: map[string]int{}, starved: driver.Starved(), logLimit: usualLogLimit}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.group.Go(n.keepLogsSmall)
 	return n, nil
@@ -89,7 +89,7 @@ func NewNursery(dir string, shim []string) (*Nursery, error) {
 
 // Close ends the watching and leaves the children running. Afterwards nothing
 // is written: how a child ends then is told by its successor as unknown.
-func (n *Nursery) Close() {
+func (n *Manager) Close() {
 	n.cancel()
 	n.group.Wait()
 	n.mu.Lock() // waits for an end that is being noted
@@ -97,20 +97,20 @@ func (n *Nursery) Close() {
 }
 
 // Changed delivers a value when a child has begun or ended.
-func (n *Nursery) Changed() <-chan struct{} { return n.changed }
+func (n *Manager) Changed() <-chan struct{} { return n.changed }
 
 // file names a child's file; "/" cannot stand in it.
-func (n *Nursery) file(id, ending string) string {
+func (n *Manager) file(id, ending string) string {
 	return filepath.Join(n.dir, "run", strings.ReplaceAll(id, "/", "@")+ending)
 }
 
 // LogFile is where a child writes.
-func (n *Nursery) LogFile(id string) string {
+func (n *Manager) LogFile(id string) string {
 	return filepath.Join(n.dir, "logs", strings.ReplaceAll(id, "/", "@")+".log")
 }
 
 // Start starts a child. A child of that name that lives is an error.
-func (n *Nursery) Start(c Child) (pid int, err error) {
+func (n *Manager) Start(c Child) (pid int, err error) {
 	if _, err := os.Stat(c.Argv[0]); err != nil {
 		return 0, fmt.Errorf("cannot start %s: %w", c.ID, err)
 	}
@@ -202,7 +202,7 @@ func describe(state *os.ProcessState, err error) string {
 }
 
 // ended notes how a child ended, unless another of its name runs by now.
-func (n *Nursery) ended(id string, pid int, how string) {
+func (n *Manager) ended(id string, pid int, how string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.watched[id] != pid || n.ctx.Err() != nil {
@@ -229,7 +229,7 @@ const (
 
 // replace writes the record of a new child. What is still heard of the end of
 // its predecessor is no longer written.
-func (n *Nursery) replace(r Record) error {
+func (n *Manager) replace(r Record) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.watched, r.ID)
@@ -237,7 +237,7 @@ func (n *Nursery) replace(r Record) error {
 }
 
 // write replaces a record as a whole.
-func (n *Nursery) write(r Record) error {
+func (n *Manager) write(r Record) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -257,7 +257,7 @@ func (n *Nursery) write(r Record) error {
 	return err
 }
 
-func (n *Nursery) read(id string) (Record, error) {
+func (n *Manager) read(id string) (Record, error) {
 	var r Record
 	data, err := os.ReadFile(n.file(id, ".json"))
 	if err != nil {
@@ -270,7 +270,7 @@ func (n *Nursery) read(id string) (Record, error) {
 }
 
 // Find returns every child that has a record, and watches those that live.
-func (n *Nursery) Find() ([]Found, error) {
+func (n *Manager) Find() ([]Found, error) {
 	names, err := os.ReadDir(filepath.Join(n.dir, "run")) // Glob takes a folder that cannot be read for an empty one
 	if err != nil {
 		return nil, err
@@ -301,28 +301,28 @@ func (n *Nursery) Find() ([]Found, error) {
 // other things to do as well.
 const beginTime = 20 * time.Second
 
-// holder returns who holds a child's lock. A shim that has just begun gets the
+// holder returns the process that holds a child's lock. A shim that has just begun gets the
 // time that it takes to write who it is. Until then the lock may name its
 // predecessor, and one who has ended may be named while another process still has a
 // copy of the lock: so who is named and does not live is looked at again for a while.
-func (n *Nursery) holder(id string) (h holder, held bool, err error) {
+func (n *Manager) holder(id string) (h lockOwner, held bool, err error) {
 	began := time.Now()
 	for ; ; time.Sleep(5 * time.Millisecond) {
 		if held, err = isHeld(n.file(id, ".lock")); err != nil || !held {
-			return holder{}, false, err
+			return lockOwner{}, false, err
 		}
 		waited := time.Since(began)
-		h, ok := readHolder(n.file(id, ".lock"))
+		h, ok := readLockOwner(n.file(id, ".lock"))
 		if ok && (h.lives() || waited > patience) {
 			return h, true, nil
 		}
 		if waited > beginTime {
-			return holder{}, true, fmt.Errorf("%s holds its lock and does not say who it is", id)
+			return lockOwner{}, true, fmt.Errorf("%s holds its lock and does not say who it is", id)
 		}
 	}
 }
 
-func (n *Nursery) find(id string) (Found, error) {
+func (n *Manager) find(id string) (Found, error) {
 	h, held, err := n.holder(id)
 	if err != nil {
 		return Found{}, err
@@ -349,7 +349,7 @@ func (n *Nursery) find(id string) (Found, error) {
 }
 
 // watch waits for the end of a child that another process started.
-func (n *Nursery) watch(id string, h holder) {
+func (n *Manager) watch(id string, h lockOwner) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ctx.Err() != nil || n.watched[id] == h.pid {
@@ -394,7 +394,7 @@ func waitExit(ctx context.Context, fd int) bool {
 
 // Stop asks a child to end, and after grace ends it. It returns when the child
 // is gone.
-func (n *Nursery) Stop(ctx context.Context, id string, grace time.Duration) error {
+func (n *Manager) Stop(ctx context.Context, id string, grace time.Duration) error {
 	h, held, err := n.holder(id)
 	if err != nil || !held {
 		return err
@@ -426,18 +426,18 @@ func (n *Nursery) Stop(ctx context.Context, id string, grace time.Duration) erro
 }
 
 // Forget drops a child's record once it has ended.
-func (n *Nursery) Forget(id string) {
+func (n *Manager) Forget(id string) {
 	os.Remove(n.file(id, ".json"))
 }
 
 // Running reports whether a child lives.
-func (n *Nursery) Running(id string) bool {
+func (n *Manager) Running(id string) bool {
 	held, err := isHeld(n.file(id, ".lock"))
 	return err != nil || held
 }
 
 // Ended says how a child ended.
-func (n *Nursery) Ended(id string) string {
+func (n *Manager) Ended(id string) string {
 	r, err := n.read(id)
 	if err != nil || r.Ended == "" {
 		return unknownEnd

@@ -19,7 +19,7 @@ import (
 
 // Driver runs workers as processes: our own engine, or a pool's command.
 type Driver struct {
-	nursery *Nursery
+	manager *Manager
 	binary  string   // roundhouse-worker
 	env     []string // what every worker gets
 }
@@ -27,8 +27,8 @@ type Driver struct {
 var _ driver.Driver = (*Driver)(nil)
 
 // NewDriver returns a driver that starts binary with env.
-func NewDriver(n *Nursery, binary string, env []string) *Driver {
-	return &Driver{nursery: n, binary: binary, env: env}
+func NewDriver(n *Manager, binary string, env []string) *Driver {
+	return &Driver{manager: n, binary: binary, env: env}
 }
 
 // note is what a worker's record keeps.
@@ -87,7 +87,7 @@ func (d *Driver) Start(_ context.Context, spec driver.Spec) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.nursery.Start(Child{
+	_, err = d.manager.Start(Child{
 		ID: prefix + spec.ID(), Argv: argv, Env: d.environment(spec, port), Files: files,
 		CPUs: spec.Place.CPUs, Mems: device.FormatList(spec.Place.NUMA), Note: note,
 		Limits: spec.Container.Ulimits,
@@ -185,7 +185,7 @@ func Arguments(spec driver.Spec, port int) []string {
 
 // Stop ends a worker's process.
 func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace time.Duration) error {
-	r, err := d.nursery.read(prefix + id)
+	r, err := d.manager.read(prefix + id)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -199,12 +199,12 @@ func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace t
 	if n.Generation != generation {
 		return nil // what was to be stopped is gone
 	}
-	return d.nursery.Stop(ctx, prefix+id, grace)
+	return d.manager.Stop(ctx, prefix+id, grace)
 }
 
 // List returns the workers that have a record.
 func (d *Driver) List(context.Context) ([]driver.Instance, error) {
-	found, err := d.nursery.Find()
+	found, err := d.manager.Find()
 	if err != nil {
 		return nil, err
 	}
@@ -243,18 +243,18 @@ func resident(pid int) int64 {
 // Forget drops the record of a worker that has ended and that nobody wants any more.
 // Its log stays.
 func (d *Driver) Forget(id string) {
-	if !d.nursery.Running(prefix + id) {
-		d.nursery.Forget(prefix + id)
+	if !d.manager.Running(prefix + id) {
+		d.manager.Forget(prefix + id)
 	}
 }
 
 // Logs opens a worker's log.
 func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions) (io.ReadCloser, error) {
-	return d.nursery.OpenLog(ctx, prefix+id, options)
+	return d.manager.OpenLog(ctx, prefix+id, options)
 }
 
 // Changed delivers a value when a process has begun or ended.
-func (d *Driver) Changed() <-chan struct{} { return d.nursery.Changed() }
+func (d *Driver) Changed() <-chan struct{} { return d.manager.Changed() }
 
-// Close does nothing: the nursery belongs to whoever made it.
+// Close does nothing: the manager belongs to whoever made it.
 func (d *Driver) Close() error { return nil }

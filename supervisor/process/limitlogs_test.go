@@ -14,7 +14,7 @@ import (
 func TestLogsStayBounded(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		n, err := NewNursery(dir, nil)
+		n, err := NewManager(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestLogsStayBounded(t *testing.T) {
 
 // A log that cannot be copied is emptied before it fills the disk.
 func TestLogThatCannotBeCopied(t *testing.T) {
-	n := &Nursery{dir: t.TempDir(), logLimit: 100}
+	n := &Manager{dir: t.TempDir(), logLimit: 100}
 	path := n.LogFile("door")
 	for i := range keptLogs { // folders stand in the way
 		if err := os.MkdirAll(filepath.Join(fmt.Sprintf("%s.%d", path, i+1), "full"), 0o700); err != nil {

@@ -14,8 +14,8 @@ import (
 // as a successor needs the door's. The kernel grants it to root and to whoever
 // may trace the child. Which descriptor it is, the child alone knows; so all
 // its sockets are looked at.
-func (n *Nursery) Listener(id string, port int) (*os.File, error) {
-	h, ok := readHolder(n.file(id, ".lock"))
+func (n *Manager) Listener(id string, port int) (*os.File, error) {
+	h, ok := readLockOwner(n.file(id, ".lock"))
 	if !ok {
 		return nil, fmt.Errorf("%s: not running", id)
 	}

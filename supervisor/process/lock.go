@@ -58,28 +58,28 @@ func isHeld(path string) (bool, error) {
 	return false, err
 }
 
-// holder is the process that a lock file names.
-type holder struct {
+// lockOwner is the process that a lock file names.
+type lockOwner struct {
 	pid   int
 	ticks uint64 // when it began, in clock ticks since the machine did
 }
 
-func (h holder) String() string { return fmt.Sprintf("%d %d\n", h.pid, h.ticks) }
+func (h lockOwner) String() string { return fmt.Sprintf("%d %d\n", h.pid, h.ticks) }
 
-// readHolder reads who wrote the lock file; ok is false while the shim has not
+// readLockOwner reads who wrote the lock file; ok is false while the shim has not
 // written yet.
-func readHolder(path string) (holder, bool) {
+func readLockOwner(path string) (lockOwner, bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return holder{}, false
+		return lockOwner{}, false
 	}
 	fields := strings.Fields(string(data))
 	if len(fields) != 2 {
-		return holder{}, false
+		return lockOwner{}, false
 	}
 	pid, errPID := strconv.Atoi(fields[0])
 	ticks, errTicks := strconv.ParseUint(fields[1], 10, 64)
-	return holder{pid, ticks}, errPID == nil && errTicks == nil && pid > 0
+	return lockOwner{pid, ticks}, errPID == nil && errTicks == nil && pid > 0
 }
 
 // beginTicks reads when a process began, from /proc.
@@ -98,7 +98,7 @@ func beginTicks(pid int) (uint64, error) {
 }
 
 // lives reports whether the holder is still there.
-func (h holder) lives() bool {
+func (h lockOwner) lives() bool {
 	fd, ok := h.open()
 	if ok {
 		unix.Close(fd)
@@ -107,7 +107,7 @@ func (h holder) lives() bool {
 }
 
 // open returns a pidfd of the holder if it still lives.
-func (h holder) open() (int, bool) {
+func (h lockOwner) open() (int, bool) {
 	fd, err := unix.PidfdOpen(h.pid, 0)
 	if err != nil {
 		return -1, false

@@ -36,8 +36,8 @@ func turnLog(path string) error {
 // limitTime is how often logs are looked at for their size.
 const limitTime = 10 * time.Second
 
-// keepLogsSmall turns the logs that have grown too large until the nursery is closed.
-func (n *Nursery) keepLogsSmall() {
+// keepLogsSmall turns the logs that have grown too large until the manager is closed.
+func (n *Manager) keepLogsSmall() {
 	tick := time.NewTicker(limitTime)
 	defer tick.Stop()
 	for {
@@ -54,7 +54,7 @@ func (n *Nursery) keepLogsSmall() {
 // the same file, so it is copied and emptied; they append, so they go on at
 // its new end. A log that cannot be copied, for want of room most likely, is emptied
 // all the same at twice the size: the journal is worth more.
-func (n *Nursery) limitLogs() {
+func (n *Manager) limitLogs() {
 	paths, err := filepath.Glob(filepath.Join(n.dir, "logs", "*.log"))
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -93,7 +93,7 @@ func copyAway(path string) error {
 }
 
 // OpenLog opens a child's log as the options say.
-func (n *Nursery) OpenLog(ctx context.Context, id string, options driver.LogOptions) (io.ReadCloser, error) {
+func (n *Manager) OpenLog(ctx context.Context, id string, options driver.LogOptions) (io.ReadCloser, error) {
 	f, err := os.Open(n.LogFile(id))
 	if err != nil {
 		return nil, err

@@ -66,13 +66,13 @@ func child(kind string) {
 	}
 }
 
-func nursery(t *testing.T) *Nursery {
+func manager(t *testing.T) *Manager {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := NewNursery(t.TempDir(), []string{program, "shim"})
+	n, err := NewManager(t.TempDir(), []string{program, "shim"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func nursery(t *testing.T) *Nursery {
 	return n
 }
 
-func start(t *testing.T, n *Nursery, c Child, kind string) int {
+func start(t *testing.T, n *Manager, c Child, kind string) int {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -116,7 +116,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func log(t *testing.T, n *Nursery, id string) string {
+func log(t *testing.T, n *Manager, id string) string {
 	t.Helper()
 	data, err := os.ReadFile(n.LogFile(id))
 	if err != nil {
@@ -126,9 +126,9 @@ func log(t *testing.T, n *Nursery, id string) string {
 }
 
 func TestEnds(t *testing.T) {
-	f := func(kind, want string, stop func(n *Nursery)) {
+	f := func(kind, want string, stop func(n *Manager)) {
 		t.Helper()
-		n := nursery(t)
+		n := manager(t)
 		start(t, n, Child{ID: "pool/a"}, kind)
 		until(t, "it has begun", func() bool { return strings.Contains(log(t, n, "pool/a"), "child "+kind) })
 		stop(n)
@@ -137,21 +137,21 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%s still runs", kind)
 		}
 	}
-	f("polite", "exit status 0", func(n *Nursery) {
+	f("polite", "exit status 0", func(n *Manager) {
 		if err := n.Stop(t.Context(), "pool/a", time.Minute); err != nil {
 			t.Error(err)
 		}
 	})
-	f("deaf", "killed by signal killed", func(n *Nursery) {
+	f("deaf", "killed by signal killed", func(n *Manager) {
 		if err := n.Stop(t.Context(), "pool/a", 50*time.Millisecond); err != nil {
 			t.Error(err)
 		}
 	})
-	f("fails", "exit status 7", func(*Nursery) {})
+	f("fails", "exit status 7", func(*Manager) {})
 }
 
 func TestOneOfAName(t *testing.T) {
-	n := nursery(t)
+	n := manager(t)
 	start(t, n, Child{ID: "pool/a"}, "polite")
 	program, _ := os.Executable()
 	if _, err := n.Start(Child{ID: "pool/a", Argv: []string{program, "child", "polite"}}); err == nil {
@@ -160,9 +160,9 @@ func TestOneOfAName(t *testing.T) {
 }
 
 func TestFindWatchesWhatOthersStarted(t *testing.T) {
-	n := nursery(t)
+	n := manager(t)
 	pid := start(t, n, Child{ID: "pool/a", Note: []byte(`{"x":1}`)}, "polite")
-	successor, err := NewNursery(n.dir, n.shim)
+	successor, err := NewManager(n.dir, n.shim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestFindWatchesWhatOthersStarted(t *testing.T) {
 // A record that names a process id which by now is another's: the lock and the
 // time of its beginning tell.
 func TestStrangersPID(t *testing.T) {
-	n := nursery(t)
+	n := manager(t)
 	stranger := exec.Command("sleep", "60")
 	if err := stranger.Start(); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestStrangersPID(t *testing.T) {
 	if err := n.write(Record{ID: "pool/a"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(n.file("pool/a", ".lock"), []byte(holder{stranger.Process.Pid, 1}.String()), 0o600); err != nil {
+	if err := os.WriteFile(n.file("pool/a", ".lock"), []byte(lockOwner{stranger.Process.Pid, 1}.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Stop(t.Context(), "pool/a", 0); err != nil {
@@ -210,7 +210,7 @@ func TestStrangersPID(t *testing.T) {
 // A lock that names one who has ended, and is held for a moment by somebody else, is
 // no living child.
 func TestLockOutlivesItsHolder(t *testing.T) {
-	n := nursery(t)
+	n := manager(t)
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestLockOutlivesItsHolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lock.WriteString(holder{gone.Process.Pid, 1}.String()); err != nil {
+	if _, err := lock.WriteString(lockOwner{gone.Process.Pid, 1}.String()); err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(50*time.Millisecond, func() { lock.Close() })
@@ -236,7 +236,7 @@ func TestLockOutlivesItsHolder(t *testing.T) {
 // others are found. One whose child lives is told of.
 func TestCutRecord(t *testing.T) {
 	for _, cut := range []string{"", `{"id":"pool/a","beg`, "\x00\x00\x00"} {
-		n := nursery(t)
+		n := manager(t)
 		if err := n.write(Record{ID: "pool/b", Ended: "exit status 0"}); err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func TestCutRecord(t *testing.T) {
 
 // Who can open nothing does not take the children that live for gone.
 func TestFindWithoutFiles(t *testing.T) {
-	n := nursery(t)
+	n := manager(t)
 	start(t, n, Child{ID: "pool/a"}, "polite")
 	var had unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
@@ -283,7 +283,7 @@ func TestFindWithoutFiles(t *testing.T) {
 }
 
 func TestPlaceAndRights(t *testing.T) {
-	n := nursery(t)
+	n := manager(t)
 	c := Child{ID: "pool/a", CPUs: "0", Confined: true}
 	if os.Geteuid() == 0 {
 		c.UID, c.GID = 60777, 60777
@@ -304,7 +304,7 @@ func TestPlaceAndRights(t *testing.T) {
 // The limits of a pool hold in its workers; what is asked for beyond what may be
 // had is said in the log.
 func TestLimits(t *testing.T) {
-	n := nursery(t)
+	n := manager(t)
 	start(t, n, Child{ID: "pool/a", Limits: map[string]int64{"nofile": 512, "core": 0, "stack": -1}}, "limits")
 	until(t, "it has told", func() bool { return n.Ended("pool/a") == "exit status 0" })
 	for _, want := range []string{"Max open files +512 +512", "Max core file size +0 +0"} {
@@ -328,7 +328,7 @@ func TestListener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := nursery(t)
+	n := manager(t)
 	start(t, n, Child{ID: "door/1", Files: []*os.File{file}}, "polite")
 	until(t, "it has begun", func() bool { return strings.Contains(log(t, n, "door/1"), "child") })
 	l.Close()
@@ -349,7 +349,7 @@ func TestListener(t *testing.T) {
 }
 
 func TestLogs(t *testing.T) {
-	n := nursery(t)
+	n := manager(t)
 	path := n.LogFile("pool/a")
 	put := func(text string) {
 		t.Helper()
@@ -423,7 +423,7 @@ func TestLogs(t *testing.T) {
 // A pool's command runs with its port and its environment, and what it leaves behind
 // when it ends has ended, too.
 func TestCommand(t *testing.T) {
-	n := nursery(t)
+	n := manager(t)
 	d := NewDriver(n, "/nowhere/roundhouse-worker", []string{"PATH=" + os.Getenv("PATH")})
 	spec := driver.Spec{Pool: "vllm", Name: "1", Port: 4711}
 	spec.Container.Command = []string{"sh", "-c", `echo "$0 and $PORT, $GREETING, gpus <$GPUS>"; sleep 1000 & echo $! >"$PIDFILE"; wait`, "--port=${PORT}"}

@@ -54,7 +54,7 @@ func Shim(args, env []string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeHolder(); err != nil {
+	if err := writeLockOwner(); err != nil {
 		return err
 	}
 	if *confined {
@@ -77,7 +77,7 @@ func Shim(args, env []string) error {
 	return fmt.Errorf("cannot execute %s: %w", argv[0], err)
 }
 
-func writeHolder() error {
+func writeLockOwner() error {
 	ticks, err := beginTicks(os.Getpid())
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func writeHolder() error {
 	if err := unix.Ftruncate(lockFD, 0); err != nil {
 		return fmt.Errorf("cannot write the lock: %w", err)
 	}
-	_, err = unix.Pwrite(lockFD, []byte(holder{os.Getpid(), ticks}.String()), 0)
+	_, err = unix.Pwrite(lockFD, []byte(lockOwner{os.Getpid(), ticks}.String()), 0)
 	return err
 }
 

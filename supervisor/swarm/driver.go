@@ -129,7 +129,7 @@ func (d *Driver) ours(ctx context.Context, id string) ([]service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gather(services, tasks, nodes), nil
+	return tasksOf(services, tasks, nodes), nil
 }
 
 // List returns the newest service of every worker.
@@ -144,7 +144,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Instance, error) {
 		if why := d.ready(ctx); errors.Is(why, errNoManager) {
 			err = why
 		}
-		return nil, told(ctx, err)
+		return nil, engineError(ctx, err)
 	}
 	newest := map[string]driver.Instance{}
 	for _, s := range list {
@@ -216,7 +216,7 @@ func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace t
 	}
 	list, err := d.ours(ctx, id)
 	if err != nil {
-		return told(ctx, err)
+		return engineError(ctx, err)
 	}
 	for _, s := range list {
 		if s.Spec.Labels[moby.LabelGeneration] != strconv.FormatUint(generation, 10) {
@@ -225,9 +225,9 @@ func (d *Driver) Stop(ctx context.Context, id string, generation uint64, grace t
 		ctx, cancel := context.WithTimeout(ctx, max(grace, s.grace())+2*callTimeout)
 		defer cancel()
 		if err := d.scaleToNothing(ctx, s.ID); err != nil {
-			return told(ctx, fmt.Errorf("cannot stop the service %s: %w", s.Spec.Name, err))
+			return engineError(ctx, fmt.Errorf("cannot stop the service %s: %w", s.Spec.Name, err))
 		}
-		return told(ctx, d.gone(ctx, id, s.ID))
+		return engineError(ctx, d.gone(ctx, id, s.ID))
 	}
 	return nil
 }
@@ -282,7 +282,7 @@ func (d *Driver) Sweep(ctx context.Context) error {
 	defer cancel()
 	list, err := d.ours(ctx, "")
 	if err != nil {
-		return told(ctx, err)
+		return engineError(ctx, err)
 	}
 	var errs error
 	for _, s := range list {
@@ -309,7 +309,7 @@ func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions)
 	}
 	list, err := d.ours(ctx, id)
 	if err != nil {
-		return nil, told(ctx, err)
+		return nil, engineError(ctx, err)
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%s has no service", id)
@@ -320,7 +320,7 @@ func (d *Driver) Logs(ctx context.Context, id string, options driver.LogOptions)
 	}
 	raw, err := d.engine.ServiceLogs(ctx, list[0].ID, container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: options.Follow, Tail: tail})
 	if err != nil {
-		return nil, told(ctx, err)
+		return nil, engineError(ctx, err)
 	}
 	return moby.Output(raw), nil
 }

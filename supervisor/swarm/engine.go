@@ -63,8 +63,8 @@ func manager(info system.Info) error {
 // status of the answer.
 var quorumless = []string{"does not have a leader", "too few managers", "DeadlineExceeded", "context deadline exceeded", "not a swarm manager", "can't be used to view or modify cluster state"}
 
-// told tells an error of the Swarm's from one for which it was not there.
-func told(ctx context.Context, err error) error {
+// engineError tells an error of the Swarm's from one for which it was not there.
+func engineError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrAway) {
 		return err
 	}

@@ -19,7 +19,7 @@ func (d *Driver) Resolve(ctx context.Context, spec driver.Spec) (string, error) 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	name, _, err := d.image(ctx, spec)
-	return name, told(ctx, err)
+	return name, engineError(ctx, err)
 }
 
 // resolved is image for a start: what its preparation has found holds.

@@ -24,14 +24,14 @@ func (d *Driver) Prepare(ctx context.Context, spec driver.Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*callTimeout)
 	defer cancel()
 	if _, _, err := d.image(ctx, spec); err != nil {
-		return told(ctx, err)
+		return engineError(ctx, err)
 	}
 	if err := networks(ctx, d.engine, spec.Container.Networks); err != nil {
-		return told(ctx, err)
+		return engineError(ctx, err)
 	}
 	nodes, err := d.engine.NodeList(ctx, swarm.NodeListOptions{})
 	if err != nil {
-		return told(ctx, err)
+		return engineError(ctx, err)
 	}
 	return fits(spec.Container, nodes)
 }
@@ -42,7 +42,7 @@ func (d *Driver) Start(ctx context.Context, spec driver.Spec) error {
 	if err := d.agree(ctx); err != nil {
 		return err
 	}
-	return told(ctx, d.begin(ctx, spec))
+	return engineError(ctx, d.begin(ctx, spec))
 }
 
 // begin does Start's work.
@@ -131,7 +131,7 @@ func (d *Driver) arrived(ctx context.Context, id, made string) error {
 		switch {
 		case err == nil:
 			answered = time.Now()
-		case !errors.Is(told(ctx, err), driver.ErrAway) || time.Since(answered) > callTimeout:
+		case !errors.Is(engineError(ctx, err), driver.ErrAway) || time.Since(answered) > callTimeout:
 			return err // managers choose another leader within seconds, and the task goes on meanwhile
 		}
 		there := slices.ContainsFunc(list, func(s service) bool { return s.ID == made })

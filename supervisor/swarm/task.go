@@ -35,9 +35,9 @@ type service struct {
 	nodes map[string]swarm.Node
 }
 
-// gather gives each service its tasks. Of a slot's tasks the first is the
+// tasksOf gives each service its tasks. Of a slot's tasks the first is the
 // generation; what else an operator had Swarm add to it is in other slots.
-func gather(services []swarm.Service, tasks []swarm.Task, nodes []swarm.Node) []service {
+func tasksOf(services []swarm.Service, tasks []swarm.Task, nodes []swarm.Node) []service {
 	byID := map[string]swarm.Node{}
 	for _, n := range nodes {
 		byID[n.ID] = n

@@ -34,7 +34,7 @@ func serviceWith(replicas uint64, n2 swarm.Node, tasks ...swarm.Task) service {
 	for i := range tasks {
 		tasks[i].ServiceID, tasks[i].Slot, tasks[i].CreatedAt = "s", 1, time.Unix(int64(i), 0)
 	}
-	return gather([]swarm.Service{s}, tasks, []swarm.Node{n1, n2})[0]
+	return tasksOf([]swarm.Service{s}, tasks, []swarm.Node{n1, n2})[0]
 }
 
 func taskOf(node string, state, desired swarm.TaskState) swarm.Task {
@@ -196,7 +196,7 @@ func TestImage(t *testing.T) {
 func TestTold(t *testing.T) {
 	f := func(err error, away bool) {
 		t.Helper()
-		if got := told(t.Context(), err); errors.Is(got, driver.ErrAway) != away {
+		if got := engineError(t.Context(), err); errors.Is(got, driver.ErrAway) != away {
 			t.Errorf("%v: away %t", err, !away)
 		}
 	}

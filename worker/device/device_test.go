@@ -282,7 +282,7 @@ func TestForeignGPUIsNotTaken(t *testing.T) {
 	tr.gpu("0000:18:00.0", "0x8086", "xe", 0, 0)
 	tr.gpu("0000:4b:00.0", "0x8086", "xe", 0, 1)
 	m := tr.machine()
-	m.Foreign = map[string]string{"0000:18:00.0": "process 42"}
+	m.Occupied = map[string]string{"0000:18:00.0": "process 42"}
 	plan, err := m.Plan([]Need{{ID: "a", Count: 1}})
 	if err != nil || plan["a"].GPUs[0].PCI != "0000:4b:00.0" {
 		t.Errorf("%+v %v", plan, err)

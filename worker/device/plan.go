@@ -25,10 +25,10 @@ type Place struct {
 
 // Machine is what there is to give away.
 type Machine struct {
-	Nodes   []Node
-	Cores   []Core
-	GPUs    []GPU
-	Foreign map[string]string // GPUs that strangers hold: by PCI address, who
+	Nodes    []Node
+	Cores    []Core
+	GPUs     []GPU
+	Occupied map[string]string // GPUs that strangers hold: by PCI address, who
 }
 
 // Read reads a machine. allowed are the CPUs that may be used.
@@ -160,7 +160,7 @@ func (m Machine) find(pci string) (GPU, error) {
 func (m Machine) free() []string {
 	var out []string
 	for _, g := range m.GPUs {
-		if m.Foreign[g.PCI] == "" && g.Usable() {
+		if m.Occupied[g.PCI] == "" && g.Usable() {
 			out = append(out, g.PCI)
 		}
 	}

@@ -84,7 +84,7 @@ func (m Machine) ofGPU(g GPU, workers []string) []Problem {
 	if len(workers) > 1 {
 		add(true, "name each device in one worker alone", "it is claimed by %s", strings.Join(workers, " and "))
 	}
-	if who := m.Foreign[g.PCI]; who != "" && g.Usable() {
+	if who := m.Occupied[g.PCI]; who != "" && g.Usable() {
 		add(wanted, "end that process, or name another device", "%s holds memory of it", who)
 	}
 	return append(out, m.ofPlace(g)...)

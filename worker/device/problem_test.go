@@ -60,7 +60,7 @@ func TestProblems(t *testing.T) {
 	f("spare workers want nothing", one(intel, "xe", 0, 0), []Need{{ID: "a", Count: 1}, {ID: "relief", Count: 1, Spare: true}})
 
 	m := one(intel, "xe", 0, 0)
-	m.Foreign = map[string]string{"0000:18:00.0": "process 42"}
+	m.Occupied = map[string]string{"0000:18:00.0": "process 42"}
 	f("held by a stranger, wanted", m, use, "fail process 42 holds memory")
 
 	integrated := newTree(t, 1, 2, 1)

@@ -46,7 +46,7 @@ func (o *Options) environment(getenv func(string) string) error {
 			return err
 		}
 	}
-	if err := o.foreign(getenv); err != nil {
+	if err := o.checkVLLMVariables(getenv); err != nil {
 		return err
 	}
 	o.BeyondModel = isTrue(getenv("VLLM_ALLOW_LONG_MAX_MODEL_LEN"))
@@ -71,9 +71,9 @@ func isTrue(v string) bool {
 	return slices.Contains([]string{"1", "true"}, strings.ToLower(strings.TrimSpace(v)))
 }
 
-// foreignVariables are those of vLLM's, and of the libraries below it, that
+// ignoredVariables are those of vLLM's, and of the libraries below it, that
 // commands for Intel's GPUs set and that change nothing here.
-var foreignVariables = []string{
+var ignoredVariables = []string{
 	"VLLM_WORKER_MULTIPROC_METHOD", "VLLM_OFFLOAD_WEIGHTS_BEFORE_QUANT", "VLLM_QUANTIZE_Q40_LIB", "VLLM_ENABLE_V1_MULTIPROCESSING",
 	"VLLM_USE_V2_MODEL_RUNNER", "VLLM_MULTIPROC_EXECUTE_MODEL_TIMEOUT_S", "VLLM_MLA_DISABLE", "VLLM_XPU_SINGLECARD_TRITON",
 	"VLLM_XPU_ENABLE_XPU_GRAPH", "VLLM_TARGET_DEVICE", "VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT",
@@ -83,14 +83,14 @@ var foreignVariables = []string{
 	"CCL_WORKER_COUNT", "CCL_ATL_TRANSPORT", "CCL_ZE_IPC_EXCHANGE", "CCL_TOPO_P2P_ACCESS", "CCL_DG2_USM",
 }
 
-// foreign says once which variables change nothing, and refuses those that ask
+// checkVLLMVariables says once which variables change nothing, and refuses those that ask
 // for what is not there.
-func (o *Options) foreign(getenv func(string) string) error {
+func (o *Options) checkVLLMVariables(getenv func(string) string) error {
 	if v := getenv("VLLM_PLUGINS"); v != "" {
 		return fmt.Errorf("VLLM_PLUGINS is %q; code of Python's is not run, leave the variable out", v)
 	}
 	var set []string
-	for _, name := range foreignVariables {
+	for _, name := range ignoredVariables {
 		if getenv(name) != "" {
 			set = append(set, name)
 		}

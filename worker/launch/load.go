@@ -17,8 +17,8 @@ import (
 	"roundhouse/worker/weights"
 )
 
-// words are the text side of a model's folder.
-type words struct {
+// textFiles are the text side of a model's folder.
+type textFiles struct {
 	tokenizer *tokenizer.Tokenizer
 	template  func(map[string]any) ([]tokenizer.Segment, error) // nil: none
 	source    string                                            // of the template
@@ -57,9 +57,9 @@ const (
 	maxText      = 16 << 20 // of configurations and templates
 )
 
-// loadWords reads tokenizer.json, tokenizer_config.json and the chat template.
-func loadWords(fsys fs.FS, name, override string) (words, error) {
-	var w words
+// loadTextFiles reads tokenizer.json, tokenizer_config.json and the chat template.
+func loadTextFiles(fsys fs.FS, name, override string) (textFiles, error) {
+	var w textFiles
 	data, err := weights.ReadBounded(fsys, "tokenizer.json", maxTokenizer)
 	if err != nil {
 		return w, fmt.Errorf("%s: %w", name, err)
@@ -85,7 +85,7 @@ func loadWords(fsys fs.FS, name, override string) (words, error) {
 }
 
 // parse makes the template ready, if there is one.
-func (w *words) parse(name string) error {
+func (w *textFiles) parse(name string) error {
 	if w.source == "" {
 		return nil
 	}
@@ -108,8 +108,8 @@ func (w *words) parse(name string) error {
 	return nil
 }
 
-// loadGGUFWords reads the tokenizer and the chat template of a GGUF file.
-func loadGGUFWords(f *gguf.File, name, override string) (w words, err error) {
+// loadGGUFText reads the tokenizer and the chat template of a GGUF file.
+func loadGGUFText(f *gguf.File, name, override string) (w textFiles, err error) {
 	if w.tokenizer, err = tokenizer.LoadGGUF(f); err != nil {
 		return w, fmt.Errorf("%s: %w", name, err)
 	}

@@ -72,7 +72,7 @@ func chosen(list []notation, template string) string {
 
 // chooseParsers takes the model's own parsers where no flag names one, and says
 // so.
-func (o *Options) chooseParsers(cfg model.Config, w *words, log *slog.Logger) error {
+func (o *Options) chooseParsers(cfg model.Config, w *textFiles, log *slog.Logger) error {
 	if cfg.Kind != model.Generate {
 		return nil
 	}

@@ -18,7 +18,7 @@ func TestParsersByModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log strings.Builder
-		err = o.chooseParsers(model.Config{Architecture: architecture}, &words{source: template}, slog.New(slog.NewTextHandler(&log, nil)))
+		err = o.chooseParsers(model.Config{Architecture: architecture}, &textFiles{source: template}, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestParsersByModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.chooseParsers(model.Config{}, &words{source: "x"}, quiet); err == nil || !strings.Contains(err.Error(), "requires --tool-call-parser") {
+	if err := o.chooseParsers(model.Config{}, &textFiles{source: "x"}, quiet); err == nil || !strings.Contains(err.Error(), "requires --tool-call-parser") {
 		t.Errorf("a template without calls: %v", err)
 	}
 }

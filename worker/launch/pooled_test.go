@@ -29,7 +29,7 @@ func pooledFolder(t *testing.T, fixture string, vocab int) string {
 // TestPooledModels serves an encoder, a decoder that embeds and a
 // cross-encoder, and wants the same row alone and in a batch.
 func TestPooledModels(t *testing.T) {
-	w, err := loadWords(demo.FS, "demo", "")
+	w, err := loadTextFiles(demo.FS, "demo", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestPooledModels(t *testing.T) {
 // its tokenizer says of them, and that a model which lacks some of the
 // tokenizer's is refused at the start.
 func TestSegments(t *testing.T) {
-	w, err := loadWords(demo.FS, "demo", "")
+	w, err := loadTextFiles(demo.FS, "demo", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestSegments(t *testing.T) {
 // TestUnreadWarning holds that a start tells of weights that nothing reads, by the
 // names of the first few.
 func TestUnreadWarning(t *testing.T) {
-	w, err := loadWords(demo.FS, "demo", "")
+	w, err := loadTextFiles(demo.FS, "demo", "")
 	if err != nil {
 		t.Fatal(err)
 	}

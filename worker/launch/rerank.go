@@ -65,7 +65,7 @@ func answerTokens(over model.Overrides, folder fs.FS) (model.Overrides, error) {
 	if err := json.Unmarshal(raw, &names); err != nil || len(names) != 2 {
 		return nil, fmt.Errorf(`%s is %.80s; want the token for no and the one for yes, as ["no","yes"]`, classifierTokens, raw)
 	}
-	w, err := loadWords(folder, "the model", "")
+	w, err := loadTextFiles(folder, "the model", "")
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // demonstration model's tokenizer, and more files.
 func textFolder(t *testing.T, fixture string, files map[string]string) string {
 	t.Helper()
-	w, err := loadWords(demo.FS, "demo", "")
+	w, err := loadTextFiles(demo.FS, "demo", "")
 	if err != nil {
 		t.Fatal(err)
 	}

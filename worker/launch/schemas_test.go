@@ -16,7 +16,7 @@ import (
 // random weights that has no idea of JSON, give valid output for 500 schemas,
 // whatever the temperature and with the least budget that a schema needs.
 func TestSchemasOfTheModel(t *testing.T) {
-	w, err := loadWords(demo.FS, "demo", "")
+	w, err := loadTextFiles(demo.FS, "demo", "")
 	if err != nil {
 		t.Fatal(err)
 	}

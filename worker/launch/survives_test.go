@@ -67,7 +67,7 @@ func survives(t *testing.T, n int, args ...string) {
 // TestThoughtOfPaddedVocabulary holds that a model with more tokens than its
 // tokenizer, as Qwen3 has, can be made to end its reasoning when the budget does.
 func TestThoughtOfPaddedVocabulary(t *testing.T) {
-	w, err := loadWords(demo.FS, "demo", "")
+	w, err := loadTextFiles(demo.FS, "demo", "")
 	if err != nil {
 		t.Fatal(err)
 	}

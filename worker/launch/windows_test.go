@@ -16,7 +16,7 @@ import (
 // of its config.json changed.
 func fixtureFolder(t *testing.T, fixture string, fields map[string]any) string {
 	t.Helper()
-	w, err := loadWords(demo.FS, "demo", "")
+	w, err := loadTextFiles(demo.FS, "demo", "")
 	if err != nil {
 		t.Fatal(err)
 	}

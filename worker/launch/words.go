@@ -53,39 +53,39 @@ func fillThinking(vars map[string]any) {
 	}
 }
 
-// wordsOf reads the text side of a model, or of the one that --tokenizer names.
-func wordsOf(o *Options, name string, folder fs.FS, m *model.Model) (words, error) {
+// textFilesOf reads the text side of a model, or of the one that --tokenizer names.
+func textFilesOf(o *Options, name string, folder fs.FS, m *model.Model) (textFiles, error) {
 	if o.Tokenizer != "" {
 		dir, err := findModel(o.Tokenizer, o.TokenizerRevision, o.Caches)
 		if err != nil {
-			return words{}, fmt.Errorf("--tokenizer: %w", err)
+			return textFiles{}, fmt.Errorf("--tokenizer: %w", err)
 		}
-		w, err := loadWords(os.DirFS(dir), o.Tokenizer, o.ChatTemplate)
+		w, err := loadTextFiles(os.DirFS(dir), o.Tokenizer, o.ChatTemplate)
 		if n := m.Config().Vocab; err == nil && w.tokenizer.Size() > n {
 			return w, fmt.Errorf("--tokenizer %s has %d tokens, and the model %d", o.Tokenizer, w.tokenizer.Size(), n)
 		}
 		return w, err
 	}
 	if f := m.GGUF(); f != nil {
-		return loadGGUFWords(f, name, o.ChatTemplate)
+		return loadGGUFText(f, name, o.ChatTemplate)
 	}
-	return loadWords(folder, name, o.ChatTemplate)
+	return loadTextFiles(folder, name, o.ChatTemplate)
 }
 
 // reading is the text side of a model while it is read, beside the weights: that
 // takes one thread a tenth of a second, and as long again for the forms of answers.
 type reading struct {
 	done chan struct{} // closed at the end
-	words
+	textFiles
 	err error
 }
 
-// readWords begins to read.
-func readWords(o Options, name string, folder fs.FS, m *model.Model) *reading {
+// readTextFiles begins to read.
+func readTextFiles(o Options, name string, folder fs.FS, m *model.Model) *reading {
 	r := &reading{done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		if r.words, r.err = wordsOf(&o, name, folder, m); r.err == nil {
+		if r.textFiles, r.err = textFilesOf(&o, name, folder, m); r.err == nil {
 			cfg := m.Config()
 			r.compiler = newCompiler(r.tokenizer, cfg.Vocab, cfg.EOS)
 			r.compiler.compact = o.CompactJSON
@@ -95,9 +95,9 @@ func readWords(o Options, name string, folder fs.FS, m *model.Model) *reading {
 }
 
 // wait returns what was read once all of it was.
-func (r *reading) wait() (words, error) {
+func (r *reading) wait() (textFiles, error) {
 	<-r.done
-	return r.words, r.err
+	return r.textFiles, r.err
 }
 
 // failed returns why nothing more will be read, if that is known by now.

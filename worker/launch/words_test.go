@@ -12,7 +12,7 @@ import (
 func TestMessagesWithoutContent(t *testing.T) {
 	f := func(source, want string) {
 		t.Helper()
-		w := words{source: source}
+		w := textFiles{source: source}
 		if err := w.parse("m"); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestMessagesWithoutContent(t *testing.T) {
 // TestThinking holds that reasoning in the history reaches a template that
 // calls it thinking, but not beside both content and calls.
 func TestThinking(t *testing.T) {
-	w := words{source: `{% for m in messages %}{% set message = m %}[{{ message.thinking }}]{% endfor %}`}
+	w := textFiles{source: `{% for m in messages %}{% set message = m %}[{{ message.thinking }}]{% endfor %}`}
 	if err := w.parse("m"); err != nil {
 		t.Fatal(err)
 	}

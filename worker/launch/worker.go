@@ -50,7 +50,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 			err = errors.Join(err, unmap())
 		}
 	}()
-	reading := readWords(o, name, folder, m)
+	reading := readTextFiles(o, name, folder, m)
 	defer func() {
 		if _, e := reading.wait(); e != nil {
 			err = e // what else failed may have done so because of it
@@ -169,7 +169,7 @@ func checkQuantised(o *Options, method string) error {
 
 // checkSegments refuses a model whose table of segments lacks those that its
 // tokenizer gives to the texts of a pair.
-func checkSegments(name string, cfg model.Config, w *words) error {
+func checkSegments(name string, cfg model.Config, w *textFiles) error {
 	if cfg.Kind != model.Score || cfg.Segments == 0 {
 		return nil
 	}
@@ -182,7 +182,7 @@ func checkSegments(name string, cfg model.Config, w *words) error {
 }
 
 // assemble puts engine and server together.
-func assemble(mem *memory, name string, cfg model.Config, p plan, w words, exec kernels.Executable) *Worker {
+func assemble(mem *memory, name string, cfg model.Config, p plan, w textFiles, exec kernels.Executable) *Worker {
 	o := &mem.o
 	names := o.servedNames(name)
 	var key kv.Key

@@ -130,7 +130,7 @@ func convert(v any, depth int) (value, error) {
 	case float64:
 		return v, nil
 	case string:
-		return foreign(v), nil
+		return untrusted(v), nil
 	case Literal:
 		return literal(string(v)), nil
 	case json.Number:
@@ -158,7 +158,7 @@ func convert(v any, depth int) (value, error) {
 			if err != nil {
 				return nil, err
 			}
-			d.set(foreign(k), x)
+			d.set(untrusted(k), x)
 		}
 		return d, nil
 	}
@@ -189,7 +189,7 @@ func convertMap(m map[string]any, depth int) (value, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.set(foreign(k), v)
+		d.set(untrusted(k), v)
 	}
 	return d, nil
 }

@@ -24,8 +24,8 @@ type span struct{ from, to int }
 // literal is text that the template wrote.
 func literal(s string) text { return text{s: s} }
 
-// foreign is text that came from outside.
-func foreign(s string) text {
+// untrusted is text that came from outside.
+func untrusted(s string) text {
 	if s == "" {
 		return text{}
 	}
@@ -67,7 +67,7 @@ func (t text) mapped(f func(string) string) text {
 	at := 0
 	for _, c := range t.content {
 		b.addString(f(t.s[at:c.from]))
-		b.add(foreign(f(t.s[c.from:c.to])))
+		b.add(untrusted(f(t.s[c.from:c.to])))
 		at = c.to
 	}
 	b.addString(f(t.s[at:]))

@@ -9,7 +9,7 @@ import (
 
 // TestPast counts the steps that a request has missed by waiting elsewhere.
 func TestPast(t *testing.T) {
-	var p past
+	var p recentSteps
 	begin := time.Now()
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 	f := func(step uint64, now int, waited time.Duration, want uint64) {

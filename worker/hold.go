@@ -2,19 +2,19 @@ package worker
 
 import "sync"
 
-// Held keeps an engine that shuts down open for one answer that takes several
+// Hold keeps an engine that shuts down open for one answer that takes several
 // requests, one after the other: the engine is not idle between them, and goes on
 // to take them when it takes in nothing else.
-type Held struct {
+type Hold struct {
 	engine  *Engine
 	release sync.Once
 }
 
 // Submit is the engine's.
-func (h *Held) Submit(req Request) (*Stream, error) { return h.engine.submit(req) }
+func (h *Hold) Submit(req Request) (*Stream, error) { return h.engine.submit(req) }
 
 // Release ends the answer. It may be called again.
-func (h *Held) Release() {
+func (h *Hold) Release() {
 	h.release.Do(func() {
 		h.engine.mu.Lock()
 		h.engine.holds--

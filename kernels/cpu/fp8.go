@@ -10,8 +10,8 @@ const (
 	pairTiles = 2
 )
 
-// paired multiplies by tiles first to last of fp8 in the kernels of bf16.
-func (p *product) paired(l *level, s *scratch, first, last int) {
+// multiplyFP8 multiplies by tiles first to last of fp8 in the kernels of bf16.
+func (p *product) multiplyFP8(l *level, s *scratch, first, last int) {
 	w := p.w
 	bytes := w.blocks * blockBytes[kindFP8]
 	scales := 16 * max(w.groups, 1)
