@@ -116,6 +116,9 @@ func (x *exchange) readAnswer(a *wire.Answer, room []byte) (body []byte, rest *c
 	if err != nil || rest != nil {
 		return body, rest, err
 	}
+	if a.Status == 200 && !x.booking.own && x.asked.kind != surface.Stored && resume.Aborted(apiOf(&x.asked), body[len(room):], len(x.booking.erred) > 0) {
+		return nil, nil, resume.ErrEvent
+	}
 	x.record.whole = x.d.now()
 	if a.Close || a.Length < 0 && !a.Chunked && !a.Bodiless() {
 		x.booking.drop()

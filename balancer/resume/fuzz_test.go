@@ -26,14 +26,15 @@ func FuzzCuts(f *testing.F) {
 	})
 }
 
-// FuzzDeath ends the workers after some bytes each, and lets the next go on in
-// each way that there is: the client understands the same as without a death. It
+// FuzzDeath ends the workers after some bytes each, or has them abort the answer, and
+// lets the next go on in each way that there is: the client understands the same as without a death. It
 // gets less only where its stream then ends with an error.
 func FuzzDeath(f *testing.F) {
 	all := kinds()
 	for i := range all {
 		f.Add(uint8(i), uint16(600), uint16(900), uint16(300), []byte{50})
 		f.Add(uint8(i), uint16(1200), uint16(100), uint16(2000), []byte{})
+		f.Add(uint8(i), uint16(abortBit+700), uint16(abortBit+900), uint16(400), []byte{90})
 	}
 	f.Fuzz(func(t *testing.T, which uint8, one, two, three uint16, cuts []byte) {
 		k := all[int(which)%len(all)]

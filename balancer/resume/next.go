@@ -151,7 +151,7 @@ func hasMedia(a *Asked) bool {
 // Broke finds the way on after a worker has broken off; body is the client's
 // request, nil where it is not there any more. It reports whether there is a way.
 func (s *Stream) Broke(body []byte, context int64) bool {
-	s.partial, s.broken = nil, nil
+	s.partial, s.held, s.broken = nil, nil, nil
 	if s.events == 0 {
 		s.again() // nothing was relayed: it begins anew
 		s.way = Anew
@@ -294,7 +294,7 @@ func (s *Stream) options(was json.RawMessage) map[string]bool {
 // Kept is the bytes that the stream keeps to be able to go on at another worker, and of
 // an event that is not whole.
 func (s *Stream) Kept() int64 {
-	n := cap(s.partial) + len(s.next.Body) + cap(s.names.log) + cap(s.names.got)
+	n := cap(s.partial) + cap(s.held) + len(s.next.Body) + cap(s.names.log) + cap(s.names.got)
 	for i := range s.choices {
 		c := &s.choices[i]
 		n += 4*(cap(c.prompt)+cap(c.tokens)+cap(c.back.marks)+cap(c.back.text)) + cap(c.said.text)

@@ -2,6 +2,7 @@ package resume
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -82,6 +83,8 @@ type run struct {
 	ways  []Way
 	names []string // of the workers
 	from  int      // the one that the client's answer began with
+
+	aborted bool // by one of them
 }
 
 // workers are the names of one worker after the other.
@@ -156,20 +159,30 @@ func (r *run) feed(text string, cuts []byte) error {
 	return nil
 }
 
-// live carries the stream through workers that die after so many bytes each, and
-// a last that does not. It reports whether the answer came whole.
+// abortBit, added to a number of bytes, has a worker abort its answer there.
+const abortBit = 1 << 15
+
+// live carries the stream through workers that die after so many bytes each, or abort
+// the answer, and a last that does not. It reports whether the answer came whole.
 func (r *run) live(deaths []int, cuts []byte) (whole bool, err error) {
 	for i := 0; ; i++ {
 		if r.s.Way() == Anew {
 			r.from = i
 		}
 		text := r.ask(r.names[i], i == 0)
-		die := i < len(deaths) && deaths[i] < len(text)
-		if die {
-			text = text[:deaths[i]]
+		die := i < len(deaths) && deaths[i]%abortBit < len(text)
+		// Messages that two servers abort at the same place end there.
+		cut := die && deaths[i] >= abortBit && !r.worker.own && !(r.api == Messages && r.aborted)
+		if cut {
+			text, cut = abort(r.api, text, deaths[i]%abortBit)
+			r.aborted = r.aborted || cut
+		} else if die {
+			text = text[:deaths[i]%abortBit]
 		}
-		if err := r.feed(text, cuts); err != nil {
+		if err := r.feed(text, cuts); err != nil && !(cut && errors.Is(err, ErrEvent)) {
 			return false, err
+		} else if err == nil && cut {
+			return false, fmt.Errorf("an abort is taken for the end: %q", text)
 		}
 		if r.s.Done() || r.api > Text && r.s.Ended() {
 			return true, nil

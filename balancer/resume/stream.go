@@ -46,7 +46,7 @@ const (
 
 // The errors that end one worker's part of a stream.
 var (
-	ErrEvent   = errors.New("the worker ended the stream with an error event")
+	ErrEvent   = errors.New("the worker ended the answer with an error, or as aborted")
 	ErrDiffers = errors.New("the answer given again differs from what was sent")
 	errJSON    = errors.New("the worker sent an event that is not JSON")
 )
@@ -65,15 +65,18 @@ type Stream struct {
 	ids   bool // token ids and usage are asked for, and cut out of what the client sees
 	plain bool // token ids are enough to go on
 	own   bool // the worker that the stream began with is one of ours
+	ours  bool // the present one is
 	rigid bool // no worker can go on with it: it depends on more than its request
 	spent bool // what it would need for that was dropped
 
 	partial []byte // an event that is not whole yet
+	held    []byte // events that wait for the next one
 	most    int    // bytes of it
 	id      string
 	created int64
 	events  int64 // relayed
 	before  int64 // events when the last worker began
+	since   int64 // events when the present worker began
 	done    bool  // [DONE] was relayed
 	counted bool  // the usage at the end was relayed
 	whole   bool  // a messages or responses stream has ended
@@ -127,6 +130,7 @@ func (s *Stream) Open(a Asked) {
 
 // Feed begins the part of a worker, which is one of ours or not.
 func (s *Stream) Feed(own bool) {
+	s.ours, s.since = own, s.events
 	if s.events == 0 && s.way == Anew {
 		s.own = own
 	}
@@ -172,20 +176,46 @@ func (s *Stream) takeWhole(o *Out, b []byte) (left []byte) {
 		if end == 0 {
 			break
 		}
-		at := len(o.B)
-		o.B = append(o.B, b[:end]...)
-		if s.event(o, at) {
-			s.keepName(o, at)
-			s.got.Events++
-			if len(b) > 2*end {
-				s.learn(o, b[:end])
+		switch ev := b[:end]; {
+		case s.holds(ev):
+			s.held = append(s.held, ev...)
+		case s.aborted(ev):
+			s.broken = ErrEvent
+		default:
+			s.release(o)
+			if s.takeEvent(o, ev) && len(b) > 2*end {
+				s.learn(o, ev)
 			}
-		} else {
-			o.B = o.B[:at]
 		}
 		b = b[end:]
 	}
 	return b
+}
+
+// release takes the events that were held.
+func (s *Stream) release(o *Out) {
+	held := s.held
+	for s.held = nil; len(held) > 0 && s.broken == nil; {
+		end := wire.NextEvent(held)
+		s.takeEvent(o, held[:end])
+		held = held[end:]
+	}
+}
+
+// takeEvent puts one event into o, and reports whether it is relayed.
+func (s *Stream) takeEvent(o *Out, ev []byte) bool {
+	if s.broken != nil {
+		return false
+	}
+	at := len(o.B)
+	o.B = append(o.B, ev...)
+	if !s.event(o, at) {
+		o.B = o.B[:at]
+		return false
+	}
+	s.keepName(o, at)
+	s.got.Events++
+	return true
 }
 
 // takeAlike puts those events at the front of b into o that are like the event

@@ -29,6 +29,8 @@ type answer struct {
 	booked  int64
 	held    string          // text that may be the beginning of the stop string
 	tokens  <-chan struct{} // of a worker that computes as vLLM does
+	over    <-chan struct{} // closed when its worker is terminated
+	aborted bool            // for it was
 }
 
 func (a *answer) run(size int) {
@@ -118,11 +120,20 @@ func (a *answer) unbook() { a.book(-a.booked) }
 func (a *answer) sleep(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
+	return wait(a, t.C)
+}
+
+// wait waits for a value, at a worker that is not terminated meanwhile, and reports
+// whether the client is still there.
+func wait[T any](a *answer, value <-chan T) bool {
 	select {
 	case <-a.r.Context().Done():
 		a.w.Cancelled.Add(1)
 		return false
-	case <-t.C:
+	case <-value:
+		return true
+	case <-a.over:
+		a.aborted = true
 		return true
 	}
 }
@@ -132,13 +143,7 @@ func (a *answer) next() bool {
 	if a.tokens == nil {
 		return a.sleep(a.w.Pace)
 	}
-	select {
-	case <-a.r.Context().Done():
-		a.w.Cancelled.Add(1)
-		return false
-	case <-a.tokens:
-		return true
-	}
+	return wait(a, a.tokens)
 }
 
 func (a *answer) word(i int) string { return fmt.Sprintf("%s%d ", a.w.Salt, i) }
@@ -153,17 +158,22 @@ func (a *answer) usage() string {
 
 func (a *answer) whole() {
 	var text strings.Builder
+	finish := "stop"
 	for i := a.from; i < a.until; i++ {
 		if !a.next() {
 			return
 		}
+		if a.aborted {
+			a.until, finish = i, "abort"
+			break
+		}
 		a.w.tokens.Add(1)
 		text.WriteString(a.word(i))
 	}
-	choice := fmt.Sprintf(`{"index":0,"text":%q,"finish_reason":"stop"}`, text.String())
+	choice := fmt.Sprintf(`{"index":0,"text":%q,"finish_reason":%q}`, text.String(), finish)
 	object := "text_completion"
 	if a.chat {
-		choice = fmt.Sprintf(`{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}`, text.String())
+		choice = fmt.Sprintf(`{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":%q}`, text.String(), finish)
 		object = "chat.completion"
 	}
 	out := fmt.Sprintf(`{"id":%q,"object":%q,"created":%d,"model":%q,"choices":[%s],"usage":%s}`, a.id, object, a.created, a.w.model(), choice, a.usage())
@@ -205,6 +215,11 @@ func (a *answer) stream() {
 	for i := a.from; i < a.until; i++ {
 		if !a.next() {
 			return
+		}
+		if a.aborted {
+			a.until = i
+			a.event(a.abort(), "")
+			break
 		}
 		if die > 0 && int64(i-a.from) >= die {
 			conn, _, err := a.rw.(http.Hijacker).Hijack()
@@ -279,6 +294,14 @@ func (a *answer) choice(i int, text string, ids bool) string {
 		prompt = `,"prompt_token_ids":null`
 	}
 	return fmt.Sprintf(`{"index":0,"text":%q,"logprobs":null,"finish_reason":%s,"stop_reason":null%s%s}`, text, finish, prompt, said)
+}
+
+// abort is the JSON of a choice that is aborted.
+func (a *answer) abort() string {
+	if a.chat {
+		return `{"index":0,"delta":{},"logprobs":null,"finish_reason":"abort","stop_reason":null,"token_ids":null}`
+	}
+	return `{"index":0,"text":"","logprobs":null,"finish_reason":"abort","stop_reason":null,"prompt_token_ids":null,"token_ids":null}`
 }
 
 // marker ends the reasoning.

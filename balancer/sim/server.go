@@ -73,8 +73,9 @@ type Worker struct {
 	prompt  atomic.Int64 // tokens of prompts that are computed
 	live    *live
 	end     context.CancelFunc
-	page    sync.Mutex // of what follows
-	shown   []byte     // of its metrics, and since when
+	over    chan struct{} // closed when it is terminated
+	page    sync.Mutex    // of what follows
+	shown   []byte        // of its metrics, and since when
 	written time.Time
 }
 
@@ -100,6 +101,7 @@ func (w *Worker) Start() error {
 	w.prompt.Store(0)
 	var ctx context.Context
 	ctx, w.end = context.WithCancel(context.Background())
+	w.over = make(chan struct{})
 	if w.Speed != nil {
 		w.live = newLive(*w.Speed)
 		go w.live.run(ctx)
@@ -123,6 +125,24 @@ func (w *Worker) Start() error {
 func (w *Worker) Stop() {
 	w.end()
 	w.srv.Close()
+}
+
+// Terminate ends it as a vLLM ends that gets SIGTERM: what is under way is aborted and
+// so ends early, what comes meanwhile at once, and then it is gone.
+func (w *Worker) Terminate() error {
+	w.mu.Lock()
+	close(w.over)
+	w.mu.Unlock()
+	err := w.srv.Shutdown(context.Background())
+	w.end()
+	return err
+}
+
+// terminated is closed once the worker is terminated.
+func (w *Worker) terminated() chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
 }
 
 // noSuchRoute answers as vLLM does where it has no such route.
@@ -306,6 +326,6 @@ func (w *Worker) generate(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, `{"error":{"message":"bad body"}}`, 400)
 		return
 	}
-	a := &answer{w: w, b: &b, rw: rw, r: r, chat: strings.HasSuffix(r.URL.Path, "/chat/completions")}
+	a := &answer{w: w, over: w.terminated(), b: &b, rw: rw, r: r, chat: strings.HasSuffix(r.URL.Path, "/chat/completions")}
 	a.run(len(raw))
 }
