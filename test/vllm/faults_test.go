@@ -5,10 +5,12 @@ package vllm
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,8 @@ import (
 	"roundhouse/test/vllm/kinds"
 	"roundhouse/test/vllm/said"
 )
+
+var only = flag.String("faults", "", "the faults, as a regular expression; all of them")
 
 // A fault is what happens to one of two servers while both have streams.
 type fault struct {
@@ -135,8 +139,9 @@ func (m *matrix) where() map[string]string {
 	return at
 }
 
-// cell is one cell of the table.
-type cell struct{ hit, whole int }
+// cell is one cell of the table: of a kind's streams at the struck server, those that
+// came whole, and those of all that the server ended early and called complete.
+type cell struct{ hit, whole, early int }
 
 // TestStreams strikes one of two servers under streams of every kind. Each comes
 // whole and equal to one that nobody disturbed.
@@ -172,15 +177,23 @@ func (m *matrix) run() {
 			undisturbed[st.kind.Name] = append(undisturbed[st.kind.Name], st.said)
 		}
 	}
-	table := map[string][]cell{}
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	table, struck := map[string][]cell{}, []string{}
 	for i, f := range faults {
+		if !wanted.MatchString(f.name) {
+			continue
+		}
+		struck = append(struck, f.name)
 		m.Ready()
 		w, victim := m.strike(f, i%2)
 		for _, k := range m.list {
 			table[k.Name] = append(table[k.Name], m.judge(w, k, victim, f, undisturbed[k.Name]))
 		}
 		m.Until("the struck server is another", func() bool { return f.name == "drained" || m.replaced(victim) })
-		m.t.Log(render(m.list, table, i+1)) // so far: who waits for half an hour wants to see it
+		m.t.Log(render(m.list, table, struck)) // so far: who waits for half an hour wants to see it
 	}
 }
 
@@ -221,7 +234,9 @@ func (m *matrix) judge(w *wave, k kinds.Kind, victim system.Worker, f fault, und
 		if st.at == victim.ID {
 			c.hit++
 		}
-		if err := st.verdict(undisturbed); err != nil {
+		if err := st.verdict(undisturbed); err != nil && f.name == "terminated" && st.early(undisturbed) {
+			c.early++
+		} else if err != nil {
 			m.t.Errorf("%s at %s, %s %s: %v", st.id, st.at, victim.ID, f.name, err)
 		} else {
 			c.whole++
@@ -249,19 +264,25 @@ func (st *stream) verdict(undisturbed []*said.Said) error {
 	return err
 }
 
+// early reports whether a response is the beginning of an undisturbed one and calls
+// itself complete, as vLLM says of those that it aborts: nobody can tell by them.
+func (st *stream) early(undisturbed []*said.Said) bool {
+	return st.kind.Path == "/v1/responses" && st.said.Whole() == nil && slices.ContainsFunc(undisturbed, st.said.Begins)
+}
+
 // render is the table: of each kind and fault, the streams that came whole, of how
 // many, and in brackets how many of them were at the struck server.
-func render(list []kinds.Kind, table map[string][]cell, n int) string {
+func render(list []kinds.Kind, table map[string][]cell, struck []string) string {
 	var b strings.Builder
-	b.WriteString("\n| kind |")
-	for _, f := range faults[:n] {
-		b.WriteString(" " + f.name + " |")
-	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", n) + "\n")
+	b.WriteString("\n| kind | " + strings.Join(struck, " | ") + " |\n|---|" + strings.Repeat("---|", len(struck)) + "\n")
 	for _, k := range list {
 		fmt.Fprintf(&b, "| %s |", k.Name)
 		for _, c := range table[k.Name] {
-			fmt.Fprintf(&b, " %d of %d (%d) |", c.whole, copies, c.hit)
+			fmt.Fprintf(&b, " %d of %d (%d)", c.whole, copies, c.hit)
+			if c.early > 0 {
+				fmt.Fprintf(&b, ", %d ended early by the server", c.early)
+			}
+			b.WriteString(" |")
 		}
 		b.WriteString("\n")
 	}

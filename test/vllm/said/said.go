@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Said is all that a stream said. Parts are its texts, each by what it is of:
@@ -242,6 +243,16 @@ func (s *Said) Differs(from *Said) error {
 		return fmt.Errorf("usage %s; undisturbed %s", s.Usage, from.Usage)
 	}
 	return nil
+}
+
+// Begins reports whether a whole answer is the beginning of another.
+func (s *Said) Begins(from *Said) bool {
+	for part, text := range s.Parts {
+		if !strings.HasPrefix(from.Parts[part], text) {
+			return false
+		}
+	}
+	return true
 }
 
 // Clean reports whether a stream that could not go on was ended as it should be: one
