@@ -122,6 +122,9 @@ func (s *trial) repair() {
 		s.t.Fatalf("fsck.ext4: %v %s", err, out)
 	}
 	s.disk.attach()
+	if err := os.Remove(s.filler()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.t.Error(err) // it comes back if the disk broke before its removal was written
+	}
 }
 
 // diskBreaks lets the disk under the state folder take no more writes, to open files
@@ -136,8 +139,7 @@ func diskBreaks(s *trial) {
 
 // diskFull fills the disk that the state folder is on, and kills a worker meanwhile.
 func diskFull(s *trial) {
-	filler := filepath.Join(s.State, "filler")
-	f, err := os.Create(filler)
+	f, err := os.Create(s.filler())
 	if err != nil {
 		s.t.Errorf("filling the disk: %v", err)
 		return
@@ -151,10 +153,13 @@ func diskFull(s *trial) {
 	f.Close()
 	s.signal(syscall.SIGKILL)
 	<-time.After(time.Second)
-	if err := os.Remove(filler); err != nil {
+	if err := os.Remove(s.filler()); err != nil {
 		s.t.Error(err)
 	}
 }
+
+// filler is the file that fills a disk.
+func (s *trial) filler() string { return filepath.Join(s.State, "filler") }
 
 // readOnly covers the state folder with a view of itself that takes no writes, as after
 // a remount; descriptors that are open go on. A worker is killed meanwhile, and the
