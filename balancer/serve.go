@@ -275,7 +275,7 @@ func (d *common) guardOf(c net.Conn, over *tls.Config) *guard {
 		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3})
 	}
 	if over != nil {
-		c = tls.Server(c, over)
+		c = tls.Server(conn.Below(c), over)
 	}
 	g.Sock.Init(c)
 	g.ready = g.serveReady

@@ -49,7 +49,7 @@ func (s *Sock) Gather(rest []byte, by gatherer) error {
 			return b.err
 		case len(b.rest) == 0:
 			return nil
-		case len(b.rest) == had || !TimedOut(err):
+		case !TimedOut(err) || len(b.rest) == had && !s.lenient():
 			return err
 		}
 	}

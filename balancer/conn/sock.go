@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,9 +36,14 @@ type Sock struct {
 	fault error
 
 	waited bool // a read has found nothing yet
+	below  bool // TLS reads from it, a record in several reads
+	late   bool // the last of them found bytes behind its time
 
-	readBy, writeBy int64 // the deadlines that are set, by the door's clock
+	readBy, writeBy int64        // the deadlines that are set, by the door's clock
+	due             atomic.Int64 // that for reads, from epoch on; 0: it is no time limit
 }
+
+var epoch = time.Now()
 
 // Init makes a sock of a connection. Where it is no plain socket (TLS), a read
 // waits with its buffer in hand.
@@ -52,6 +58,43 @@ func (s *Sock) Init(c net.Conn) {
 		return
 	}
 	s.raw, s.read, s.write = raw, s.TryRead, s.tryWrite
+}
+
+// plain is a plain socket below TLS.
+type plain struct{ Sock }
+
+// SyscallConn implements syscall.Conn.
+func (p *plain) SyscallConn() (syscall.RawConn, error) { return p.raw, nil }
+
+// SetReadDeadline implements net.Conn.
+func (p *plain) SetReadDeadline(t time.Time) error {
+	p.due.Store(ahead(t))
+	return p.Conn.SetReadDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (p *plain) SetDeadline(t time.Time) error {
+	p.due.Store(ahead(t))
+	return p.Conn.SetDeadline(t)
+}
+
+// ahead is when a time limit is over; 0 if it is none, or is to end a wait at once.
+func ahead(t time.Time) int64 {
+	if t.After(time.Now()) {
+		return int64(t.Sub(epoch))
+	}
+	return 0
+}
+
+// Below is the connection that TLS is to read from and write to: of a plain socket one
+// that looks once more at what came while the program stood still.
+func Below(c net.Conn) net.Conn {
+	p := &plain{}
+	if p.Init(c); p.raw == nil {
+		return c
+	}
+	p.below = true
+	return p
 }
 
 // TryRead is called by the poller whenever the socket may hold bytes.
@@ -247,19 +290,45 @@ func (s *Sock) Wait(ready func(fd uintptr) bool) error {
 // await is the poller's wait. Where the time ran out meanwhile, the socket is looked at
 // once more: of a program that stood still (a machine that was paused, or has no core for
 // it) the deadline has passed by the time that it sees what came long before. A deadline
-// that had passed before is one.
+// that had passed before is one, but for the rest of what is read so for TLS.
 func (s *Sock) await(ready func(fd uintptr) bool) error {
 	s.waited = false
-	err := s.raw.Read(ready)
-	if err == nil || !s.waited || !TimedOut(err) {
-		return err
-	}
-	_ = s.raw.Control(func(fd uintptr) { // of a closed one the time out stays
-		if ready(fd) {
-			err = nil
+	late := s.late
+	s.late = false
+	for {
+		err := s.raw.Read(ready)
+		if err == nil || !s.waited && !late || !TimedOut(err) {
+			return err
 		}
-	})
-	return err
+		_ = s.raw.Control(func(fd uintptr) { // of a closed one the time out stays
+			if ready(fd) {
+				err = nil
+				s.late = s.below
+			}
+		})
+		if err == nil || !s.lenient() {
+			return err
+		}
+	}
+}
+
+// The program stood still if it sees a deadline so much too late. A client that the same
+// has held up, or whose bytes are sent once more to a machine that was paused, then has
+// so much time again, at most mostAgain.
+const (
+	stoodStill = time.Second
+	mostAgain  = 5 * time.Second
+)
+
+// lenient sets the deadline anew if the program stood still, and reports whether it did.
+func (s *Sock) lenient() bool {
+	due := s.due.Load()
+	late := time.Since(epoch) - time.Duration(due)
+	if due == 0 || late < stoodStill {
+		return false
+	}
+	s.limit(min(late, mostAgain))
+	return true
 }
 
 // Polled reports whether the poller reads and writes the connection: a plain
@@ -294,12 +363,14 @@ func (s *Sock) Expired(now int64) bool { return s.readBy <= now }
 // connection go; readIn and writeIn then set their own again.
 func (s *Sock) SetDeadline(t time.Time) error {
 	s.readBy, s.writeBy = 0, 0
+	s.due.Store(0)
 	return s.Conn.SetDeadline(t)
 }
 
 // SetReadDeadline implements net.Conn.
 func (s *Sock) SetReadDeadline(t time.Time) error {
 	s.readBy = 0
+	s.due.Store(0)
 	return s.Conn.SetReadDeadline(t)
 }
 
@@ -316,7 +387,14 @@ func (s *Sock) ReadIn(now int64, span time.Duration) {
 		return
 	}
 	s.readBy = now + int64(span)
-	s.Conn.SetReadDeadline(time.Now().Add(span))
+	s.limit(span)
+}
+
+// limit sets the deadline of the reads that follow.
+func (s *Sock) limit(span time.Duration) {
+	at := time.Now().Add(span)
+	s.due.Store(int64(at.Sub(epoch)))
+	s.Conn.SetReadDeadline(at)
 }
 
 // WriteIn bounds the next writes as readIn does reads.
