@@ -161,7 +161,7 @@ func engineFaults(d *dockerd) []fault {
 	remove := func(s *trial) {
 		e := d.client()
 		defer e.Close()
-		w := s.Workers()[s.r.IntN(2)]
+		w := s.oneOf()
 		s.ended[w.ID] = w.Place.PID
 		if err := e.ContainerRemove(s.t.Context(), "roundhouse-chat-"+strings.TrimPrefix(w.ID, "chat/"), container.RemoveOptions{Force: true}); err != nil {
 			s.t.Error(err)

@@ -47,14 +47,14 @@ var faults = []fault{
 	{name: "the door killed", ends: true, do: killDoor},
 	{name: "all killed", ends: true, do: func(s *trial) { s.allDown(func() {}) }},
 	{name: "a worker drained", still: true, do: func(s *trial) {
-		w := s.Workers()[s.r.IntN(2)]
+		w := s.oneOf()
 		s.word("/api/workers/" + w.ID + "/drain")
 		<-time.After(time.Duration(s.r.IntN(1000)) * time.Millisecond)
 		s.word("/api/workers/" + w.ID + "/undrain")
 	}},
 	{name: "the door's descriptors taken by clients", do: crowdDoor},
 	{name: "the supervisor without descriptors", do: func(s *trial) { s.withoutFiles(s.PID()) }},
-	{name: "a worker without descriptors", do: func(s *trial) { s.withoutFiles(s.Workers()[s.r.IntN(2)].Place.PID) }},
+	{name: "a worker without descriptors", do: func(s *trial) { s.withoutFiles(s.oneOf().Place.PID) }},
 	{name: "the door without descriptors", do: func(s *trial) {
 		s.c.full.Store(true)
 		s.withoutFiles(s.DoorPID())
@@ -81,9 +81,21 @@ func (s *trial) word(path string) {
 
 func (s *trial) rotate() { s.word("/api/pools/chat/rotate") }
 
+// oneOf is one of the workers, once the supervisor tells of them: it may have no
+// descriptor for who asks, or no time.
+func (s *trial) oneOf() system.Worker {
+	s.t.Helper()
+	var list []system.Worker
+	s.Until("the supervisor tells of its workers", func() bool {
+		list = s.Workers()
+		return len(list) == 2
+	})
+	return list[s.r.IntN(2)]
+}
+
 // signal sends a signal to one of the workers.
 func (s *trial) signal(sig syscall.Signal) system.Worker {
-	w := s.Workers()[s.r.IntN(2)]
+	w := s.oneOf()
 	if w.Place.PID > 0 && syscall.Kill(w.Place.PID, sig) == nil && sig != syscall.SIGSTOP {
 		s.ended[w.ID] = w.Place.PID
 	}
