@@ -167,7 +167,7 @@ func (a *answer) whole() {
 			a.until, finish = i, "abort"
 			break
 		}
-		a.w.tokens.Add(1)
+		a.w.said()
 		text.WriteString(a.word(i))
 	}
 	choice := fmt.Sprintf(`{"index":0,"text":%q,"finish_reason":%q}`, text.String(), finish)
@@ -228,7 +228,7 @@ func (a *answer) stream() {
 			}
 			return
 		}
-		a.w.tokens.Add(1)
+		a.w.said()
 		a.book(1)
 		extra := ""
 		if i == a.until-1 && a.tellsNulls() {

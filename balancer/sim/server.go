@@ -54,6 +54,7 @@ type Worker struct {
 	Cancelled atomic.Int64  // requests whose client left
 	DieAfter  atomic.Int64  // > 0: the connection is cut after so many tokens of a stream
 	DieOnce   *atomic.Int64 // as DieAfter, for the next stream alone; workers may share one
+	TermAfter atomic.Int64  // > 0: terminated as a vLLM after so many tokens: it aborts what is under way, and what comes
 	Status    atomic.Int64  // > 0: answer every request with this status
 	Hang      atomic.Bool   // accept requests and answer nothing
 	Ending    atomic.Bool   // refuse requests as a worker does that was told to end, and say so
@@ -127,15 +128,11 @@ func (w *Worker) Stop() {
 	w.srv.Close()
 }
 
-// Terminate ends it as a vLLM ends that gets SIGTERM: what is under way is aborted and
-// so ends early, what comes meanwhile at once, and then it is gone.
-func (w *Worker) Terminate() error {
-	w.mu.Lock()
-	close(w.over)
-	w.mu.Unlock()
-	err := w.srv.Shutdown(context.Background())
-	w.end()
-	return err
+// said counts a token.
+func (w *Worker) said() {
+	if n := w.TermAfter.Load(); w.tokens.Add(1) == n {
+		close(w.terminated())
+	}
 }
 
 // terminated is closed once the worker is terminated.
