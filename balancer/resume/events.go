@@ -2,6 +2,7 @@ package resume
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 
 	"roundhouse/balancer/wire"
@@ -224,4 +225,46 @@ func (s *Stream) rename(o *Out, at int) {
 		ev = setField(ev, `"created"`, strconv.AppendInt(nil, s.created, 10))
 	}
 	o.B = append(o.B[:at], ev...)
+}
+
+// aborted reports whether an event of the worker's says that the answer was aborted.
+func (s *Stream) aborted(event []byte) bool {
+	if s.ours || s.a.Open {
+		return false
+	}
+	data, ok := wire.EventData(event)
+	if !ok {
+		return false
+	}
+	if s.a.API <= Text {
+		return aborts(data)
+	}
+	var e ending
+	switch kind := string(eventType(event)); {
+	case s.a.API == Messages && kind == "message_delta":
+		return !s.twice() && json.Unmarshal(data, &e) == nil && e.Delta != nil && e.Delta.Stop == ""
+	case s.a.API == Responses && kind == "response.completed":
+		return bytes.Contains(data, []byte(`"cancelled"`)) && json.Unmarshal(data, &e) == nil && e.Response != nil && e.Response.Status == "cancelled"
+	}
+	return false
+}
+
+// twice reports whether messages end without a reason at the place where they did so at
+// the worker before: then it is their end.
+func (s *Stream) twice() bool {
+	return s.way == Again && s.events == s.since && !s.names.behind() && bytes.IndexByte(s.names.log, markText) >= 0
+}
+
+// holds reports whether an event is held until the next one is there.
+func (s *Stream) holds(event []byte) bool {
+	if s.ours || s.a.Open {
+		return false
+	}
+	switch s.a.API {
+	case Messages:
+		return string(eventType(event)) == "content_block_stop"
+	case Responses:
+		return bytes.HasSuffix(eventType(event), []byte(".done"))
+	}
+	return false
 }
