@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -120,8 +121,8 @@ func TestPeersByName(t *testing.T) {
 	var doors [2]*balancer.Door
 	for i := range doors {
 		set := setOf(nil, w)
-		set.Epoch, set.Door.Peers = 0, peers // itself among them
-		d, err := balancer.New(balancer.Options{ID: fmt.Sprint("door-", i), Listener: clients[i], Set: &set, PeerToken: "shared", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		set.Epoch, set.Door.Peers, set.PeerToken = 0, peers, control.PeerToken("shared") // itself among them
+		d, err := balancer.New(balancer.Options{ID: fmt.Sprint("door-", i), Listener: clients[i], Set: &set, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,6 +151,73 @@ func TestPeersByName(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestPeersOfTwoFleets: doors of two supervisors that name each other hold a key to one
+// limit, and count none of the other's requests at workers of the same name.
+func TestPeersOfTwoFleets(t *testing.T) {
+	var ls [2]net.Listener
+	var admins [2]string
+	var doors [2]*balancer.Door
+	for i := range ls {
+		var err error
+		if ls[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		admins[i] = ls[i].Addr().String()
+	}
+	rigs := [2]*rig{}
+	defer func() { doorID = "door-1" }()
+	for i := range doors {
+		doorID = fmt.Sprint("door-", i)
+		w := sim.New(sim.Options{Own: true})
+		w.Hang.Store(true)
+		rigs[i] = newRig(t, []*sim.Worker{w}, func(s *control.WorkerSet) {
+			s.Epoch, s.Holder, s.Door.Peers, s.PeerToken = 0, fmt.Sprint("fleet", i), admins[:], control.PeerToken("shared")
+			s.Door.Keys = []configs.Key{{Name: "team", SHA256: []string{hashOf("one")}, Models: []string{"*"}, MaxConcurrent: 1}}
+		})
+		doors[i] = rigs[i].door
+		doors[i].ServeAdmin(ls[i], balancer.Admin{Config: configs.Admin{Listen: admins[i], Token: "shared"}})
+	}
+	rigs[1].until("they hear each other", func() bool { return doors[0].State().Peers == 1 && doors[1].State().Peers == 1 })
+	ended := make(chan int)
+	go func() {
+		resp, _ := rigs[0].post("/v1/chat/completions", okBody, "Authorization", "Bearer one", "x-request-id", "first")
+		ended <- resp.StatusCode
+	}()
+	rigs[1].until("the other door turns the key away", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // until the door has heard, its worker takes the request, and hangs
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, "POST", rigs[1].url+"/v1/chat/completions", strings.NewReader(okBody))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer one")
+		resp, err := rigs[1].client.Do(req)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusTooManyRequests && doors[0].State().Workers[0].Requests.InFlight == 1
+	})
+	if s := doors[1].State().Workers[0].Requests; s.Elsewhere != 0 {
+		t.Errorf("%d requests of another fleet are counted at a worker of the same name", s.Elsewhere)
+	}
+	doors[0].Cancel("first")
+	if got := <-ended; got != 499 {
+		t.Errorf("the request ended with %d", got)
+	}
+}
+
+// TestPeerThatDoesNotListen: a door whose token another host does not take says so.
+func TestPeerThatDoesNotListen(t *testing.T) {
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer there.Close()
+	r := newRig(t, []*sim.Worker{sim.New(sim.Options{Own: true})}, func(s *control.WorkerSet) { s.Door.Peers = []string{there.Listener.Addr().String()} })
+	r.until("it says that it is not listened to", func() bool {
+		text := r.fault("peers")
+		return strings.Contains(text, "401") && strings.Contains(text, r.set.Door.Peers[0])
+	})
 }
 
 // TestInFlightResumes: who lists what is in flight sees how often a stream has gone on

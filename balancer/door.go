@@ -36,7 +36,6 @@ type Options struct {
 	DrainTimeout time.Duration
 	Batches      string // where files and batches are kept; empty: they are not served
 	Usage        string // where the use of keys is kept; empty: nowhere
-	PeerToken    string // shown to the doors that the configuration names
 	// PluginDeadline bounds one call of a filter or policy plugin; 0: the host's default.
 	PluginDeadline time.Duration
 }

@@ -94,7 +94,7 @@ func (r *rig) serve(stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := balancer.New(balancer.Options{ID: "door-1", Listener: ln, Set: &r.set, Log: logTo(), Access: doorAccess, Batches: doorBatches, DrainTimeout: time.Minute, PluginDeadline: time.Minute})
+	door, err := balancer.New(balancer.Options{ID: doorID, Listener: ln, Set: &r.set, Log: logTo(), Access: doorAccess, Batches: doorBatches, DrainTimeout: time.Minute, PluginDeadline: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +140,9 @@ var hastened, hungAfter time.Duration
 // writeWithin is how long the doors of newRig wait for a client to read; 0: as
 // always.
 var writeWithin time.Duration
+
+// doorID is the name of the doors of newRig.
+var doorID = "door-1"
 
 // doorLog is where the doors of newRig log; nil: nowhere.
 var doorLog *slog.Logger

@@ -19,9 +19,10 @@ const (
 	faultUsage       = "usage"       // it cannot be written
 	faultRequestLog  = "request_log" // nor this
 	faultCluster     = "kubernetes"  // its pods are not in view
+	faultPeers       = "peers"       // a door on another host does not listen
 )
 
-var faultNames = [...]string{faultCertificate, faultPlugins, faultSet, faultUsage, faultRequestLog, faultCluster}
+var faultNames = [...]string{faultCertificate, faultPlugins, faultSet, faultUsage, faultRequestLog, faultCluster, faultPeers}
 
 // faults are what the door could not take up, until it can.
 type faults struct {

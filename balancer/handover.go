@@ -53,20 +53,21 @@ func (p *peers) takeOver() {
 	if p.socket == "" {
 		return
 	}
-	p.find(time.Now(), true)
+	p.findBeside()
 	p.mu.Lock()
 	ways := make([]*way, 0, len(p.ways))
 	for _, w := range p.ways {
-		ways = append(ways, w)
+		if w.peer == "" {
+			ways = append(ways, w)
+		}
 	}
 	p.mu.Unlock()
 	for _, w := range ways {
-		ask := *w
 		client := *w.client
 		client.Timeout = handoverWithin
-		ask.client = &client
+		ask := way{url: w.url, client: &client}
 		var h control.Handover
-		if err := ask.ask(p.ctx, http.MethodGet, "/handover", nil, &h); err != nil {
+		if err := ask.ask(p.ctx, http.MethodGet, "/handover", "", nil, &h); err != nil {
 			p.d.log.Debug("nothing is handed over", "error", err.Error())
 			continue
 		}

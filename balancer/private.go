@@ -80,7 +80,7 @@ func (d *Door) Private() http.Handler {
 	m.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.keysUse()) })
 	m.HandleFunc("GET /usage", d.serveUsage)
 	m.HandleFunc("GET /handover", func(w http.ResponseWriter, _ *http.Request) {
-		d.peers.find(time.Now(), true) // whoever asks is one
+		d.peers.findBeside() // whoever asks is one
 		answer(w, d.peers.handOver())
 	})
 	m.HandleFunc("POST /connections", d.takeConnections)
@@ -121,7 +121,7 @@ func (d *Door) putTotals(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.peers.hear(t)
-	answer(w, control.TotalsAck{Door: d.id})
+	answer(w, control.TotalsAck{Door: d.id, Fleet: d.current().fleet()})
 }
 
 // Apply puts a worker set in force, keeps it on disk, and grants a lease.

@@ -51,7 +51,7 @@ func New(o Options) (*Door, error) {
 	c.step, c.writeWithin = step, writeWithin
 	c.http2 = http2.New(openStreams(c), c.draining.Load)
 	d.ctx, d.end = context.WithCancel(context.Background())
-	d.peers = &peers{d: c, ctx: d.ctx, wg: &d.wg, socket: o.Socket, token: o.PeerToken, heard: map[string]*heard{}, ways: map[string]*way{}, changed: make(chan struct{}, 1)}
+	d.peers = &peers{d: c, ctx: d.ctx, wg: &d.wg, socket: o.Socket, heard: map[string]*heard{}, ways: map[string]*way{}, changed: make(chan struct{}, 1)}
 	c.serve, c.changed = d.serveAll, d.peers.change
 	d.fleet.Start(d.ctx, d.id, d.log, d.epoch, d.ledger)
 	d.fleet.Remap, d.fleet.MoveAway, d.fleet.Resident = d.remap, d.moveAway, d.peers.resident
@@ -140,7 +140,7 @@ func (d *Door) Run(ctx, hard context.Context) error {
 	}
 	d.opts.Listener.Close()
 	d.cutAll()
-	d.peers.tellAll(true)
+	d.peers.tell(func(*way) bool { return true }, true)
 	if private != nil {
 		private.Close()
 	}
@@ -298,6 +298,7 @@ func (d *Door) everySecond(v *view) {
 	d.fleet.EverySecond(v.workers)
 	d.faults.note(d.log, faultUsage, d.usage.Fault())
 	d.faults.note(d.log, faultRequestLog, d.requests.Fault())
+	d.faults.note(d.log, faultPeers, d.peers.fault(time.Now()))
 }
 
 // moveAway makes all requests at a worker go on elsewhere.

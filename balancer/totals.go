@@ -33,27 +33,35 @@ func (p *peers) run() {
 			changed = nil
 			continue
 		case <-soon.C:
+			p.tell(func(w *way) bool { return w.near(p.d.current().fleet()) }, false)
 		case <-tick.C:
-			p.find(time.Now(), false)
+			p.find(time.Now())
 			p.countElsewhere(time.Now())
+			p.tell(func(*way) bool { return true }, false)
 		}
 		changed, told = p.changed, time.Now()
-		p.tellAll(false)
 	}
 }
 
-// tellAll sends this door's totals to every other. It does not wait for any of
-// them, unless these are the last.
-func (p *peers) tellAll(last bool) {
+// tell sends this door's totals to other doors. It does not wait for any of them,
+// unless these are the last. Doors of another fleet hear nothing of workers.
+func (p *peers) tell(whom func(*way) bool, last bool) {
+	fleet := p.d.current().fleet()
 	p.mu.Lock()
-	var idle []*way
+	var idle, near []*way
 	for _, w := range p.ways {
-		if (!w.busy || last) && !w.self && time.Now().After(w.rest) {
-			w.busy = true
-			idle = append(idle, w)
+		if (w.busy && !last) || time.Now().Before(w.rest) || !whom(w) {
+			continue
+		}
+		w.busy = true
+		if idle = append(idle, w); w.near(fleet) {
+			near = append(near, w)
 		}
 	}
-	listeners := len(p.heard) > 0
+	listeners := false
+	for _, h := range p.heard {
+		listeners = listeners || sameFleet(h.totals.Fleet, fleet)
+	}
 	p.mu.Unlock()
 	if len(idle) == 0 {
 		return
@@ -61,20 +69,27 @@ func (p *peers) tellAll(last bool) {
 	t := p.totals()
 	t.Gone = last
 	t.Usage = p.budgets(last)
-	for _, pool := range p.d.current().pools {
-		t.Cached = append(t.Cached, pool.TakeUntold(listeners)...)
+	slim := t
+	slim.Workers = []control.WorkerTotal{}
+	if len(near) > 0 {
+		for _, pool := range p.d.current().pools {
+			t.Cached = append(t.Cached, pool.TakeUntold(listeners)...)
+		}
 	}
+	token := p.d.current().set.PeerToken
 	var told sync.WaitGroup
 	for _, w := range idle {
 		told.Go(func() {
 			var ack control.TotalsAck
-			err := w.ask(context.Background(), http.MethodPut, "/totals", &t, &ack)
+			body := &slim
+			if slices.Contains(near, w) {
+				body = &t
+			}
+			err := w.ask(context.Background(), http.MethodPut, "/totals", token, body, &ack)
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			w.busy = false
-			if w.self = err == nil && ack.Door == p.d.id; err != nil {
-				w.rest = time.Now().Add(lookEvery)
-			}
+			w.took(p.d.id, ack.Door, ack.Fleet, err)
+			p.noteNear()
 		})
 	}
 	if last {
@@ -88,7 +103,7 @@ func (p *peers) totals() control.Totals {
 	v := p.d.current()
 	p.mu.Lock()
 	p.serial++
-	t := control.Totals{Door: p.d.id, Serial: p.serial, Leaving: p.d.draining.Load()}
+	t := control.Totals{Door: p.d.id, Fleet: v.fleet(), Serial: p.serial, Leaving: p.d.draining.Load()}
 	p.mu.Unlock()
 	now := p.d.now()
 	for _, w := range v.workers {
@@ -145,14 +160,18 @@ func (p *peers) hear(t control.Totals) {
 	}
 	kept := t
 	kept.Cached = nil
-	p.heard[t.Door] = &heard{kept, now}
+	v := p.d.current()
+	h := &heard{kept, now, v.sharedWith(&t)}
+	p.heard[t.Door] = h
 	p.mu.Unlock()
-	if old == nil || old.totals.Leaving != t.Leaving || old.totals.Gone != t.Gone {
-		p.shareOut(p.d.current())
+	if old == nil || old.totals.Leaving != t.Leaving || old.totals.Gone != t.Gone || !slices.Equal(old.serves, h.serves) {
+		p.shareOut(v)
 	}
 	p.countKeys(old, &t, now)
 	p.d.usage.Hear(t.Usage)
-	p.hearCached(t.Cached)
+	if sameFleet(t.Fleet, v.fleet()) {
+		p.hearCached(t.Cached)
+	}
 	p.countElsewhere(now)
 }
 
@@ -185,11 +204,15 @@ func (p *peers) countKeys(old *heard, t *control.Totals, now time.Time) {
 func (p *peers) countElsewhere(now time.Time) {
 	p.mu.Lock()
 	silent := false
+	v := p.d.current()
 	sums := map[string][]control.WorkerTotal{}
 	for id, h := range p.heard {
 		if h.totals.Gone || now.Sub(h.at) > silentFor {
 			delete(p.heard, id)
 			silent = true
+			continue
+		}
+		if !sameFleet(h.totals.Fleet, v.fleet()) {
 			continue
 		}
 		for _, t := range h.totals.Workers {
@@ -201,12 +224,11 @@ func (p *peers) countElsewhere(now time.Time) {
 	if none {
 		return
 	}
-	v := p.d.current()
 	for _, w := range v.workers {
 		at := w.Instance()
 		var e ledger.Elsewhere
 		for _, t := range sums[w.ID] {
-			if t.Generation == at.Generation && (t.Identity == at.Identity || t.Identity == "" || at.Identity == "") {
+			if sameProcess(&t, at) {
 				e.Add(ledger.Elsewhere{KV: t.ChargedTokens, Prefill: t.PrefillTokens, Resident: t.ResidentTokens, InFlight: t.InFlight})
 			}
 		}
@@ -252,49 +274,4 @@ func (p *peers) gap(workers int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return min(max(tellSoon, time.Duration(workers*len(p.ways))*tellEach), tellEvery)
-}
-
-// shareOut tells the ledger which workers other doors take first when requests
-// come to all doors at once. Doors that hear of each other come to the same
-// shares, each by itself, by the names of all doors and all workers.
-func (p *peers) shareOut(v *view) {
-	p.sharing.Lock()
-	defer p.sharing.Unlock()
-	doors := p.doors(p.d.id)
-	rank := slices.Index(doors, p.d.id)
-	for _, pool := range v.pools {
-		var ids []string
-		for _, w := range *pool.Workers.Load() {
-			ids = append(ids, w.ID)
-		}
-		slices.Sort(ids)
-		p.d.ledger.Share(&pool.Group, func(id string) bool {
-			at, _ := slices.BinarySearch(ids, id)
-			return !takesFirst(at, len(ids), rank, len(doors))
-		})
-	}
-}
-
-// takesFirst reports whether a worker is in a door's share. Every worker is in
-// one where there are enough of them, and every door has one.
-func takesFirst(worker, workers, door, doors int) bool {
-	if workers >= doors {
-		return worker*doors/workers == door
-	}
-	return door*workers/doors == worker
-}
-
-// doors returns the names of all doors that take requests, this one's included,
-// in order.
-func (p *peers) doors(own string) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	names := []string{own}
-	for id, h := range p.heard {
-		if !h.totals.Gone && !h.totals.Leaving {
-			names = append(names, id)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -58,9 +58,10 @@ type Door struct {
 	BudgetTimezone string `json:"budget_timezone,omitempty"`
 	// LogRequests writes requests to a file. Nil: it does not.
 	LogRequests *LogRequests `json:"log_requests,omitempty"`
-	// Peers are the admin APIs of doors on other hosts that serve the same
-	// workers: host:port, or a name that stands for several. Totals are exchanged
-	// with them under admin.token.
+	// Peers are the admin APIs of other hosts: host:port, or a name that stands for
+	// several. Doors there and here hold keys to the same limits and budgets, and
+	// where no supervisor speaks for them, serve the same workers. They have the same
+	// admin.token.
 	Peers []string `json:"peers,omitempty"`
 	// TrustedProxies are the addresses whose X-Forwarded-For is believed.
 	TrustedProxies []string `json:"trusted_proxies,omitempty"`

@@ -16,8 +16,8 @@ door {
   metrics    = "listen"   # listen | admin | off
   slow_start = "30s"      # a worker that joins reaches its full share after this
 
-  # admin APIs of doors elsewhere that serve the same workers (roundhouse balance)
-  peers = ["door-2.example:8001"]
+  # admin APIs of hosts whose doors hold keys to the same limits and budgets
+  peers = ["host-2.example:8001"]
 
   # whose X-Forwarded-For is believed: the client's address in the log of requests
   trusted_proxies = ["10.0.0.0/8"]

@@ -77,7 +77,6 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	delete(served, "POST "+control.TryPath)
-	delete(served, "PUT /api/totals") // doors among themselves
 	for _, one := range told {
 		if !served[one] {
 			t.Errorf("%s tells of %s, which is not served", file, one)
@@ -111,7 +110,7 @@ func TestFields(t *testing.T) {
 		"Workers": control.WorkersShown{}, "Worker": control.WorkerShown{}, "Traffic": control.Traffic{}, "Device": control.Device{},
 		"Door": control.DoorShown{}, "Supervisor": control.SupervisorShown{}, "Pools": control.PoolsShown{}, "Pool": control.PoolShown{},
 		"Keys": control.KeysShown{}, "Key": control.KeyShown{}, "KeyAdded": control.KeyAdded{}, "KeyRemoved": control.KeyRemoved{},
-		"Budget": configs.Budget{}, "BudgetShown": control.BudgetShown{}, "Used": control.Used{}, "Usage": control.Usage{}, "UsageRow": control.UsageRow{},
+		"Budget": configs.Budget{}, "BudgetShown": control.BudgetShown{}, "Used": control.Used{}, "Totals": control.Totals{}, "TotalsAck": control.TotalsAck{}, "WorkerTotal": control.WorkerTotal{}, "KeyUse": control.KeyUse{}, "FolderUse": control.FolderUse{}, "BudgetUse": control.BudgetUse{}, "Cached": control.Cached{}, "Usage": control.Usage{}, "UsageRow": control.UsageRow{},
 		"Rotation": live.Rotation{}, "Schedule": live.Schedule{}, "RotateCommand": supervisor.RotateCommand{}, "ScheduleCommand": supervisor.ScheduleCommand{}, "ProfileCommand": supervisor.ProfileCommand{}, "ProfiledElsewhere": supervisor.ProfiledElsewhere{}, "FileChanges": supervisor.FileChanges{}, "FileChange": supervisor.FileChange{},
 	}
 	for name, v := range types {

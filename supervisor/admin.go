@@ -38,6 +38,7 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("GET /api/plugins", s.servePlugins)
 	mux.HandleFunc("GET /metrics", s.serveMetrics)
 	mux.HandleFunc("GET /api/usage", s.serveUsage)
+	mux.HandleFunc("PUT /api/totals", s.putTotals)
 	s.keysAPI().Mount(mux)
 	mux.HandleFunc("POST /api/reload", s.reload)
 	mux.HandleFunc("POST /api/workers/{pool}/{name}/profile", s.serveProfile)

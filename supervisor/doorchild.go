@@ -213,6 +213,12 @@ func (s *Supervisor) doorFolders(files []*os.File) (all []*os.File, kept map[str
 	return files, kept, nil
 }
 
+// doorName is what a door calls itself to workers and other doors: no door of another
+// host may have the name.
+func (s *Supervisor) doorName(id string) string {
+	return id + "-" + strings.ToLower(s.memory.holder[:min(8, len(s.memory.holder))])
+}
+
 // startDoor starts a door on the listener.
 func (s *Supervisor) startDoor() (*door, error) {
 	if s.gate.listen == nil {
@@ -247,7 +253,7 @@ func (s *Supervisor) startDoor() (*door, error) {
 	}
 	child := process.Child{
 		ID: doorPrefix + id, Log: "door", Env: s.options.DoorEnv, Files: files, Confined: true, Note: note,
-		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", id, "--state-dir", dir, "--batches", kept["batches"], "--usage", kept["usage"], "--log-format", s.plan.config.Log.Format},
+		Argv: []string{s.options.Program, "balance", "--listener-fd", strconv.Itoa(listenerFD), "--socket", socket, "--id", s.doorName(id), "--state-dir", dir, "--batches", kept["batches"], "--usage", kept["usage"], "--log-format", s.plan.config.Log.Format},
 	}
 	if os.Geteuid() == 0 {
 		if err := os.Lchown(dir, doorUser, doorUser); err != nil { // what is in it is the door's own

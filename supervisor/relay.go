@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"roundhouse/balancer/control"
 	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/driver"
 	"roundhouse/supervisor/journal"
@@ -45,6 +46,50 @@ func (s *Supervisor) relay(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(data) // the asker may be gone
+}
+
+// mostTotals bounds what a door on another host tells at once.
+const mostTotals = 16 << 20
+
+// putTotals passes on to the doors here what one on another host tells: those are
+// reached by their private sockets alone.
+func (s *Supervisor) putTotals(w http.ResponseWriter, r *http.Request) {
+	var t control.Totals
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &t)
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, "the body is not a door's totals: "+err.Error())
+		return
+	}
+	var doors []*door
+	if err := s.ask(r.Context(), func() { doors = s.gate.living() }); err != nil {
+		fail(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	acks := make(chan control.TotalsAck, len(doors))
+	for _, d := range doors {
+		go func() {
+			var ack control.TotalsAck
+			if status, data, err := d.ask(r.Context(), http.MethodPut, "/totals", body); err != nil || status != http.StatusOK || json.Unmarshal(data, &ack) != nil {
+				ack = control.TotalsAck{}
+			}
+			acks <- ack
+		}()
+	}
+	var taken control.TotalsAck
+	for range doors {
+		if ack := <-acks; ack.Door != "" && (taken.Door == "" || ack.Door == t.Door) { // a door that told itself is to know it
+			taken = ack
+		}
+	}
+	if taken.Door == "" {
+		fail(w, http.StatusServiceUnavailable, "no door answers")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(taken) // the asker may be gone
 }
 
 // serveEvents streams events: what is kept after ?after=N (at most ?limit=N,

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -28,12 +29,16 @@ func timely(next http.Handler) http.Handler {
 		w = timelyWriter{w, c}
 		if r.ContentLength != 0 && !strings.HasPrefix(r.URL.Path, control.TryPath) { // the door bounds those
 			_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // a connection that has none is none of the network's
-			data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+			most := int64(mostBody)
+			if r.URL.Path == control.TotalsPath {
+				most = mostTotals
+			}
+			data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 			_ = c.SetReadDeadline(time.Time{})
 			var long *http.MaxBytesError
 			switch {
 			case errors.As(err, &long):
-				fail(w, http.StatusRequestEntityTooLarge, "the body is longer than 1 MiB")
+				fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d MiB", most>>20))
 				return
 			case errors.Is(err, os.ErrDeadlineExceeded):
 				w.Header().Set("Connection", "close")

@@ -40,6 +40,9 @@ func (s *Supervisor) workerSet() control.WorkerSet {
 	cfg := s.plan.config
 	set := control.WorkerSet{Schema: 1, Holder: s.memory.holder, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes}
 	set.Door.TLS = s.gate.tls
+	if len(cfg.Door.Peers) > 0 {
+		set.PeerToken = control.PeerToken(s.options.Config.Admin.Token.Reveal()) // what the API asks for
+	}
 	set.Keys, set.Keyed = s.keys.Keys(cfg.Door.Keys), s.keys.Asked()
 	for _, p := range cfg.Plugins {
 		if p.Kind == "policy" || p.Kind == "filter" {

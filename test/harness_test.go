@@ -44,6 +44,7 @@ type system struct {
 	out   *output
 	Door  string // http://host:port
 	Admin string
+	token string // of the admin API, if it has one
 }
 
 // output collects what a program prints, for waiting and for failures.
@@ -130,7 +131,13 @@ func start(t *testing.T, pool string) *system {
 // startAt runs `roundhouse up` on a file, which the test may change later.
 func startAt(t *testing.T, path, door, admin string) *system {
 	t.Helper()
-	s := &system{t: t, out: newOutput(), Door: "http://" + door, Admin: "http://" + admin}
+	return startWith(t, "", path, door, admin)
+}
+
+// startWith is startAt for an admin API with a token.
+func startWith(t *testing.T, token, path, door, admin string) *system {
+	t.Helper()
+	s := &system{t: t, out: newOutput(), Door: "http://" + door, Admin: "http://" + admin, token: token}
 	s.cmd = exec.Command(built.Path(t, "roundhouse"), "up", "-c", path)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	if err := s.cmd.Start(); err != nil {
@@ -176,15 +183,31 @@ type worker struct {
 // workers asks the admin API. An empty list means that it did not answer.
 func (s *system) workers() []worker {
 	var list struct{ Workers []worker }
-	res, err := http.Get(s.Admin + "/api/workers")
-	if err != nil {
-		return nil
-	}
-	defer res.Body.Close()
-	if json.NewDecoder(res.Body).Decode(&list) != nil {
+	if json.Unmarshal([]byte(s.asked("/api/workers")), &list) != nil {
 		return nil
 	}
 	return list.Workers
+}
+
+// asked is what the admin API answers; empty: nothing.
+func (s *system) asked(path string) string {
+	req, err := http.NewRequest("GET", s.Admin+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return ""
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(text)
 }
 
 // known is workers once the admin API has answered.

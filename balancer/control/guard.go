@@ -21,6 +21,7 @@ type Rights string
 const (
 	Operator Rights = "operator"
 	Read     Rights = "read" // everything is shown, and nothing is done
+	Peer     Rights = "peer" // another door, which tells its totals
 )
 
 // wrongToken is how long whoever shows a wrong token or code waits for the answer.
@@ -36,6 +37,7 @@ const TryPath = "/api/try/"
 type guard struct {
 	cfg   configs.Admin
 	unix  bool
+	peer  string // the token of other doors
 	codes codes
 	next  http.Handler
 }
@@ -44,7 +46,7 @@ type guard struct {
 // page of another origin, or by a name that somebody has pointed at this
 // address. It hands out one-time codes and takes them.
 func Guard(cfg configs.Admin, next http.Handler) http.Handler {
-	return &guard{cfg: cfg, unix: strings.HasPrefix(cfg.Listen, "unix://"), codes: newCodes(), next: next}
+	return &guard{cfg: cfg, unix: strings.HasPrefix(cfg.Listen, "unix://"), peer: PeerToken(cfg.Token.Reveal()), codes: newCodes(), next: next}
 }
 
 // ServeHTTP implements http.Handler.
@@ -75,7 +77,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Fail(w, http.StatusUnauthorized, "the admin API asks for admin.token as a bearer token, or for the one that `roundhouse console` gives a browser for a while")
 		return
 	}
-	if code {
+	if code && a.rights != Peer {
 		g.code(w, a.rights)
 		return
 	}
@@ -142,7 +144,9 @@ func fromBrowser(r *http.Request) bool {
 // forbidden says why somebody who is known may not do this; empty, if he may.
 func (g *guard) forbidden(r *http.Request, rights Rights) string {
 	switch {
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+	case rights == Peer && (r.Method != http.MethodPut || r.URL.Path != TotalsPath):
+		return "a door's own token tells its totals and does nothing else; this takes admin.token"
+	case rights == Peer, r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return ""
 	case rights == Read:
 		return "admin.read_token only reads; this takes admin.token"
@@ -169,6 +173,8 @@ func (g *guard) admit(r *http.Request) (admitted, bool) {
 		return admitted{rights: Operator}, true
 	case g.cfg.ReadToken != "" && same(token, g.cfg.ReadToken.Reveal()):
 		return admitted{rights: Read}, true
+	case same(token, g.peer):
+		return admitted{rights: Peer}, true
 	}
 	return g.session(token, time.Now())
 }

@@ -199,3 +199,24 @@ func TestWrongTokenWaits(t *testing.T) {
 		t.Errorf("without a token to guard: %d %+v", status, s)
 	}
 }
+
+// TestPeerToken: a door's token tells totals, and has no other right.
+func TestPeerToken(t *testing.T) {
+	f := newFront(t, configs.Admin{Token: "full", ReadToken: "look"})
+	peer := "Authorization: Bearer " + PeerToken("full")
+	f.want(in, "PUT", TotalsPath, peer)
+	if f.saw != Peer {
+		t.Errorf("it has the rights of %q", f.saw)
+	}
+	f.want(in, "PUT", TotalsPath, operator)
+	f.want(http.StatusForbidden, "PUT", TotalsPath, reader)
+	for _, path := range []string{"/api/workers", "/api/stream", "/metrics", "/api/config", TotalsPath} {
+		f.want(http.StatusForbidden, "GET", path, peer)
+	}
+	for _, path := range []string{"/api/workers/chat/w1/drain", "/api/upgrade", "/api/keys", "/api/code", TryPath + "v1/models", TotalsPath} {
+		f.want(http.StatusForbidden, "POST", path, peer, named)
+	}
+	if PeerToken("") != "" || PeerToken("a") == PeerToken("b") {
+		t.Error("a token is made of admin.token")
+	}
+}

@@ -15,6 +15,8 @@ type WorkerSet struct {
 	// Holder tells the supervisor by its journal: the same one started again takes
 	// over at once, any other waits until the lease of the last one has ended.
 	Holder string `json:"holder,omitempty"`
+	// PeerToken is shown to the admin APIs that door.peers names.
+	PeerToken string `json:"peer_token,omitempty"`
 
 	Door    configs.Door     `json:"door"`
 	Log     configs.Log      `json:"log"`

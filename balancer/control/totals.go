@@ -1,12 +1,33 @@
 package control
 
-import "net/netip"
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+)
+
+// TotalsPath is where an admin API takes them.
+const TotalsPath = "/api/totals"
+
+// PeerToken is the token of doors that tell each other their totals by way of admin APIs.
+// It is made of admin.token, which all of them have, and gives no other right: a door,
+// which reads what strangers send, holds no operator's token.
+func PeerToken(admin string) string {
+	if admin == "" {
+		return ""
+	}
+	made := hmac.New(sha256.New, []byte(admin))
+	made.Write([]byte("totals of doors"))
+	return hex.EncodeToString(made.Sum(nil))
+}
 
 // Totals is what a door tells the others every 100 ms: what it has at each
 // worker, and what its keys have used. The figures replace those it told
 // before.
 type Totals struct {
 	Door    string        `json:"door"`
+	Fleet   string        `json:"fleet,omitempty"`   // whose workers it serves: totals of another fleet's are not counted. Empty: unknown
 	Serial  uint64        `json:"serial"`            // rises; an older one that comes late is dropped
 	Gone    bool          `json:"gone,omitempty"`    // this door ends; its totals are 0
 	Leaving bool          `json:"leaving,omitempty"` // it drains: new connections are not its own any more
@@ -42,9 +63,10 @@ type KeyUse struct {
 	Live     int    `json:"live"`
 }
 
-// TotalsAck answers totals with the name of the door that took them.
+// TotalsAck answers totals with the name of the door that took them, and of its fleet.
 type TotalsAck struct {
-	Door string `json:"door"`
+	Door  string `json:"door"`
+	Fleet string `json:"fleet,omitempty"`
 }
 
 // Handover is what a new door takes over from one that it is to replace, before

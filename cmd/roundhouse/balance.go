@@ -156,7 +156,6 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		}
 		set := staticSet(cfg, keys)
 		o.Set, o.Found = &set, f.cluster.put
-		o.PeerToken = cfg.Admin.Token.Reveal()
 	} else if f.socket == "" {
 		return usageError("-c FILE is missing: which configuration? Or --socket PATH, for a supervisor")
 	}
@@ -355,7 +354,7 @@ func openListener(fd int, address string) (net.Listener, error) {
 
 // staticSet is the worker set of a configuration's static pools.
 func staticSet(cfg *configs.Config, keys *keyfile.Store) control.WorkerSet {
-	set := control.WorkerSet{Keys: keys.Keys(cfg.Door.Keys), Keyed: keys.Asked(), Schema: 1, Version: 1, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes, Plugins: cfg.Plugins}
+	set := control.WorkerSet{PeerToken: control.PeerToken(cfg.Admin.Token.Reveal()), Keys: keys.Keys(cfg.Door.Keys), Keyed: keys.Asked(), Schema: 1, Version: 1, Door: cfg.Door, Log: cfg.Log, OTLP: cfg.OTLP, Routes: cfg.Routes, Plugins: cfg.Plugins}
 	for _, p := range cfg.Pools {
 		if p.Driver != "static" && !p.OfPods() {
 			continue
