@@ -12,15 +12,19 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "take about a minute and a half")
 	flag.StringVar(&o.door, "door", "bin/roundhouse", "the door's program")
 	flag.StringVar(&o.configs, "configs", "balancer/bench", "where nginx.conf and haproxy.cfg are")
-	flag.StringVar(&o.only, "only", "", "run only this figure: idle, prompts, tls, plain, stream, ttfb, long, hundred, choice; kill runs only when it is named")
+	flag.StringVar(&o.only, "only", "", "run only this figure: idle, prompts, tls, plain, nethttp, stream, ttfb, long, hundred, choice; kill runs only when it is named")
 	flag.IntVar(&o.rounds, "rounds", 0, "how many rounds to measure, where a figure takes rounds; 0: five, with -short two")
 	engine := flag.String("engine", "", "be an engine on this address (used by the program itself)")
 	own := flag.Bool("own", false, "with -engine: be a worker of ours")
 	upstream := flag.String("upstream", "", "be an upstream on this address (used by the program itself)")
+	standard := flag.Bool("nethttp", false, "with -upstream: by Go's net/http")
 	target := flag.String("hammer", "", "only load this address, for a profile of what stands there")
 	kind := flag.String("kind", "plain", "with -hammer: plain, stream, steady or long")
 	flag.Parse()
 	if *upstream != "" {
+		if *standard {
+			exit(serveStandard(*upstream))
+		}
 		exit(serveUpstream(*upstream))
 	}
 	if *engine != "" {
@@ -82,7 +86,7 @@ func run(o options) error {
 		run  func() ([]figure, error)
 	}{
 		// Open streams come first: what they take is known of a process that has done nothing yet.
-		{"idle", b.idleStreams}, {"prompts", b.heldPrompts}, {"tls", b.encrypted}, {"plain", b.plain}, {"stream", b.streams}, {"ttfb", b.firstByte}, {"long", b.longPrompts}, {"hundred", b.hundredWorkers}, {"choice", choices},
+		{"idle", b.idleStreams}, {"prompts", b.heldPrompts}, {"tls", b.encrypted}, {"plain", b.plain}, {"nethttp", b.behindStandard}, {"stream", b.streams}, {"ttfb", b.firstByte}, {"long", b.longPrompts}, {"hundred", b.hundredWorkers}, {"choice", choices},
 	} {
 		if o.only != "" && o.only != step.name {
 			continue

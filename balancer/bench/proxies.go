@@ -41,23 +41,31 @@ func newBench(o options) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 2 {
-		addr := freeAddr()
-		if _, err := b.start(exec.Command(self, "-upstream", addr[strings.IndexByte(addr, ':'):])); err != nil {
-			return nil, err
-		}
-		b.ups = append(b.ups, addr)
-	}
-	for _, up := range b.ups {
-		if err := awaitPort(up); err != nil {
-			return nil, err
-		}
+	if b.ups, err = b.upstreams(self); err != nil {
+		return nil, err
 	}
 	if b.proxies, err = b.relays("", nil); err != nil {
 		b.stop()
 		return nil, err
 	}
 	return b, nil
+}
+
+// upstreams starts two engines that compute nothing.
+func (b *bench) upstreams(self string, kind ...string) (addrs []string, err error) {
+	for range 2 {
+		addr := freeAddr()
+		if _, err := b.start(exec.Command(self, append([]string{"-upstream", addr[strings.IndexByte(addr, ':'):]}, kind...)...)); err != nil {
+			return nil, err
+		}
+		addrs = append(addrs, addr)
+	}
+	for _, up := range addrs {
+		if err := awaitPort(up); err != nil {
+			return nil, err
+		}
+	}
+	return addrs, nil
 }
 
 // relays starts the door, with the ledger on, and what is installed of the
@@ -96,7 +104,9 @@ func (b *bench) names() (names []string) {
 }
 
 func (b *bench) start(cmd *exec.Cmd) (*exec.Cmd, error) {
-	cmd.Stderr = os.Stderr
+	if cmd.Stderr == nil {
+		cmd.Stderr = os.Stderr
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -127,7 +137,7 @@ func end(procs []*exec.Cmd) {
 }
 
 // door starts a door in front of so many workers, which are the two upstreams
-// under several names.
+// under several names. Its log goes to a file, as nginx's does.
 func (b *bench) door(name string, workers int, c *certificate) (*proxy, error) {
 	addr := freeAddr()
 	var conf strings.Builder
@@ -136,7 +146,7 @@ func (b *bench) door(name string, workers int, c *certificate) (*proxy, error) {
 	if c != nil {
 		secure = fmt.Sprintf("  tls {\n    cert = %q\n    key = %q\n  }\n", c.Cert, c.Key)
 	}
-	fmt.Fprintf(&conf, "door {\n  listen = %q\n%s}\nlog {\n  access = false\n  level = \"error\"\n}\npool \"p\" {\n  driver = \"static\"\n", addr, secure)
+	fmt.Fprintf(&conf, "door {\n  listen = %q\n%s}\npool \"p\" {\n  driver = \"static\"\n", addr, secure)
 	for i := range workers {
 		// One upstream stands for many workers under the loopback's many addresses.
 		port := b.ups[i%2][strings.IndexByte(b.ups[i%2], ':'):]
@@ -144,11 +154,15 @@ func (b *bench) door(name string, workers int, c *certificate) (*proxy, error) {
 	}
 	conf.WriteString("}\n")
 	path := filepath.Join(b.dir, name+".hcl")
-	if err := os.WriteFile(path, []byte(conf.String()), 0o600); err != nil {
+	err := os.WriteFile(path, []byte(conf.String()), 0o600)
+	if err != nil {
 		return nil, err
 	}
-	cmd, err := b.start(exec.Command(b.o.door, "balance", "-c", path))
-	if err != nil {
+	cmd := exec.Command(b.o.door, "balance", "-c", path)
+	if cmd.Stderr, err = os.Create(filepath.Join(b.dir, name+".log")); err != nil {
+		return nil, err
+	}
+	if _, err = b.start(cmd); err != nil {
 		return nil, err
 	}
 	if err := awaitServing(addr, c); err != nil {
@@ -176,7 +190,7 @@ func (b *bench) other(name, file, tag string, c *certificate, command func(conf 
 	conf := strings.NewReplacer("STREAMS", strconv.Itoa(streams), "LISTEN", addr, "UPSTREAM1", b.ups[0], "UPSTREAM2", b.ups[1], "SSLNGINX", secureNginx, "SSLHAPROXY", secureHAProxy,
 		"PID", filepath.Join(b.dir, name+tag+".pid"), "TMP", b.dir).Replace(string(raw))
 	path := filepath.Join(b.dir, tag+file)
-	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+	if err = os.WriteFile(path, []byte(conf), 0o600); err != nil {
 		return nil, err
 	}
 	cmd, err := b.start(command(path))

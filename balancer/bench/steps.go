@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -34,11 +35,30 @@ func (b *bench) rounds() int {
 	return 5
 }
 
-func (b *bench) plain() ([]figure, error) {
+func (b *bench) plain() ([]figure, error) { return b.chats("1 KB chat, 64 connections") }
+
+// behindStandard is plain before servers whose every answer costs more.
+func (b *bench) behindStandard() ([]figure, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	was, procs := b.ups, len(b.procs)
+	defer func() {
+		end(b.procs[procs:])
+		b.ups, b.procs = was, b.procs[:procs]
+	}()
+	if b.ups, err = b.upstreams(self, "-nethttp"); err != nil {
+		return nil, err
+	}
+	return b.anew("nethttp", nil, func() ([]figure, error) { return b.chats("the same before net/http servers") })
+}
+
+func (b *bench) chats(name string) ([]figure, error) {
 	req := request(false, "x", 1000)
 	span := b.o.span(1500*time.Millisecond, 5*time.Second)
 	return b.turns(b.rounds(), []figure{
-		{name: "1 KB chat, 64 connections", unit: "requests/s", goals: []goal{atLeast("nginx", 1), atLeast("haproxy", 1.2)}},
+		{name: name, unit: "requests/s", goals: []goal{atLeast("nginx", 1), atLeast("haproxy", 1.2)}},
 		{name: "  p50", unit: "s"}, {name: "  p99", unit: "s", goals: []goal{atMost("nginx", 1)}}, {name: "  processor a request", unit: "us"},
 	}, func(p *proxy) ([]float64, error) {
 		before := p.cpu()

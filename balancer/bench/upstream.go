@@ -6,10 +6,26 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 )
+
+// serveStandard is the same engine by net/http, without streams.
+func serveStandard(addr string) error {
+	serve := func(path, answer string) {
+		http.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // an answer to a request that was cut off goes nowhere
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, answer)
+		})
+	}
+	serve("/v1/models", models)
+	serve("/metrics", gauges)
+	serve("/", string(jsonAnswer))
+	return http.ListenAndServe(addr, nil)
+}
 
 // serveUpstream is an engine that computes nothing: one JSON answer, or a
 // stream whose length and pace the request's "user" field gives as
@@ -27,6 +43,11 @@ func serveUpstream(addr string) error {
 		go serveConn(c)
 	}
 }
+
+const (
+	models = `{"object":"list","data":[{"id":"sim","max_model_len":1000000}]}`
+	gauges = "vllm:kv_cache_usage_perc 0\nvllm:num_requests_running 0\nvllm:num_requests_waiting 0\nvllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"10000000\"} 1\n"
+)
 
 var (
 	jsonAnswer = []byte(`{"id":"cmpl-1","object":"chat.completion","created":1700000000,"model":"sim","choices":[{"index":0,"message":{"role":"assistant","content":"` +
@@ -48,9 +69,9 @@ func serveConn(c net.Conn) {
 		}
 		switch {
 		case path == "/v1/models":
-			err = reply(c, `{"object":"list","data":[{"id":"sim","max_model_len":1000000}]}`)
+			err = reply(c, models)
 		case path == "/metrics":
-			err = reply(c, "vllm:kv_cache_usage_perc 0\nvllm:num_requests_running 0\nvllm:num_requests_waiting 0\nvllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"10000000\"} 1\n")
+			err = reply(c, gauges)
 		case bytes.Contains(body[:min(len(body), 2048)], []byte(`"stream":true`)):
 			err = stream(c, body)
 		default:
