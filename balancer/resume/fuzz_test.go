@@ -2,11 +2,12 @@ package resume
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 )
 
 // FuzzCuts cuts the bytes of a worker into reads in some way: the client gets the
-// same bytes as where they come in one read.
+// same bytes as where they come in one read, and the same is kept to go on with.
 func FuzzCuts(f *testing.F) {
 	all := kinds()
 	for i := range all {
@@ -16,12 +17,22 @@ func FuzzCuts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, cuts []byte) {
 		k := all[int(which)%len(all)]
 		want, _ := uncut(t, k, 0)
-		r := begin(k)
+		one, r := begin(k), begin(k)
+		if whole, err := one.live(nil, nil); err != nil || !whole {
+			t.Fatalf("%s: in one read: whole %v, %v", k.name, whole, err)
+		}
 		if whole, err := r.live(nil, cuts); err != nil || !whole {
 			t.Fatalf("%s: whole %v, %v", k.name, whole, err)
 		}
 		if !bytes.Equal(r.out, want) {
 			t.Fatalf("%s: cut after %v the client gets\n%s\nand in one read\n%s", k.name, cuts, r.out, want)
+		}
+		for i := range r.s.choices {
+			got, want := &r.s.choices[i], &one.s.choices[i]
+			if !bytes.Equal(got.said.text, want.said.text) || !slices.Equal(got.tokens, want.tokens) || got.lost != want.lost {
+				t.Fatalf("%s: cut after %v, of choice %d are kept %q, %v, not all %v; in one read %q, %v, %v", k.name, cuts, i,
+					got.said.text, got.tokens, got.lost, want.said.text, want.tokens, want.lost)
+			}
 		}
 	})
 }

@@ -79,12 +79,22 @@ var textFields = [...]string{`"reasoning_content":"`, `"reasoning":"`, `"content
 // call they are of: its id is drawn anew by every worker, and how it is cut into
 // events is nobody's promise.
 func (t *script) add(data []byte) {
-	eachText(data, func(tag byte, from, to int) {
-		if t.last != tag {
-			t.text, t.last = append(t.text, tag), tag
-		}
-		t.text = append(t.text, data[from:to]...)
-	})
+	eachText(data, func(tag byte, from, to int) { t.run(tag, data[from:to]) })
+}
+
+// run appends one text.
+func (t *script) run(tag byte, text []byte) {
+	if t.last != tag {
+		t.text, t.last = append(t.text, tag), tag
+	}
+	t.text = append(t.text, text...)
+}
+
+// saysOnce reports whether an event carries one text.
+func saysOnce(event []byte) bool {
+	n := 0
+	eachText(event, func(byte, int, int) { n++ })
+	return n == 1
 }
 
 // eachText calls f with each text of an event that is not empty, in a fixed

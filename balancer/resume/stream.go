@@ -222,11 +222,15 @@ func (s *Stream) takeEvent(o *Out, ev []byte) bool {
 // before them, and does for all of them together what event does for each.
 func (s *Stream) takeAlike(o *Out, b []byte) (used int) {
 	c := &s.choices[0]
-	before, events := len(c.tokens), 0
+	before, events, keeps := len(c.tokens), 0, s.keepsText(c)
 	for {
 		var n int
 		if n, o.B, c.tokens = o.like.Take(o.B, b[used:], c.tokens); n == 0 {
 			break
+		}
+		if keeps {
+			text, field := o.like.Text(b[used:])
+			c.said.run(tagText+byte(field), text)
 		}
 		events++
 		used += n
@@ -239,7 +243,7 @@ func (s *Stream) takeAlike(o *Out, b []byte) (used int) {
 		tokens = int64(len(c.tokens) - before)
 		c.back.silent = 0
 	}
-	c.lost = true
+	c.lost = c.lost || !keeps
 	s.events += int64(events)
 	s.got.Events += events
 	s.got.Tokens += tokens
@@ -252,7 +256,7 @@ func (s *Stream) learn(o *Out, event []byte) {
 	o.like.Forget()
 	c := &s.choices[0]
 	if len(s.choices) > 1 || s.a.API > Text || s.id == "" || s.way != Anew && s.way != ByField || c.back.on ||
-		c.ended || s.a.Name != "" || s.keepsText(c) {
+		c.ended || s.a.Name != "" || s.keepsText(c) && (s.a.Peek.Logprobs || s.a.Peek.WantsTokenIDs || !saysOnce(event)) {
 		return
 	}
 	for _, f := range [...]string{`"usage"`, `"finish_reason":"`, `"prompt_token_ids":[`, `{"error"`} {

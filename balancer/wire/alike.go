@@ -12,6 +12,8 @@ type Alike struct {
 	ids   Span // of the ids, between their brackets; not set: there are none
 	gone  Span // what is left out of the events that are taken
 	whole bool // nothing is left out
+	field int  // that the text is in, of those that Learn was given
+	took  Span // the text of the event that was taken last
 }
 
 // Forget makes it know no event.
@@ -20,13 +22,17 @@ func (a *Alike) Forget() { a.event = a.event[:0] }
 // HasIDs reports whether the event that is known says token ids.
 func (a *Alike) HasIDs() bool { return a.ids.Set() }
 
+// Text is the text of the event that Take has just taken of b, and the field that it is
+// in, by its place among those that Learn was given.
+func (a *Alike) Text(b []byte) (text []byte, field int) { return a.took.Of(b), a.field }
+
 // Learn keeps an event, if it carries text in one of the fields, which are
 // given as `"name":"`, and perhaps token ids behind it. cut says that the ids
 // are to be left out of the events that are taken, as CutField does it.
 func (a *Alike) Learn(event []byte, fields []string, cut bool) {
 	a.Forget()
 	text, ids := Span{}, Span{}
-	for _, f := range fields {
+	for i, f := range fields {
 		at := bytes.Index(event, []byte(f))
 		if at < 0 {
 			continue
@@ -34,7 +40,7 @@ func (a *Alike) Learn(event []byte, fields []string, cut bool) {
 		if text.Set() {
 			return // of two texts, either may change
 		}
-		text.From = at + len(f)
+		text.From, a.field = at+len(f), i
 		n := textEnd(event[text.From:])
 		if n <= 0 {
 			return
@@ -98,6 +104,7 @@ func (a *Alike) Take(dst, b []byte, ids []int32) (n int, _ []byte, _ []int32) {
 		return 0, dst, ids
 	}
 	at += a.text.From
+	a.took = Span{a.text.From, at}
 	if !a.ids.Set() {
 		rest := a.event[a.text.To:]
 		if n = at + len(rest); n > len(b) || !bytes.Equal(b[at:n], rest) {
