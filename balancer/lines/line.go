@@ -2,6 +2,7 @@ package lines
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -17,12 +18,58 @@ type Line struct {
 
 // Begin begins a line behind b.
 func Begin(b []byte, json bool, at time.Time) Line {
+	s := secondOf(at)
 	if json {
-		b = append(at.AppendFormat(append(b, `{"time":"`...), time.RFC3339Nano), `","level":"INFO","msg":"request"`...)
+		b = appendNanos(append(append(b, `{"time":"`...), s.front...), at.Nanosecond())
+		b = append(append(b, s.zone...), `","level":"INFO","msg":"request"`...)
 	} else {
-		b = append(at.AppendFormat(append(b, "time="...), "2006-01-02T15:04:05.000Z07:00"), " level=INFO msg=request"...)
+		b = append(append(append(b, "time="...), s.front...), '.')
+		b = appendDigits(b, uint64(at.Nanosecond()/1e6), 3)
+		b = append(append(b, s.zone...), " level=INFO msg=request"...)
 	}
 	return Line{b, json}
+}
+
+// second is a second as lines write it, in front of its fraction and behind it.
+type second struct {
+	unix        int64
+	in          *time.Location
+	front, zone string
+}
+
+// lastSecond is kept, for most lines are of the same second as the one before.
+var lastSecond atomic.Pointer[second]
+
+func secondOf(at time.Time) *second {
+	s := lastSecond.Load()
+	if s == nil || s.unix != at.Unix() || s.in != at.Location() {
+		s = &second{at.Unix(), at.Location(), at.Format("2006-01-02T15:04:05"), at.Format("Z07:00")}
+		lastSecond.Store(s)
+	}
+	return s
+}
+
+// appendNanos writes the fraction of a second without zeros at its end, as
+// time.RFC3339Nano does.
+func appendNanos(b []byte, ns int) []byte {
+	if ns == 0 {
+		return b
+	}
+	n := 9
+	for ; ns%10 == 0; n-- {
+		ns /= 10
+	}
+	return appendDigits(append(b, '.'), uint64(ns), n)
+}
+
+// appendDigits writes the last n digits of a number.
+func appendDigits(b []byte, v uint64, n int) []byte {
+	b = append(b, "000000000"[:n]...)
+	for i := len(b) - 1; n > 0; i, n = i-1, n-1 {
+		b[i] = byte('0' + v%10)
+		v /= 10
+	}
+	return b
 }
 
 // Name begins an attribute.
@@ -43,7 +90,12 @@ func (l *Line) Number(name string, v int64) {
 // Seconds writes nanoseconds as seconds, to the microsecond.
 func (l *Line) Seconds(name string, ns int64) {
 	l.Name(name)
-	l.b = strconv.AppendFloat(l.b, float64(ns)/1e9, 'f', 6, 64)
+	if ns < 0 {
+		l.b, ns = append(l.b, '-'), -ns
+	}
+	us := (uint64(ns) + 500) / 1000
+	l.b = append(strconv.AppendUint(l.b, us/1e6, 10), '.')
+	l.b = appendDigits(l.b, us%1e6, 6)
 }
 
 // Quoted writes what needs no quotes as text.

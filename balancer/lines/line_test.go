@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,4 +39,27 @@ func FuzzAccessLine(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTimes: a line's time and its seconds are as time and strconv write them.
+func TestTimes(t *testing.T) {
+	zones := []*time.Location{time.UTC, time.FixedZone("", 5*3600+1800), time.FixedZone("", -3600)}
+	for i, ns := range []int64{0, 1, 999, 1000, 120_000_000, 999_999_999, 5e8} {
+		for _, zone := range zones {
+			at := time.Unix(1_700_000_000+int64(i), ns).In(zone)
+			for asJSON, form := range map[bool]string{false: "time=2006-01-02T15:04:05.000Z07:00 ", true: `{"time":"2006-01-02T15:04:05.999999999Z07:00",`} {
+				l := Begin(nil, asJSON, at)
+				if got, want := string(l.End()), at.Format(form); !strings.HasPrefix(got, want) {
+					t.Errorf("got %s; want %s", got, want)
+				}
+			}
+		}
+	}
+	for _, ns := range []int64{0, 1, 499, 501, 1_000, 999_999_501, 1_000_000_000, 61_000_001_999, 1 << 52, -1_234_567} {
+		l := Line{}
+		l.Seconds("s", ns)
+		if want := " s=" + strconv.FormatFloat(float64(ns)/1e9, 'f', 6, 64); string(l.b) != want {
+			t.Errorf("%d: got %s; want %s", ns, l.b, want)
+		}
+	}
 }
