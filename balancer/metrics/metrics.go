@@ -9,7 +9,6 @@ import (
 
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/resume"
-	"roundhouse/balancer/surface"
 	"roundhouse/configs/workerid"
 )
 
@@ -18,11 +17,7 @@ import (
 type Metrics struct {
 	Registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
-	duration  *prometheus.HistogramVec
-	ttft      *prometheus.HistogramVec
-	gaps      *prometheus.HistogramVec
-	overhead  *prometheus.HistogramVec
-	queue     *prometheus.HistogramVec
+	latency   latencyNames
 	refusals  *prometheus.CounterVec
 	tokens    *prometheus.CounterVec
 	decisions *prometheus.CounterVec
@@ -45,10 +40,8 @@ type Labels struct{ Pool, Model, Route string }
 
 // Series is the counters of requests of the same labels.
 type Series struct {
+	*latencies
 	ok                        prometheus.Counter
-	duration, ttft            prometheus.Observer
-	gap, overhead             prometheus.Observer
-	queue                     [surface.Priorities]prometheus.Observer
 	prompt, cached, generated prometheus.Counter
 }
 
@@ -74,11 +67,14 @@ func New(build string, lost func() float64) *Metrics {
 		return h
 	}
 	m.requests = counter("requests_total", "Requests that have ended.", "pool", "model", "route", "code", "outcome")
-	m.duration = histogram("request_duration_seconds", "From a request's head to its last byte.", secondsBuckets, "pool", "model", "route")
-	m.ttft = histogram("ttft_seconds", "From a request's head to the first event or answer relayed; refusals have none.", secondsBuckets, "pool", "model", "route")
-	m.gaps = histogram("inter_token_seconds", "Between two events of a stream.", gapBuckets, "pool", "model")
-	m.overhead = histogram("overhead_seconds", "The door's own time before a request is sent on.", tinyBuckets, "pool")
-	m.queue = histogram("queue_seconds", "Time spent waiting for room.", secondsBuckets, "pool", "priority")
+	m.latency = latencyNames{
+		duration: describe("request_duration_seconds", "From a request's head to its last byte.", "pool", "model", "route"),
+		ttft:     describe("ttft_seconds", "From a request's head to the first event or answer relayed; refusals have none.", "pool", "model", "route"),
+		gap:      describe("inter_token_seconds", "Between two events of a stream.", "pool", "model"),
+		overhead: describe("overhead_seconds", "The door's own time before a request is sent on.", "pool"),
+		queue:    describe("queue_seconds", "Time spent waiting for room.", "pool", "priority"),
+	}
+	m.Registry.MustRegister(m)
 	m.refusals = counter("refused_total", "Requests that the door refused.", "pool", "reason")
 	m.tokens = counter("tokens_total", "Tokens, as workers count them.", "pool", "model", "route", "kind")
 	m.keyRequests = counter("key_requests_total", "Requests that have ended, by the key of the configuration.", "key", "outcome")
@@ -103,14 +99,10 @@ func (m *Metrics) Of(k Labels) *Series {
 	s := m.series[k]
 	if s == nil {
 		s = &Series{
-			ok:       m.requests.WithLabelValues(k.Pool, k.Model, k.Route, "200", "ok"),
-			duration: m.duration.WithLabelValues(k.Pool, k.Model, k.Route), ttft: m.ttft.WithLabelValues(k.Pool, k.Model, k.Route),
-			gap: m.gaps.WithLabelValues(k.Pool, k.Model), overhead: m.overhead.WithLabelValues(k.Pool),
-			prompt: m.tokens.WithLabelValues(k.Pool, k.Model, k.Route, "prompt"), cached: m.tokens.WithLabelValues(k.Pool, k.Model, k.Route, "cached"),
+			latencies: newLatencies(),
+			ok:        m.requests.WithLabelValues(k.Pool, k.Model, k.Route, "200", "ok"),
+			prompt:    m.tokens.WithLabelValues(k.Pool, k.Model, k.Route, "prompt"), cached: m.tokens.WithLabelValues(k.Pool, k.Model, k.Route, "cached"),
 			generated: m.tokens.WithLabelValues(k.Pool, k.Model, k.Route, "generated"),
-		}
-		for p, name := range surface.PriorityNames {
-			s.queue[p] = m.queue.WithLabelValues(k.Pool, name)
 		}
 		m.series[k] = s
 	}
@@ -136,9 +128,11 @@ func (m *Metrics) Ended(s *Series, k Labels, r *Outcome) {
 	} else {
 		m.requests.WithLabelValues(k.Pool, k.Model, k.Route, strconv.Itoa(r.Status), r.Word).Inc()
 	}
-	s.duration.Observe(float64(r.Took) / 1e9)
-	s.overhead.Observe(float64(r.Overhead) / 1e9)
-	s.queue[r.Priority].Observe(float64(r.Queued) / 1e9)
+	s.mu.Lock()
+	s.duration.observe(float64(r.Took)/1e9, 1)
+	s.overhead.observe(float64(r.Overhead)/1e9, 1)
+	s.queue[r.Priority].observe(float64(r.Queued)/1e9, 1)
+	s.mu.Unlock()
 	if u := &r.Usage; u.Known {
 		s.prompt.Add(float64(u.Prompt))
 		s.cached.Add(float64(max(0, u.Cached)))
@@ -170,7 +164,11 @@ func (m *Metrics) ForgetKey(key string) {
 }
 
 // Began counts the first event or answer of a request, nanoseconds after its head.
-func (s *Series) Began(after int64) { s.ttft.Observe(float64(after) / 1e9) }
+func (s *Series) Began(after int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ttft.observe(float64(after)/1e9, 1)
+}
 
 // leastPredicted is the time in seconds below which a prediction means nothing: what the
 // network and a step add is as much.
@@ -187,9 +185,9 @@ func (m *Metrics) Foretold(worker string, predicted, seconds float64) {
 // Between observes the time between events of a stream, once for each of n that came
 // together.
 func (s *Series) Between(seconds float64, n int) {
-	for range n {
-		s.gap.Observe(seconds)
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gap.observe(seconds, n)
 }
 
 // Refused counts a request that the door refused.

@@ -38,6 +38,8 @@ type Book struct {
 	zone    *time.Location
 	day     string              // today
 	next    time.Time           // when tomorrow begins
+	last    at                  // what was counted last, and is not entered yet
+	recent  control.Used        // of that
 	rows    map[at]control.Used // as written: of this month, or of all where nothing is kept
 	untold  map[at]control.Used // counted here, and not written yet
 	going   map[at]control.Used // of these, what is being written
@@ -72,7 +74,7 @@ func Open(dir string, now time.Time, log *slog.Logger) *Book {
 
 // SetZone says where days begin.
 func (b *Book) SetZone(zone *time.Location, now time.Time) {
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	if zone.String() != b.zone.String() {
 		b.zone, b.next = zone, time.Time{}
@@ -127,19 +129,37 @@ func (b *Book) Count(key, model string, u control.Used, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.turn(now)
-	a := at{b.day, key, model}
-	if _, known := b.rows[a]; !known && len(b.rows)+len(b.untold) >= mostRows {
-		a.model = "other"
+	if a := (at{b.day, key, model}); a != b.last {
+		b.settle()
+		if _, known := b.rows[a]; !known && len(b.rows)+len(b.untold) >= mostRows {
+			a.model = "other"
+		}
+		b.last = a
 	}
-	had := b.untold[a]
-	had.Add(u)
-	b.untold[a] = had
-	b.enter(a, u)
+	b.recent.Add(u)
+}
+
+// settle enters what was counted last. b.mu is held.
+func (b *Book) settle() {
+	if b.recent == (control.Used{}) {
+		return
+	}
+	had := b.untold[b.last]
+	had.Add(b.recent)
+	b.untold[b.last] = had
+	b.enter(b.last, b.recent)
+	b.recent = control.Used{}
+}
+
+// lock locks the book with all entered that was counted.
+func (b *Book) lock() {
+	b.mu.Lock()
+	b.settle()
 }
 
 // Of is what a key has used today and this month, at all doors that are heard of.
 func (b *Book) Of(key string, now time.Time) (day, month control.Used) {
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	b.turn(now)
 	return b.of(key)
@@ -164,7 +184,7 @@ func (b *Book) of(key string) (day, month control.Used) {
 
 // Told is what this book tells doors of other folders.
 func (b *Book) Told(keys []string, now time.Time) *control.FolderUse {
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	b.turn(now)
 	t := &control.FolderUse{Folder: b.id, Day: b.day}
@@ -193,7 +213,7 @@ func (b *Book) Rows(from, to string, now time.Time) control.Usage {
 	b.Write(now)
 	b.disk.Lock()
 	defer b.disk.Unlock()
-	b.mu.Lock()
+	b.lock()
 	from, to = cmp.Or(from, b.day[:8]+"01"), cmp.Or(to, b.day)
 	u := control.Usage{Schema: 1, Folder: b.id, Timezone: b.zone.String(), From: from, To: to, Rows: []control.UsageRow{}}
 	all, month := map[at]control.Used{}, b.day[:7]
@@ -235,7 +255,7 @@ func (b *Book) Write(now time.Time) {
 	b.disk.Lock()
 	defer b.disk.Unlock()
 	b.exchange(now)
-	b.mu.Lock()
+	b.lock()
 	all, heard, month := maps.Clone(b.foreign), b.heard, b.day[:7]
 	b.heard = false
 	b.mu.Unlock()
@@ -243,7 +263,7 @@ func (b *Book) Write(now time.Time) {
 		return
 	}
 	if err := b.folder.keepForeign(all, month); err != nil {
-		b.mu.Lock()
+		b.lock()
 		b.heard = true
 		b.note(err)
 		b.mu.Unlock()
@@ -253,7 +273,7 @@ func (b *Book) Write(now time.Time) {
 // exchange writes down what was counted here and reads what other doors of the folder
 // have counted. b.disk is held.
 func (b *Book) exchange(now time.Time) {
-	b.mu.Lock()
+	b.lock()
 	b.turn(now)
 	if b.folder == nil {
 		add(b.rows, b.untold)
@@ -265,7 +285,7 @@ func (b *Book) exchange(now time.Time) {
 	going, month, id := b.going, b.day[:7], b.id
 	b.mu.Unlock()
 	x, err := b.folder.exchange(month, going, id, now)
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	b.note(err)
 	b.id, b.going = x.id, nil

@@ -24,7 +24,7 @@ func (b *Book) Budgets(k *configs.Key, now time.Time) (out []Left) {
 	if k.Day == (configs.Budget{}) && k.Month == (configs.Budget{}) {
 		return nil
 	}
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	b.turn(now)
 	day, month := b.of(k.Name)
@@ -35,7 +35,7 @@ func (b *Book) Budgets(k *configs.Key, now time.Time) (out []Left) {
 
 // Resets is when the present day and the present month end.
 func (b *Book) Resets(now time.Time) (day, month time.Time) {
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	b.turn(now)
 	return b.resets()
