@@ -30,6 +30,7 @@ type exchange struct {
 	payload memory.Payload
 	booking booking
 	record  record
+	came    wire.Answer // the head of the worker's answer
 
 	close  bool                                            // the connection ends with the answer
 	answer *resume.Stream                                  // nil: the answer does not stream

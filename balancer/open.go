@@ -164,8 +164,11 @@ var errEnded = &surface.Failure{Status: 500, Type: "api_error", Code: "workers_d
 // ends with an end of file. So an outage of all workers at once, which sends requests
 // to a worker that is dead already, does not look like a request that kills them.
 func neverHad(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	if err == nil {
+		return false
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial" || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // broken enters that the present worker has broken off the request, which it had read

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"roundhouse/balancer/conn"
@@ -133,21 +134,28 @@ func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 	}
 }
 
+// plainHeads are lent for a head that is served.
+var plainHeads = sync.Pool{New: func() any { return new(wire.Head) }}
+
 // servePlain answers the request that is held, if it is plain. With whole, it
 // leaves one whose body has not come whole. A panic ends its request and its
 // connection alone.
 func (g *guard) servePlain(whole bool) (then after) {
-	var h wire.Head
+	h := plainHeads.Get().(*wire.Head)
 	defer func() {
-		if e := recover(); e != nil {
+		e := recover()
+		path := h.Path
+		*h = wire.Head{} // it holds the connection's buffer
+		plainHeads.Put(h)
+		if e != nil {
 			g.d.log.Error("a request panicked", "panic", fmt.Sprint(e), "stack", string(debug.Stack()))
-			g.send(g.d.alone(&surface.Failure{Status: 500, Type: "api_error", Code: "internal", Message: "the door failed on this request"}, surface.PathOf(h.Path), surface.RequestID(nil), true))
+			g.send(g.d.alone(&surface.Failure{Status: 500, Type: "api_error", Code: "internal", Message: "the door failed on this request"}, surface.PathOf(path), surface.RequestID(nil), true))
 			then = leaves
 		}
 	}()
 	d := g.d
 	v := d.current()
-	k, end := g.plain(v, &h)
+	k, end := g.plain(v, h)
 	if k == surface.None {
 		return isForeign
 	}
@@ -167,11 +175,11 @@ func (g *guard) servePlain(whole bool) (then after) {
 	g.booked = first
 	g.from += end
 	g.ok, g.served = g.from, true
-	body, lent, ok := g.body(&h)
+	body, lent, ok := g.body(h)
 	if !ok {
 		return isForeign
 	}
-	return g.answer(v, &h, k, body, lent)
+	return g.answer(v, h, k, body, lent)
 }
 
 // answer serves one plain request.

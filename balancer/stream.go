@@ -173,9 +173,9 @@ func (s *relay) stream() (keep bool) {
 			keep = false
 		}
 	}()
-	var a wire.Answer
+	a := &x.came
 	for {
-		f := x.open(&a)
+		f := x.open(a)
 		if x.booking.over() {
 			return s.stopped()
 		}
@@ -183,12 +183,12 @@ func (s *relay) stream() (keep bool) {
 			return s.refuse(f)
 		}
 		if a.Status != 200 || !a.EventStream {
-			if again, done := s.plain(&a); !again {
+			if again, done := s.plain(a); !again {
 				return done
 			}
 			continue
 		}
-		err := s.relay(&a)
+		err := s.relay(a)
 		if err == nil {
 			return s.complete()
 		}

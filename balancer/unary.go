@@ -20,9 +20,9 @@ import (
 // and nothing else.
 func (x *exchange) unary(out replier) {
 	defer x.finish()
-	var a wire.Answer
+	a := &x.came
 	for {
-		f := x.open(&a)
+		f := x.open(a)
 		if x.booking.over() {
 			x.abandon()
 			x.record.status = 499
@@ -37,7 +37,7 @@ func (x *exchange) unary(out replier) {
 		}
 		head := reply{headerText(a.ContentType), headerText(a.RetryAfter), headerText(a.Disposition)}
 		room := out.room()
-		whole, rest, err := x.readAnswer(&a, room)
+		whole, rest, err := x.readAnswer(a, room)
 		if rest != nil {
 			p := passage{x: x, r: *rest}
 			out.passed(p.run(head, whole[len(room):], out.lines()))
@@ -85,9 +85,7 @@ func (x *exchange) settle(status int, body []byte) {
 	how := x.booking.judged(x.d.ledger, status, x.d.now())
 	if how == ledger.Served && x.asked.kind != surface.Stored { // what is stored was counted when it was generated
 		tail := body[max(0, len(body)-usageWithin):]
-		if at := bytes.LastIndex(tail, []byte(`"usage"`)); at >= 0 {
-			x.record.usage.Read(tail[at:])
-		}
+		x.record.usage.Read(lastUsage(tail))
 		if x.record.usage.Known {
 			x.d.ledger.Settle(&x.booking.Charge, x.record.usage.Prompt, x.record.usage.Cached)
 			x.booking.worker.Load().Hits.Tells(x.record.usage.Cached)
@@ -102,6 +100,19 @@ func (x *exchange) settle(status int, body []byte) {
 	x.releaseAt(how, x.record.whole)
 }
 
+// lastUsage is the end of an answer from its last field of that name. Searches forward
+// are many times as fast as bytes.LastIndex.
+func lastUsage(tail []byte) (found []byte) {
+	for name := []byte(`"usage"`); ; {
+		at := bytes.Index(tail, name)
+		if at < 0 {
+			return found
+		}
+		found = tail[at:]
+		tail = found[len(name):]
+	}
+}
+
 // readAnswer reads an answer behind what stands in room, however long it takes while
 // bytes come. Where it is too long to be held, rest is how the remainder is read.
 func (x *exchange) readAnswer(a *wire.Answer, room []byte) (body []byte, rest *conn.Reader, err error) {
@@ -112,7 +123,7 @@ func (x *exchange) readAnswer(a *wire.Answer, room []byte) (body []byte, rest *c
 	if a.Length < 0 || a.Length > int64(c.Buffered()) {
 		c.ReadIn(x.d.now(), time.Duration(x.v.set.Door.Limits.Idle))
 	}
-	body, rest, err = x.gather(c, conn.NewReader(a), room)
+	body, rest, err = x.gather(c, a, room)
 	if err != nil || rest != nil {
 		return body, rest, err
 	}
@@ -129,15 +140,15 @@ func (x *exchange) readAnswer(a *wire.Answer, room []byte) (body []byte, rest *c
 }
 
 // gather reads the body of an answer behind dst.
-func (x *exchange) gather(c *conn.Conn, r *conn.Reader, dst []byte) (body []byte, rest *conn.Reader, err error) {
+func (x *exchange) gather(c *conn.Conn, a *wire.Answer, dst []byte) (body []byte, rest *conn.Reader, err error) {
 	was, fits := len(dst), max(cap(dst)-len(dst), conn.BufSize)
-	if r.A.Bodiless() {
+	if a.Bodiless() {
 		return dst, nil, nil
 	}
-	if n := r.A.Length; n >= 0 {
+	if n := a.Length; n >= 0 {
 		if n > int64(fits) {
 			if err = x.mayHold(n, n); err == errLong {
-				return dst, r, nil
+				return dst, conn.NewReader(a), nil
 			}
 		}
 		if err == nil {
@@ -145,6 +156,7 @@ func (x *exchange) gather(c *conn.Conn, r *conn.Reader, dst []byte) (body []byte
 		}
 		return dst, nil, err
 	}
+	r := conn.NewReader(a)
 	for {
 		if c.Buffered() == 0 {
 			if err := c.Fill(); err == io.EOF && r.OpenEnded() {

@@ -300,16 +300,22 @@ func (s *Sock) await(ready func(fd uintptr) bool) error {
 		if err == nil || !s.waited && !late || !TimedOut(err) {
 			return err
 		}
-		_ = s.raw.Control(func(fd uintptr) { // of a closed one the time out stays
-			if ready(fd) {
-				err = nil
-				s.late = s.below
-			}
-		})
-		if err == nil || !s.lenient() {
+		if err = s.again(ready, err); err == nil || !s.lenient() {
 			return err
 		}
 	}
+}
+
+// again looks once more, and returns the error of the wait if there is nothing.
+func (s *Sock) again(ready func(fd uintptr) bool, late error) (err error) {
+	err = late
+	_ = s.raw.Control(func(fd uintptr) { // of a closed one the time out stays
+		if ready(fd) {
+			err = nil
+			s.late = s.below
+		}
+	})
+	return err
 }
 
 // The program stood still if it sees a deadline so much too late. A client that the same
