@@ -100,11 +100,21 @@ func plainAsked(a *Asked) bool {
 		return false
 	}
 	for _, f := range [...]string{`_penalty"`, `"min_tokens"`, `"continue_final_message"`, `"prompt_embeds"`, `"use_beam_search"`, `"logits_processors"`, `"thinking_token_budget"`} {
-		if bytes.Contains(a.Body, []byte(f)) {
+		if a.names(f) {
 			return neutralAsked(a.Body) && !hasMedia(a)
 		}
 	}
 	return !hasMedia(a)
+}
+
+// names reports whether a field of the request may have this name, or end in it. The
+// prompt, which is most of a body, is not searched.
+func (a *Asked) names(field string) bool {
+	before, behind := a.Body, []byte(nil)
+	if p := a.Peek.Prompt; p.Set() {
+		before, behind = a.Body[:p.From], a.Body[p.To:]
+	}
+	return bytes.Contains(before, []byte(field)) || bytes.Contains(behind, []byte(field))
 }
 
 // neutralAsked reports whether none of the parameters that a prompt of token ids

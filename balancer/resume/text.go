@@ -38,7 +38,7 @@ const aroundMarkers = 32
 
 // watchStops finds out how much a worker holds back for this request.
 func (s *Stream) watchStops(body []byte) {
-	if !bytes.Contains(body, []byte(`"stop"`)) {
+	if !s.a.names(`"stop"`) {
 		return
 	}
 	var asked struct {
