@@ -139,6 +139,16 @@ func TestAbortStands(t *testing.T) {
 	f("a response", Responses, false, response(`"status":"cancelled"`), false)
 	f("a response about others", Responses, false, response(`"metadata":{"status":"cancelled"},"status":"completed"`), true)
 
+	// What a gateway passes on may end without an event, and what is stored may have been
+	// cancelled.
+	for api, sent := range map[API]string{Chat: chat(`"abort"`, ""), Responses: response(`"status":"cancelled"`)} {
+		r := begin(kind{api: api, body: chatBody})
+		r.s.a.Open = true
+		if err := r.feed(sent, nil); errors.Is(err, ErrEvent) != (api == Chat) {
+			t.Errorf("%v: %v", api, err)
+		}
+	}
+
 	// Whose answers end without a reason at every worker, ends them so.
 	k := kind{api: Messages, body: chatBody, worker: fake{words: 4}}
 	want, sent := uncut(t, k, 0)

@@ -229,7 +229,7 @@ func (s *Stream) rename(o *Out, at int) {
 
 // aborted reports whether an event of the worker's says that the answer was aborted.
 func (s *Stream) aborted(event []byte) bool {
-	if s.ours || s.a.Open {
+	if s.ours || s.a.Open && s.a.API == Responses { // a stored one may have been cancelled
 		return false
 	}
 	data, ok := wire.EventData(event)
