@@ -59,11 +59,16 @@ pool "chat" {
 }
 `
 
-func start(t *testing.T, binary string, prepare ...func(state string)) *system.System {
+// start runs two workers behind a door that is quickly done with slow clients.
+func start(t *testing.T, binary string) *system.System {
 	t.Helper()
 	t.Logf("seed %d", *seed)
-	return system.Start(t, binary, "  limits {\n    header_read = \"5s\"\n    body_idle   = \"5s\"\n  }", twoWorkers, prepare...)
+	return system.Start(t, binary, "  limits {\n    header_read = \"5s\"\n    body_idle   = \"5s\"\n  }", twoWorkers)
 }
+
+// patient are the limits of a door whose clients are the tests' own: one that gets no
+// time of the machine for a while is not to be let go.
+const patient = "  limits {\n    header_read = \"10m\"\n    body_idle   = \"10m\"\n  }\n"
 
 // TestBodies asks for what the grammar draws, of the door and of a worker itself.
 // None ends a worker, none is answered with a failure of ours, and the answers that

@@ -193,7 +193,7 @@ func TestEngineFaults(t *testing.T) {
 	s := newTrial(t, "containers", alone.Path(t, "roundhouse"), 2)
 	t.Logf("seed %d", *seed)
 	s.faults = engineFaults(d)
-	s.System = system.Start(t, after(t, "export DOCKER_HOST="+d.host.URL, s.binary), "  queue {\n    max_wait = \"10m\"\n  }", twoContainers)
+	s.System = system.Start(t, after(t, "export DOCKER_HOST="+d.host.URL, s.binary), patient+"  queue {\n    max_wait = \"10m\"\n  }", twoContainers)
 	course := newCourse()
 	s.run(course, 3)
 	course.report(t)

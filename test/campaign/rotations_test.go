@@ -83,7 +83,7 @@ func TestRotations(t *testing.T) {
 				s := newTrial(t, fmt.Sprintf("rotations %d", i), binary, uint64(3+i))
 				s.setClock(0)
 				s.place(i)
-				s.System = start(t, after(t, fmt.Sprint("ulimit -n ", files), s.binary), s.onDisk)
+				s.System = system.Start(t, after(t, fmt.Sprint("ulimit -n ", files), s.binary), patient, twoWorkers, s.onDisk)
 				s.run(course, 3)
 			})
 		}
