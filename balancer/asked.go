@@ -244,7 +244,7 @@ func (a *asked) readForm(seen *wire.Seen, body []byte) *surface.Failure {
 		case err != nil:
 			return surface.BadRequest(name, "the multipart body is malformed")
 		case name == "stream":
-			a.peek.Stream = isTrue(string(value))
+			a.peek.Stream = wire.IsTrue(string(value))
 		case a.peek.Model != "":
 			return surface.BadRequest("model", "the field \"model\" is given twice")
 		default:
@@ -252,16 +252,6 @@ func (a *asked) readForm(seen *wire.Seen, body []byte) *surface.Failure {
 		}
 	}
 	return nil
-}
-
-// isTrue reports whether a word of a form or a query says yes, as engines read it. The
-// engine itself is the judge of words that say neither.
-func isTrue(word string) bool {
-	switch strings.ToLower(strings.TrimSpace(word)) {
-	case "true", "1", "yes", "y", "on", "t":
-		return true
-	}
-	return false
 }
 
 // identify notes whose stored responses a request may see: its key's, or, where the

@@ -175,7 +175,7 @@ func TestBodies(t *testing.T) {
 	f("stream twice", `{"model":"sim","stream":false,"stream":true,`+m+`}`, 400)
 	f("max_tokens twice", `{"model":"sim","max_tokens":1,"max_tokens":2,`+m+`}`, 400)
 	f("max_tokens 1e999", `{"model":"sim","max_tokens":1e999,`+m+`}`, 400)
-	f("max_tokens 1e2", `{"model":"sim","max_tokens":1e2,`+m+`}`, 400)
+	f("max_tokens 1e-2", `{"model":"sim","max_tokens":1e-2,`+m+`}`, 400)
 	f("max_tokens 2^63", `{"model":"sim","max_tokens":9223372036854775808,`+m+`}`, 400)
 	f("NaN", `{"model":"sim","temperature":NaN,`+m+`}`, 400)
 	f("lone surrogate", `{"model":"sim","x":"\ud800",`+m+`}`, 400)

@@ -20,7 +20,7 @@ import (
 func (x *exchange) readHeld() *surface.Failure {
 	id, _, _ := strings.Cut(strings.TrimPrefix(x.asked.path, surface.ResponsePrefix), "/")
 	if query, err := url.ParseQuery(x.asked.query); err == nil && x.asked.method == "GET" {
-		x.asked.peek.Stream = isTrue(query.Get("stream"))
+		x.asked.peek.Stream = wire.IsTrue(query.Get("stream"))
 	}
 	return x.goTo(id)
 }

@@ -279,7 +279,7 @@ func (p *Peek) take(id int, name string, at Span, body []byte) (err error) {
 		err = p.takeStreamOptions(v, at)
 	case fReturnIDs:
 		p.ReturnTokenIDs = at
-		p.WantsTokenIDs = string(v) == "true"
+		p.WantsTokenIDs = yes(v)
 	case fSalt:
 		p.CacheSalt = at
 	case fSeed:
@@ -293,7 +293,7 @@ func (p *Peek) take(id int, name string, at Span, body []byte) (err error) {
 	case fLogprobs, fTopLogprobs:
 		p.Logprobs = p.Logprobs || !null && string(v) != "false"
 	case fEcho:
-		p.Echo = string(v) == "true"
+		p.Echo = yes(v)
 	case fResume:
 		p.Resume = true
 	}
@@ -322,12 +322,17 @@ func (p *Peek) takeStreamOptions(v []byte, at Span) error {
 		return nil
 	}
 	var o struct {
-		IncludeUsage bool `json:"include_usage"`
+		IncludeUsage json.RawMessage `json:"include_usage"`
 	}
-	if v[0] != '{' || json.Unmarshal(v, &o) != nil {
+	bad := v[0] != '{' || json.Unmarshal(v, &o) != nil
+	if !bad && o.IncludeUsage != nil {
+		var err error
+		p.IncludeUsage, err = boolean(o.IncludeUsage, at, "stream_options")
+		bad = err != nil
+	}
+	if bad {
 		return &BodyError{At: at.From, Param: "stream_options", What: "stream_options must be an object with booleans"}
 	}
-	p.IncludeUsage = o.IncludeUsage
 	return nil
 }
 
@@ -346,41 +351,4 @@ func text(v []byte, at Span, name string) (string, error) {
 		return "", &BodyError{At: at.From, Param: name, What: fmt.Sprintf("the field %q is not a valid string", name)}
 	}
 	return s, nil
-}
-
-func boolean(v []byte, at Span, name string) (bool, error) {
-	switch string(v) {
-	case "true":
-		return true, nil
-	case "false", "null":
-		return false, nil
-	}
-	return false, &BodyError{At: at.From, Param: name, What: fmt.Sprintf("the field %q must be true or false", name)}
-}
-
-// integer reads a whole number that fits in 53 bits; null is 0.
-func integer(v []byte, at Span, name string) (int64, error) {
-	if string(v) == "null" {
-		return 0, nil
-	}
-	var n int64
-	digits := v
-	if len(digits) > 0 && digits[0] == '-' {
-		digits = digits[1:]
-	}
-	ok := len(digits) > 0 && len(digits) <= 15
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			ok = false
-			break
-		}
-		n = n*10 + int64(c-'0')
-	}
-	if !ok {
-		return 0, &BodyError{At: at.From, Param: name, What: fmt.Sprintf("the field %q must be a whole number", name)}
-	}
-	if v[0] == '-' {
-		n = -n
-	}
-	return n, nil
 }
