@@ -244,7 +244,7 @@ func (p *passing) noteJob(resp *http.Response) {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(begin), resp.Body), resp.Body}
 	if v, ok := wire.Field(begin, `"id"`); err == nil && ok && len(v) > 2 && v[0] == '"' {
-		p.x.d.held.Put(string(v[1:len(v)-1]), stored.Holding{Try: p.x.booking.Charge.Try(), Owner: p.x.asked.owner})
+		p.x.d.responses.Put(string(v[1:len(v)-1]), stored.Holding{Try: p.x.booking.Charge.Try(), Owner: p.x.asked.owner})
 	}
 }
 

@@ -36,17 +36,17 @@ type common struct {
 	metrics *metrics.Metrics
 	watcher *conn.Watcher
 
-	memory   memory.Bound
-	promises memory.Promises // of bodies that have still to come
-	conns    conns
-	live     inFlight
-	why      decision.Ring
-	past     past
-	lobby    fleet.Tally // of requests that came to no pool
-	held     stored.Responses
-	usage    *usage.Book
-	requests requestlog.Log
-	faults   faults
+	memory    memory.Bound
+	promises  memory.Promises // of bodies that have still to come
+	conns     conns
+	live      inFlight
+	why       decision.Ring
+	past      recentRequests
+	lobby     fleet.Tally // of requests that came to no pool
+	responses stored.Responses
+	usage     *usage.Book
+	requests  requestlog.Log
+	faults    faults
 
 	draining atomic.Bool
 	seeking  atomic.Bool                       // workers that are to be found are not known yet

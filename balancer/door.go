@@ -69,10 +69,10 @@ type Door struct {
 // Listen returns the address that the door really has.
 func (d *Door) Listen() string { return d.opts.Listener.Addr().String() }
 
-// serveForeign has fasthttp serve a connection, up to a request that passes through.
-func (d *Door) serveForeign(g *guard) {
-	f := &foreign{}
-	g.foreign = f
+// serveFasthttp has fasthttp serve a connection, up to a request that passes through.
+func (d *Door) serveFasthttp(g *guard) {
+	f := &fasthttpStay{}
+	g.fasthttp = f
 	d.server.ServeConn(g)
 	if f.to != nil { // else another goroutine may have the connection by now
 		f.to(g)

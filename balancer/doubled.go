@@ -31,7 +31,7 @@ func (g *guard) beginsHTTP2() bool {
 		return false
 	}
 	for {
-		b := g.held[g.from:g.to]
+		b := g.buf[g.from:g.to]
 		n := min(len(b), len(http2.Preface))
 		switch {
 		case n == 0 || string(b[:n]) != http2.Preface[:n]:
@@ -42,7 +42,7 @@ func (g *guard) beginsHTTP2() bool {
 			return false
 		}
 		g.Arm()
-		n, err := g.Sock.Read(g.held[g.to:])
+		n, err := g.Sock.Read(g.buf[g.to:])
 		if g.to += n; err != nil {
 			return false // the next read meets it again
 		}
@@ -84,9 +84,9 @@ type aside struct{ *guard }
 func (c aside) Read(p []byte) (int, error) {
 	g := c.guard
 	if g.to > g.from {
-		n := copy(p, g.held[g.from:g.to])
+		n := copy(p, g.buf[g.from:g.to])
 		if g.from += n; g.from == g.to {
-			g.releaseHeld()
+			g.releaseBuf()
 		}
 		return n, nil
 	}

@@ -22,6 +22,8 @@ import (
 // once when the client leaves.
 type guard struct {
 	conn.Sock
+	buffer
+	incoming
 	d    *common
 	gone atomic.Bool // the client has left
 
@@ -35,18 +37,30 @@ type guard struct {
 	watch   watch
 	resting bool // the reader waits for a next request
 	nudged  bool // and its wait was cut short
-	held    *[conn.BufSize]byte
-	from    int // of held, what was not handed on yet
-	ok      int // of held, what has been checked
-	to      int
 
 	ready    func(fd uintptr) bool // serveReady
 	then     after                 // what it has left to do
 	streamed runner                // an answer that is a stream
-	foreign  *foreign              // the stay with fasthttp
+	fasthttp *fasthttpStay         // while fasthttp serves the connection
 
-	// Of the request that is being read.
-	head     []byte // its head so far, where it came in pieces
+	outgoing int64 // memory booked for the answer that is being sent
+	served   bool  // a request was answered on this connection
+	err      error
+	refused  bool // the client was told why, and that nothing follows
+	limits   *limits
+}
+
+// buffer is the bytes of a connection that were read and not handed on yet.
+type buffer struct {
+	buf  *[conn.BufSize]byte
+	from int // the first that was not handed on
+	ok   int // up to here they have been checked
+	to   int
+}
+
+// incoming is the request that is being read.
+type incoming struct {
+	head     []byte // so far, if it came in pieces
 	inBody   bool
 	left     int64 // bytes of the body still to come
 	chunks   *wire.Chunks
@@ -55,12 +69,7 @@ type guard struct {
 	came     int64 // bytes of its body that have come
 	began    time.Time
 	booked   int64   // memory booked for its body
-	promised promise // of that, what has still to come
-	outgoing int64   // memory booked for the answer that is being sent
-	served   bool    // a request was answered on this connection
-	err      error
-	refused  bool // the client was told why, and that nothing follows
-	limits   *limits
+	promised promise // the part of booked that has still to come
 }
 
 // writeWithin bounds one write to a client.
@@ -75,11 +84,11 @@ var errWriting = errors.New("the client cannot be written to")
 type after int
 
 const (
-	stays     after = iota // the next request is served here
-	leaves                 // it is closed
-	streams                // its answer is a stream, which goes on by itself
-	isForeign              // fasthttp serves it from here on
-	isHeld                 // it is held, and to be served outside the poller
+	stays      after = iota // the next request is served here
+	leaves                  // it is closed
+	streams                 // its answer is a stream, which goes on by itself
+	toFasthttp              // fasthttp serves it from here on
+	offPoller               // it lies in the buffer, and is to be served outside the poller
 )
 
 // asker is the request that a client waits for.
@@ -94,9 +103,9 @@ type watch struct {
 	on   bool // the kernel tells when the client leaves
 }
 
-// foreign is one stay of a connection with fasthttp.
-type foreign struct {
-	to func(*guard) // who serves the connection on, where the stay has ended before a request that is not fasthttp's; else nil
+// fasthttpStay is a connection's time with fasthttp.
+type fasthttpStay struct {
+	to func(*guard) // who serves the connection next, if a request came that is not fasthttp's; else nil
 }
 
 // runner is an answer that goes on by itself.
@@ -109,9 +118,9 @@ func (g *guard) Read(p []byte) (int, error) {
 	g.sent() // fasthttp reads on when it has written
 	for {
 		if g.ok > g.from {
-			n := copy(p, g.held[g.from:g.ok])
+			n := copy(p, g.buf[g.from:g.ok])
 			if g.from += n; g.from == g.to {
-				g.releaseHeld()
+				g.releaseBuf()
 			}
 			return n, nil
 		}
@@ -125,7 +134,7 @@ func (g *guard) Read(p []byte) (int, error) {
 			g.check()
 			continue
 		}
-		g.releaseHeld()
+		g.releaseBuf()
 		if g.inBody && g.chunks == nil && len(p) >= conn.BufSize {
 			return g.readBody(p)
 		}
@@ -140,8 +149,8 @@ func (g *guard) goesAside() bool {
 	if g.inBody || len(g.head) > 0 || g.ok > g.from || g.d.aside == nil {
 		return false
 	}
-	g.foreign.to = g.d.aside(g)
-	return g.foreign.to != nil
+	g.fasthttp.to = g.d.aside(g)
+	return g.fasthttp.to != nil
 }
 
 // await waits for bytes, and holds them. Between two requests, the wait ends
@@ -183,7 +192,7 @@ func (g *guard) await(serve bool) error {
 func (g *guard) hold() error {
 	buf, n, err := g.Receive()
 	if err == nil {
-		g.held, g.from, g.ok, g.to, g.then = buf, 0, 0, n, isHeld
+		g.buf, g.from, g.ok, g.to, g.then = buf, 0, 0, n, offPoller
 	}
 	return err
 }
@@ -213,10 +222,10 @@ func (g *guard) interrupt() {
 	}
 }
 
-func (g *guard) releaseHeld() {
-	if g.held != nil {
-		conn.Drop(g.held)
-		g.held, g.from, g.ok, g.to = nil, 0, 0, 0
+func (g *guard) releaseBuf() {
+	if g.buf != nil {
+		conn.Drop(g.buf)
+		g.buf, g.from, g.ok, g.to = nil, 0, 0, 0
 	}
 }
 
@@ -291,7 +300,7 @@ func (g *guard) send(p []byte) error {
 // to. What it refuses is never handed on.
 func (g *guard) check() {
 	for g.ok < g.to {
-		b := g.held[g.ok:g.to]
+		b := g.buf[g.ok:g.to]
 		n := 0
 		switch {
 		case !g.inBody:
@@ -374,14 +383,14 @@ func (g *guard) Hangup() {
 
 // Close implements net.Conn.
 func (g *guard) Close() error {
-	if g.foreign != nil && g.foreign.to != nil {
+	if g.fasthttp != nil && g.fasthttp.to != nil {
 		return nil // it goes on there
 	}
 	if g.refused {
 		g.linger()
 	}
 	g.d.watcher.Remove(g.watch.mark)
-	g.releaseHeld()
+	g.releaseBuf()
 	g.unbook()
 	g.sent()
 	g.d.conns.remove(g)

@@ -33,7 +33,7 @@ func (p *peers) handOver() control.Handover {
 	for name, r := range v.routes {
 		if name == r.cfg.Name {
 			r.mu.Lock()
-			h.Routes = append(h.Routes, control.RouteTurns{Name: name, Debt: append([]float64(nil), r.debt...)})
+			h.Routes = append(h.Routes, control.RouteDebts{Name: name, Debt: append([]float64(nil), r.debt...)})
 			r.mu.Unlock()
 		}
 	}
@@ -143,7 +143,7 @@ func (d *common) stored(v *view) (out []control.Stored) {
 	for _, w := range v.workers {
 		by[w.Acct] = w
 	}
-	for id, t := range d.held.All() {
+	for id, t := range d.responses.All() {
 		w := by[t.Worker]
 		if w == nil {
 			continue
@@ -169,7 +169,7 @@ func (d *common) takeStored(v *view, all []control.Stored) {
 		}
 		at := w.Instance()
 		if at.Generation == s.Generation && (at.Identity == s.Identity || at.Identity == "" || s.Identity == "") {
-			d.held.Put(s.ID, stored.Holding{Try: ledger.Try{Worker: w.Acct, Generation: at.Known}, Owner: s.Owner})
+			d.responses.Put(s.ID, stored.Holding{Try: ledger.Try{Worker: w.Acct, Generation: at.Known}, Owner: s.Owner})
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"roundhouse/balancer/control"
 )
 
-// takeConnections is the other end of a mover: it takes idle connections in
+// takeConnections is the other end of a connMover: it takes idle connections in
 // until the door that leaves has ended.
 func (d *Door) takeConnections(w http.ResponseWriter, r *http.Request) {
 	if d.draining.Load() || r.Header.Get("Upgrade") != moveProtocol || r.Header.Get("Listen") != d.Listen() {
@@ -73,7 +73,7 @@ func (d *Door) receiveMoved(c *net.UnixConn) error {
 			}
 			n += got
 		}
-		var about []control.Moved
+		var about []control.MovedConn
 		if err := json.Unmarshal(buf[:n], &about); err != nil || len(about) != len(fds) {
 			closeAll(fds)
 			return fmt.Errorf("%d descriptors came with %d descriptions: %w", len(fds), len(about), err)
@@ -111,7 +111,7 @@ func closeAll(fds []int) {
 
 // settle puts one connection to where it belongs. It reports whether the
 // descriptor is taken care of.
-func (d *Door) settle(about control.Moved, fd int) bool {
+func (d *Door) settle(about control.MovedConn, fd int) bool {
 	if about.Worker == "" && (d.draining.Load() || !d.room()) {
 		return false
 	}

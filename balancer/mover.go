@@ -29,12 +29,12 @@ const (
 // moveProtocol is what the two doors upgrade the private socket to.
 const moveProtocol = "roundhouse-connections"
 
-// mover gives the idle connections of a door that leaves to the next one: those
+// connMover gives the idle connections of a door that leaves to the next one: those
 // to workers, and those of clients between two requests. The descriptors go
 // over the next door's private socket, so that no peer sees anything of it, and
 // what a client sends meanwhile waits in its socket for the next door. A TLS
 // connection cannot be moved, for its keys are in this process.
-type mover struct {
+type connMover struct {
 	d      *common
 	within time.Duration // one message, and its answer
 	conn   *net.UnixConn
@@ -56,7 +56,7 @@ type parked struct {
 
 // findSuccessor looks for the door that takes the connections on a door's listener
 // from now on, by the sockets beside its own, and makes ready to give it the idle ones.
-func findSuccessor(d *common, own, listen string, within time.Duration) *mover {
+func findSuccessor(d *common, own, listen string, within time.Duration) *connMover {
 	if own == "" {
 		return nil
 	}
@@ -79,14 +79,14 @@ func findSuccessor(d *common, own, listen string, within time.Duration) *mover {
 }
 
 // moveTo asks one door to take idle connections.
-func moveTo(d *common, socket, listen string, within time.Duration) (*mover, error) {
+func moveTo(d *common, socket, listen string, within time.Duration) (*connMover, error) {
 	c, err := net.DialTimeout("unix", socket, within)
 	if err != nil {
 		return nil, err
 	}
 	c.SetDeadline(time.Now().Add(within))
 	_, err = fmt.Fprintf(c, "POST /connections HTTP/1.1\r\nHost: door\r\nConnection: Upgrade\r\nUpgrade: %s\r\nListen: %s\r\nContent-Length: 0\r\n\r\n", moveProtocol, listen)
-	m := &mover{d: d, within: within, conn: c.(*net.UnixConn), acks: bufio.NewReader(c), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	m := &connMover{d: d, within: within, conn: c.(*net.UnixConn), acks: bufio.NewReader(c), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	var resp *http.Response
 	if err == nil {
 		resp, err = http.ReadResponse(m.acks, nil)
@@ -102,7 +102,7 @@ func moveTo(d *common, socket, listen string, within time.Duration) (*mover, err
 }
 
 // start moves what is idle, and from then on whatever becomes it.
-func (m *mover) start() {
+func (m *connMover) start() {
 	d := m.d
 	waiting := d.conns.list()
 	for _, g := range waiting {
@@ -113,13 +113,13 @@ func (m *mover) start() {
 
 // end waits until nothing is moved any more. Connections whose readers wait are
 // served here on.
-func (m *mover) end() {
+func (m *connMover) end() {
 	close(m.stop)
 	<-m.done
 	m.conn.Close()
 }
 
-func (m *mover) run(waiting []*guard) {
+func (m *connMover) run(waiting []*guard) {
 	defer close(m.done)
 	tick := time.NewTicker(moveEvery)
 	defer tick.Stop()
@@ -142,7 +142,7 @@ func (m *mover) run(waiting []*guard) {
 
 // gather waits until the clients that were waiting are parked, or have sent
 // something after all: only then is it known what this door needs for itself.
-func (m *mover) gather(waiting []*guard) {
+func (m *connMover) gather(waiting []*guard) {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for range gatherLooks { // each by its tick: a machine under load may come to few in a tenth of a second
@@ -162,7 +162,7 @@ func (m *mover) gather(waiting []*guard) {
 }
 
 // finish lets go of the readers that wait.
-func (m *mover) finish() {
+func (m *connMover) finish() {
 	m.d.moves.Store(nil)
 	m.mu.Lock()
 	m.over = true
@@ -176,7 +176,7 @@ func (m *mover) finish() {
 
 // take gives a client's connection to the next door, and waits until it has it.
 // Its reader calls it, between two requests.
-func (m *mover) take(g *guard) bool {
+func (m *connMover) take(g *guard) bool {
 	if g.inside() {
 		return false // its other end is in this process
 	}
@@ -197,7 +197,7 @@ func (m *mover) take(g *guard) bool {
 
 // round moves what is idle now, the connections to workers first, so that the
 // next door has them before it has the clients.
-func (m *mover) round() error {
+func (m *connMover) round() error {
 	m.mu.Lock()
 	clients := m.parked
 	m.parked = nil
@@ -224,7 +224,7 @@ func (m *mover) round() error {
 
 // settled is own when the requests that are just beginning or ending have done
 // so, for otherwise too few connections would go with the clients.
-func (m *mover) settled(moving int) (keep int) {
+func (m *connMover) settled(moving int) (keep int) {
 	for range settleTries {
 		m.mu.Lock()
 		parked := moving + len(m.parked)
@@ -240,7 +240,7 @@ func (m *mover) settled(moving int) (keep int) {
 // own is how many connections to workers this door may still ask for: its
 // clients that are not parked, less the requests that have one, or had one and
 // are about to end.
-func (m *mover) own(parked int) int {
+func (m *connMover) own(parked int) int {
 	d := m.d
 	with := d.live.list(func(x *exchange) bool {
 		at := x.record.state.Load()
@@ -251,7 +251,7 @@ func (m *mover) own(parked int) int {
 
 // moveUpstreams moves the idle connections to workers, but for so many of each
 // worker.
-func (m *mover) moveUpstreams(keep int) error {
+func (m *connMover) moveUpstreams(keep int) error {
 	d := m.d
 	for _, w := range d.current().workers {
 		up, generation := w.Listens()
@@ -260,10 +260,10 @@ func (m *mover) moveUpstreams(keep int) error {
 		}
 		for idle := up.Lend(keep); len(idle) > 0; {
 			batch := idle[:min(len(idle), movedAtOnce)]
-			about := make([]control.Moved, len(batch))
+			about := make([]control.MovedConn, len(batch))
 			socks := make([]*conn.Sock, len(batch))
 			for i, c := range batch {
-				about[i] = control.Moved{Worker: w.ID, Generation: generation, Address: up.Addr, IdleMillis: c.Idle(d.now()).Milliseconds()}
+				about[i] = control.MovedConn{Worker: w.ID, Generation: generation, Address: up.Addr, IdleMillis: c.Idle(d.now()).Milliseconds()}
 				socks[i] = &c.Sock
 			}
 			_, err := m.send(about, socks)
@@ -282,11 +282,11 @@ func (m *mover) moveUpstreams(keep int) error {
 }
 
 // moveClients moves parked clients and returns how many, from the first on.
-func (m *mover) moveClients(batch []*parked) (int, error) {
-	about := make([]control.Moved, len(batch))
+func (m *connMover) moveClients(batch []*parked) (int, error) {
+	about := make([]control.MovedConn, len(batch))
 	socks := make([]*conn.Sock, len(batch))
 	for i, p := range batch {
-		about[i] = control.Moved{Served: p.g.served, Client: p.g.proxied}
+		about[i] = control.MovedConn{Served: p.g.served, Client: p.g.proxied}
 		socks[i] = &p.g.Sock
 	}
 	n, err := m.send(about, socks)
@@ -300,7 +300,7 @@ func (m *mover) moveClients(batch []*parked) (int, error) {
 // send passes connections on, each described, and returns how many of them,
 // from the first on, the next door has taken. Nobody else closes them
 // meanwhile.
-func (m *mover) send(about []control.Moved, socks []*conn.Sock) (int, error) {
+func (m *connMover) send(about []control.MovedConn, socks []*conn.Sock) (int, error) {
 	fds := make([]int, len(socks))
 	for i, s := range socks {
 		fd, err := s.Descriptor()

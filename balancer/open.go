@@ -199,8 +199,8 @@ func (x *exchange) broken(err error, had bool, word, what string) (why string, f
 	return why, errEnded
 }
 
-// splice replaces one part of a body; From == To inserts.
-type splice struct {
+// bodyEdit replaces one part of a body; From == To inserts.
+type bodyEdit struct {
 	at   wire.Span
 	with []byte
 }
@@ -211,7 +211,7 @@ type splice struct {
 func (at attempt) write(c *conn.Conn) error {
 	x := at.x
 	x.booking.own = at.w.Own.Load()
-	var few [4]splice
+	var few [4]bodyEdit
 	body, path, cuts := x.payload.Body, x.asked.path, few[:0]
 	if s := x.answer; s != nil && s.Way() == resume.ByIDs {
 		body, path = s.Next().Body, s.Next().Path
@@ -250,7 +250,7 @@ func (at attempt) write(c *conn.Conn) error {
 	return err
 }
 
-func appendSpliced(dst, body []byte, cuts []splice) []byte {
+func appendSpliced(dst, body []byte, cuts []bodyEdit) []byte {
 	from := 0
 	for _, s := range cuts {
 		dst = append(dst, body[from:s.at.From]...)
@@ -312,7 +312,7 @@ func (at attempt) head(b []byte, c *conn.Conn, path string, length int) []byte {
 
 // splices lists what the door changes in a body, in the order of the body. s is
 // nil where the answer does not stream.
-func (a *asked) splices(cuts []splice, body []byte, s *resume.Stream) []splice {
+func (a *asked) splices(cuts []bodyEdit, body []byte, s *resume.Stream) []bodyEdit {
 	p := &a.peek
 	if a.kind == surface.Form || a.kind == surface.Stored {
 		return cuts
@@ -334,21 +334,21 @@ func (a *asked) splices(cuts []splice, body []byte, s *resume.Stream) []splice {
 		}
 	}
 	if insert != nil {
-		cuts = append(cuts, splice{wire.Span{From: p.Open, To: p.Open}, insert})
+		cuts = append(cuts, bodyEdit{wire.Span{From: p.Open, To: p.Open}, insert})
 	}
-	var tail [3]splice
+	var tail [3]bodyEdit
 	n := 0
 	if p.ModelSpan.Set() && a.model != p.Model {
-		tail[n] = splice{p.ModelSpan, wire.Quote(a.model)}
+		tail[n] = bodyEdit{p.ModelSpan, wire.Quote(a.model)}
 		n++
 	}
 	if s != nil && s.IDs() {
 		if p.ReturnTokenIDs.Set() && !p.WantsTokenIDs {
-			tail[n] = splice{p.ReturnTokenIDs, []byte("true")}
+			tail[n] = bodyEdit{p.ReturnTokenIDs, []byte("true")}
 			n++
 		}
 		if p.StreamOptions.Set() && !p.IncludeUsage {
-			tail[n] = splice{p.StreamOptions, withUsage(p.StreamOptions.Of(body))}
+			tail[n] = bodyEdit{p.StreamOptions, withUsage(p.StreamOptions.Of(body))}
 			n++
 		}
 	}

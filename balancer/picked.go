@@ -31,7 +31,7 @@ type picked struct {
 
 	light  bool // it was charged with nothing
 	sheds  bool // it does not wait
-	meter  meter
+	meter  recorder
 	stream *resume.Stream // nil: the answer does not stream
 	odd    error          // of the stream: what follows is not read
 	held   []byte         // of an answer whose model's name is changed
@@ -311,7 +311,7 @@ func (p *picked) Piece(b []byte, end bool) []byte {
 	x := p.x
 	if p.tail == nil && p.stream == nil && !p.light {
 		x.record.began(x.record.status, x.d.now())
-		x.d.held.Keep(x.asked.path, x.asked.owner, b, x.booking.Charge.Try())
+		x.d.responses.Keep(x.asked.path, x.asked.owner, b, x.booking.Charge.Try())
 	}
 	if p.stream != nil && !p.light && p.odd == nil {
 		o := conn.LendOut()
@@ -465,7 +465,7 @@ func (h *picker) Begin(ctx context.Context, head *extproc.Head) extproc.Exchange
 		p.seen.Take([]byte(f[0]), []byte(f[1]))
 	}
 	x := h.d.newExchange(v, nil, &p.seen)
-	p.x, p.meter = x, meter{x: x}
+	p.x, p.meter = x, recorder{x: x}
 	a := &x.asked
 	a.client = gatewaysClient(v.trusted.proxies, p.seen.Forwarded)
 	a.method, a.path, a.query, a.flow = head.Method, head.Path, head.Query, head.Fairness

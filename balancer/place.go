@@ -108,7 +108,7 @@ func (x *exchange) wait() *surface.Failure {
 		x.record.state.Store(phaseParked)
 	}
 	p.Pump(&d.fleet)
-	f := stay{x, w, wake, patience}.stand()
+	f := queueWait{x, w, wake, patience}.await()
 	x.record.queued += d.now() - began
 	x.record.state.CompareAndSwap(phaseParked, phaseStreaming)
 	return f
@@ -116,9 +116,9 @@ func (x *exchange) wait() *surface.Failure {
 
 // turn is where the request waits.
 func (x *exchange) turn() wait.Place {
-	at := wait.Place{Class: x.asked.priority, Weight: 1, Turn: x.d.ledger.Turn(&x.asked.pool.Group, x.booking.Ask.Prompt, x.d.now())}
+	at := wait.Place{Class: x.asked.priority, Weight: 1, Rank: x.d.ledger.Rank(&x.asked.pool.Group, x.booking.Ask.Prompt, x.d.now())}
 	if x.resuming() {
-		at.Turn = math.Inf(-1) // someone is in the middle of its answer
+		at.Rank = math.Inf(-1) // someone is in the middle of its answer
 	}
 	at.Key = x.asked.flow
 	if k := x.asked.key; k != nil {
@@ -127,17 +127,17 @@ func (x *exchange) turn() wait.Place {
 	return at
 }
 
-// stay is one wait of an exchange in its pool's queue.
-type stay struct {
+// queueWait is one wait of an exchange in its pool's queue.
+type queueWait struct {
 	x        *exchange
 	w        *wait.Waiter
 	wake     chan struct{} // closed when nobody waits for the answer any more
 	patience time.Duration
 }
 
-// stand waits for a grant. A stream that is parked sends its heartbeats
+// await waits for a grant. A stream that is parked sends its heartbeats
 // meanwhile.
-func (s stay) stand() *surface.Failure {
+func (s queueWait) await() *surface.Failure {
 	x := s.x
 	began, deadline := x.d.now(), time.NewTimer(s.patience)
 	defer deadline.Stop()
@@ -187,14 +187,14 @@ func (x *exchange) eagerly() bool {
 }
 
 // granted books the exchange where there was room.
-func (s stay) granted(why ledger.Reason) *surface.Failure {
+func (s queueWait) granted(why ledger.Reason) *surface.Failure {
 	s.x.booking.awoken()
 	s.x.placed(why)
 	return nil
 }
 
 // leave gives up waiting. A grant that came at the same moment is given back.
-func (s stay) leave(f *surface.Failure) *surface.Failure {
+func (s queueWait) leave(f *surface.Failure) *surface.Failure {
 	s.x.asked.pool.Queue.Remove(s.w)
 	select {
 	case why := <-s.w.Granted:
@@ -209,7 +209,7 @@ func (s stay) leave(f *surface.Failure) *surface.Failure {
 }
 
 // tooLong is what the client is told when its patience is over.
-func (s stay) tooLong() *surface.Failure {
+func (s queueWait) tooLong() *surface.Failure {
 	p, d := s.x.asked.pool, s.x.d
 	if len(s.x.booking.tried) > 0 {
 		return surface.WorkerFailed(p.Name)

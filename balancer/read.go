@@ -29,7 +29,7 @@ func (x *exchange) readHeld() *surface.Failure {
 // has stored is not told from what is not there.
 func (x *exchange) goTo(id string) *surface.Failure {
 	gone := surface.NotFound("%q is not held by any worker: it never was, or its worker has been restarted since", id)
-	t, ok := x.d.held.Find(id)
+	t, ok := x.d.responses.Find(id)
 	if !ok || t.Owner != x.asked.owner || t.Worker.Generation(x.d.ledger) != t.Generation {
 		return gone
 	}

@@ -23,7 +23,7 @@ type relay struct {
 	front   []byte // the head, until the first write
 	closing bool   // the worker's body is over
 	closed  bool   // the last chunk was written
-	meter   meter
+	meter   recorder
 }
 
 // The errors that end one worker's part of a stream.
@@ -34,7 +34,7 @@ var (
 
 // newRelay is the way of an exchange's answer, which streams.
 func newRelay(x *exchange) *relay {
-	s := &relay{x: x, meter: meter{x: x}}
+	s := &relay{x: x, meter: recorder{x: x}}
 	x.answer, x.beats = &s.answer, s
 	a := &x.asked
 	name := ""

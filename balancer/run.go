@@ -120,7 +120,7 @@ func (d *Door) Run(ctx, hard context.Context) error {
 	case <-d.shutdown:
 	case <-hard.Done():
 	}
-	var m *mover
+	var m *connMover
 	if hard.Err() == nil {
 		m = findSuccessor(&d.common, d.opts.Socket, d.Listen(), d.moveWithin)
 	}
@@ -339,10 +339,10 @@ func (d *Door) serveAll(g *guard) {
 			g.streamed = nil
 			go s.run() // on a stack of its own, which is small while it waits
 			return
-		case isForeign:
-			d.serveForeign(g)
+		case toFasthttp:
+			d.serveFasthttp(g)
 			return
 		}
 	}
-	d.serveForeign(g)
+	d.serveFasthttp(g)
 }

@@ -18,16 +18,16 @@ import (
 // nothing was consumed.
 func (g *guard) next() after {
 	if g.err != nil || g.inBody || len(g.head) > 0 || g.ok > g.from {
-		return isForeign
+		return toFasthttp
 	}
 	if g.from == g.to {
-		g.releaseHeld()
+		g.releaseBuf()
 		g.then = stays
 		if err := g.await(true); err != nil {
 			g.readError(err)
-			return isForeign
+			return toFasthttp
 		}
-		if g.then != isHeld {
+		if g.then != offPoller {
 			return g.then
 		}
 	}
@@ -48,7 +48,7 @@ func (g *guard) serveReady(fd uintptr) bool {
 			g.Rearm()
 		}
 		g.from, g.ok = 0, 0
-		g.held, g.to = g.Taken()
+		g.buf, g.to = g.Taken()
 		full := g.to == conn.BufSize
 		for g.then = stays; g.then == stays && g.from < g.to; {
 			g.then = g.servePlain(true)
@@ -56,7 +56,7 @@ func (g *guard) serveReady(fd uintptr) bool {
 		if g.then != stays {
 			return true
 		}
-		g.releaseHeld()
+		g.releaseBuf()
 		g.Arm()
 		g.rest(true)
 		if g.d.moves.Load() != nil {
@@ -75,7 +75,7 @@ func (g *guard) serveReady(fd uintptr) bool {
 // plain looks at a head and reports what it is for and where it ends, surface.None
 // where the request is not plain.
 func (g *guard) plain(v *view, h *wire.Head) (surface.Kind, int) {
-	b := g.held[g.from:g.to]
+	b := g.buf[g.from:g.to]
 	end := wire.HeadEnd(b)
 	if end == 0 || end > g.limits.headers || b[0] != 'P' || v.ext != nil || len(v.set.Door.CORS.Origins) > 0 {
 		return surface.None, 0
@@ -102,13 +102,13 @@ func (g *guard) plain(v *view, h *wire.Head) (surface.Kind, int) {
 func (g *guard) body(h *wire.Head) (body []byte, lent *[]byte, ok bool) {
 	n := int(h.Length)
 	if g.to-g.from >= n {
-		body = g.held[g.from : g.from+n]
+		body = g.buf[g.from : g.from+n]
 		g.from += n
 		g.ok = g.from
 		return body, nil, true
 	}
 	lent = conn.LendBody(min(h.Length, conn.Piece))
-	got := copy(*lent, g.held[g.from:g.to])
+	got := copy(*lent, g.buf[g.from:g.to])
 	g.from, g.ok = g.to, g.to
 	g.inBody, g.left, g.since, g.came = true, h.Length, g.d.now(), 0
 	g.Took(got)
@@ -157,10 +157,10 @@ func (g *guard) servePlain(whole bool) (then after) {
 	v := d.current()
 	k, end := g.plain(v, h)
 	if k == surface.None {
-		return isForeign
+		return toFasthttp
 	}
 	if whole && int64(g.to-g.from-end) < h.Length {
-		return isHeld
+		return offPoller
 	}
 	if int64(g.to-g.from-end) < h.Length {
 		if _, f := v.admit(h.Seen.Authorization, h.Seen.Key); f != nil {
@@ -170,14 +170,14 @@ func (g *guard) servePlain(whole bool) (then after) {
 	}
 	first := min(h.Length, conn.Piece)
 	if !d.book(first) {
-		return isForeign
+		return toFasthttp
 	}
 	g.booked = first
 	g.from += end
 	g.ok, g.served = g.from, true
 	body, lent, ok := g.body(h)
 	if !ok {
-		return isForeign
+		return toFasthttp
 	}
 	return g.answer(v, h, k, body, lent)
 }
@@ -218,7 +218,7 @@ func (g *guard) answer(v *view, h *wire.Head, kd surface.Kind, body []byte, lent
 // in it.
 func (g *guard) letGo() {
 	if g.from == g.to {
-		g.releaseHeld()
+		g.releaseBuf()
 	}
 }
 

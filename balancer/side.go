@@ -103,7 +103,7 @@ func (s *side) of(g *guard) func(*guard) {
 		return (*guard).speakHTTP2
 	}
 	for {
-		line := pass.ReadLine(g.held[g.from:g.to])
+		line := pass.ReadLine(g.buf[g.from:g.to])
 		if !line.More || g.to == conn.BufSize {
 			if line.Path != "" && s.wants(line.Path) {
 				return s.take
@@ -111,7 +111,7 @@ func (s *side) of(g *guard) func(*guard) {
 			return nil
 		}
 		g.Arm()
-		n, err := g.Sock.Read(g.held[g.to:])
+		n, err := g.Sock.Read(g.buf[g.to:])
 		if g.to += n; err != nil {
 			return nil // the next read meets it again
 		}

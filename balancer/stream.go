@@ -74,7 +74,7 @@ func (s *relay) prepareResume() bool {
 		return true
 	}
 	if s.answer.Way() == resume.ByField {
-		s.leaveOutForeign()
+		s.leaveOutOtherEngines()
 	}
 	prompt := x.booking.Ask.Prompt
 	if x.record.usage.Known {
@@ -96,9 +96,9 @@ func (s *relay) closeEnded() (whole, keep bool) {
 	return true, s.flush(o) == nil && s.terminate()
 }
 
-// leaveOutForeign leaves the workers that are not ours out of the choice: they
+// leaveOutOtherEngines leaves the workers that are not ours out of the choice: they
 // know no roundhouse_resume, and would begin anew.
-func (s *relay) leaveOutForeign() {
+func (s *relay) leaveOutOtherEngines() {
 	x := s.x
 	for _, w := range *x.asked.pool.Workers.Load() {
 		if !w.Own.Load() {
@@ -251,7 +251,7 @@ func (s *relay) plain(a *wire.Answer) (again, keep bool) {
 		}
 		return true, false
 	}
-	x.d.held.Keep(x.asked.path, x.asked.owner, body, x.booking.Charge.Try())
+	x.d.responses.Keep(x.asked.path, x.asked.owner, body, x.booking.Charge.Try())
 	x.settle(status, body)
 	x.record.status = status
 	return false, s.whole(status, head, body)

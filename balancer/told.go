@@ -169,8 +169,8 @@ const (
 	keptFailed = 512
 )
 
-// past keeps the last requests that have ended. No text of theirs is among it.
-type past struct {
+// recentRequests keeps the last requests that have ended. No text of theirs is among it.
+type recentRequests struct {
 	mu     sync.Mutex
 	ok     ring
 	failed ring
@@ -178,11 +178,11 @@ type past struct {
 
 // ring is the last requests of one kind, written round and round.
 type ring struct {
-	list []bygone
+	list []endedRequest
 	next int
 }
 
-func (r *ring) add(b *bygone, most int) {
+func (r *ring) add(b *endedRequest, most int) {
 	if len(r.list) < most {
 		r.list = append(r.list, *b)
 	} else {
@@ -191,8 +191,8 @@ func (r *ring) add(b *bygone, most int) {
 	r.next++
 }
 
-// bygone is one request, as compact as it was seen.
-type bygone struct {
+// endedRequest is one request, as compact as it was seen.
+type endedRequest struct {
 	id, pool, worker, model, route, key, path string
 	outcome, code                             string
 	began                                     time.Time
@@ -203,8 +203,8 @@ type bygone struct {
 }
 
 // add keeps a request that has ended.
-func (p *past) add(a *asked, r *record) {
-	b := bygone{
+func (p *recentRequests) add(a *asked, r *record) {
+	b := endedRequest{
 		id: a.id, worker: r.worker, model: a.model, path: a.path, outcome: r.outcome, code: r.code, began: a.wall,
 		queued: r.queued, took: r.ended - a.start, prompt: -1, cached: -1, generated: -1, status: r.status,
 		priority: a.priority, resumes: int(r.resumes.Load()), streamed: a.peek.Stream,
@@ -237,18 +237,18 @@ func (p *past) add(a *asked, r *record) {
 }
 
 // list returns all that is kept, the newest first.
-func (p *past) list() []bygone {
+func (p *recentRequests) list() []endedRequest {
 	p.mu.Lock()
 	out := append(slices.Clone(p.ok.list), p.failed.list...)
 	p.mu.Unlock()
-	slices.SortFunc(out, func(a, b bygone) int { return b.ended().Compare(a.ended()) })
+	slices.SortFunc(out, func(a, b endedRequest) int { return b.ended().Compare(a.ended()) })
 	return out
 }
 
-func (b *bygone) ended() time.Time { return b.began.Add(time.Duration(b.took)) }
+func (b *endedRequest) ended() time.Time { return b.began.Add(time.Duration(b.took)) }
 
 // shown is the request as the admin API shows it.
-func (b *bygone) shown(door string) control.Ended {
+func (b *endedRequest) shown(door string) control.Ended {
 	e := control.Ended{
 		ID: b.id, Pool: control.Known(b.pool), Worker: control.Known(b.worker), Model: control.Known(b.model), Route: control.Known(b.route),
 		Key: control.Known(b.key), Priority: surface.PriorityNames[b.priority], Path: b.path, Status: b.status, Outcome: b.outcome, Reason: control.Known(b.code),

@@ -51,7 +51,7 @@ func (d *Door) dialSelf(context.Context, string, string) (net.Conn, error) {
 	}
 	g := d.guardOf(inner{ours}, nil)
 	d.conns.add(g)
-	go d.serveForeign(g)
+	go d.serveFasthttp(g)
 	return theirs, nil
 }
 

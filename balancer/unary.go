@@ -44,7 +44,7 @@ func (x *exchange) unary(out replier) {
 			return
 		}
 		if err == nil {
-			x.d.held.Keep(x.asked.path, x.asked.owner, whole[len(room):], x.booking.Charge.Try())
+			x.d.responses.Keep(x.asked.path, x.asked.owner, whole[len(room):], x.booking.Charge.Try())
 			x.settle(a.Status, whole[len(room):])
 			if x.pass.WantsChunks() {
 				body, f := rewrite(whole[len(room):], x.pass)
@@ -226,7 +226,7 @@ func (p *passage) run(head reply, held, more []byte) (keep bool) {
 	x.record.status = r.A.Status
 	x.record.began(r.A.Status, x.d.now())
 	x.record.state.Store(phaseStreaming)
-	x.d.held.Keep(x.asked.path, x.asked.owner, held, x.booking.Charge.Try())
+	x.d.responses.Keep(x.asked.path, x.asked.owner, held, x.booking.Charge.Try())
 	length := int(r.A.Length)
 	p.chunks = length < 0 && !x.asked.http10
 	if length < 0 && x.asked.http10 {

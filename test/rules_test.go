@@ -148,29 +148,22 @@ func TestRulesOfSize(t *testing.T) {
 }
 
 // A type is seen whole too: what a function may not have in lines, it must not
-// have in fields of its receiver. The types that are larger may only shrink.
+// have in fields of its receiver. Fields with a tag mirror somebody's document,
+// whose length is not ours to choose. The types whose methods lie in more files
+// may only shrink.
 func TestRulesOfTypes(t *testing.T) {
 	const mostFields, mostFiles = 30, 8
-	larger := map[string][2]int{ // fields, files of its methods
-		"balancer.guard":                {34, 0},
-		"balancer/ledger.Ledger":        {0, 12},
-		"balancer/ledger.Worker":        {40, 0},
-		"cmd/roundhouse.benchFlags":     {54, 0},
-		"cmd/roundhouse.console":        {0, 16},
-		"kernels/cpu.plan":              {0, 12},
-		"kernels/cpu/gen.gen":           {0, 16},
-		"kernels/xpu.executable":        {0, 12},
-		"supervisor.Supervisor":         {0, 26},
-		"worker.Engine":                 {0, 12},
-		"worker.Snapshot":               {38, 0},
-		"worker/launch.Options":         {80, 0},
-		"worker/model.graph":            {0, 18},
-		"worker/model.settings":         {83, 0},
-		"worker/server.Config":          {42, 0},
-		"worker/server.Server":          {0, 30},
-		"worker/server.responsesAnswer": {36, 0},
-		"worker/server.samplingFields":  {48, 0},
-		"worker/template.renderer":      {0, 18},
+	larger := map[string]int{
+		"balancer/ledger.Ledger":   12,
+		"cmd/roundhouse.console":   16,
+		"kernels/cpu.plan":         12,
+		"kernels/cpu/gen.gen":      16,
+		"kernels/xpu.executable":   12,
+		"supervisor.Supervisor":    26,
+		"worker.Engine":            12,
+		"worker/model.graph":       18,
+		"worker/server.Server":     30,
+		"worker/template.renderer": 18,
 	}
 	fields, files := map[string]int{}, map[string]map[string]bool{}
 	for _, f := range goFiles(t) {
@@ -195,27 +188,37 @@ func TestRulesOfTypes(t *testing.T) {
 			for _, s := range gen.Specs {
 				if ts, ok := s.(*ast.TypeSpec); ok {
 					if st, ok := ts.Type.(*ast.StructType); ok {
-						fields[dir+"."+ts.Name.Name] = st.Fields.NumFields()
+						fields[dir+"."+ts.Name.Name] = untagged(st)
 					}
 				}
 			}
 		}
 	}
 	for name, n := range fields {
-		if limit := max(mostFields, larger[name][0]); n > limit {
-			t.Errorf("%s has %d fields; a struct has at most %d", name, n, limit)
+		if n > mostFields {
+			t.Errorf("%s has %d fields without a tag; a struct has at most %d: split it into named parts", name, n, mostFields)
 		}
 	}
 	for name, in := range files {
-		if limit := max(mostFiles, larger[name][1]); len(in) > limit {
+		if limit := max(mostFiles, larger[name]); len(in) > limit {
 			t.Errorf("the methods of %s are in %d files; they may be in %d", name, len(in), limit)
 		}
 	}
 	for name, limit := range larger {
-		if limit[0] > 0 && fields[name] <= mostFields && limit[1] > 0 && len(files[name]) <= mostFiles || fields[name]+len(files[name]) == 0 {
-			t.Errorf("%s needs no place among the larger types any more", name)
+		if len(files[name]) < limit {
+			t.Errorf("the methods of %s are in %d files: say so among the larger types, or take it out", name, len(files[name]))
 		}
 	}
+}
+
+// untagged counts the fields of a struct that mirror no document.
+func untagged(st *ast.StructType) (n int) {
+	for _, f := range st.Fields.List {
+		if f.Tag == nil {
+			n += max(1, len(f.Names))
+		}
+	}
+	return n
 }
 
 // receiver is the name of a method's type.

@@ -37,8 +37,12 @@ type Snapshot struct {
 	AcceptedTokens            int64
 	AcceptedAt                []int64 // by position in the draft
 
-	TTFT, ITL, TPOT, E2E, Queue, Inference, Prefill, Decode *metrics.Histogram
+	Histograms
+}
 
+// Histograms are the distributions over requests that have ended, and over steps.
+type Histograms struct {
+	TTFT, ITL, TPOT, E2E, Queue, Inference, Prefill, Decode             *metrics.Histogram
 	PromptLen, GenerationLen, MaxGeneration, MaxTokens, PrefillComputed *metrics.Histogram
 	ParamsN, Iteration                                                  *metrics.Histogram
 }
@@ -67,10 +71,12 @@ func newStats(maxModelLen int) *Stats {
 	h, lengths := metrics.NewHistogram, lengthBounds(maxModelLen)
 	return &Stats{s: Snapshot{
 		Finished: map[Finish]int64{},
-		TTFT:     h(ttftBounds), ITL: h(itlBounds), TPOT: h(itlBounds),
-		E2E: h(e2eBounds), Queue: h(e2eBounds), Inference: h(e2eBounds), Prefill: h(e2eBounds), Decode: h(e2eBounds),
-		PromptLen: h(lengths), GenerationLen: h(lengths), MaxGeneration: h(lengths), MaxTokens: h(lengths), PrefillComputed: h(lengths),
-		ParamsN: h([]float64{1, 2, 5, 10, 20}), Iteration: h(iterBounds),
+		Histograms: Histograms{
+			TTFT: h(ttftBounds), ITL: h(itlBounds), TPOT: h(itlBounds),
+			E2E: h(e2eBounds), Queue: h(e2eBounds), Inference: h(e2eBounds), Prefill: h(e2eBounds), Decode: h(e2eBounds),
+			PromptLen: h(lengths), GenerationLen: h(lengths), MaxGeneration: h(lengths), MaxTokens: h(lengths), PrefillComputed: h(lengths),
+			ParamsN: h([]float64{1, 2, 5, 10, 20}), Iteration: h(iterBounds),
+		},
 	}}
 }
 

@@ -18,8 +18,8 @@ const (
 	firstByteOrders = 0x726f756e64 // the seed of the blocks' orders
 )
 
-// lane is one way to the upstreams: a relay, or none.
-type lane struct {
+// path is one way to the upstreams: a relay, or none.
+type path struct {
 	name   string
 	proxy  *proxy // nil: the upstream itself
 	idlers *idlers
@@ -69,13 +69,13 @@ func (b *bench) firstByte() ([]figure, error) {
 
 // lanes opens the connections to the upstream, which comes first, and to every
 // relay.
-func (b *bench) lanes() (lanes []*lane, err error) {
+func (b *bench) lanes() (lanes []*path, err error) {
 	add := func(name, addr string, p *proxy) error {
 		f, err := dialIdlers(addr)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		lanes = append(lanes, &lane{name: name, proxy: p, idlers: f})
+		lanes = append(lanes, &path{name: name, proxy: p, idlers: f})
 		if err := f.use(request(false, "x", 1000)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -93,7 +93,7 @@ func (b *bench) lanes() (lanes []*lane, err error) {
 }
 
 // firstByteRound fills every lane's times.
-func (b *bench) firstByteRound(lanes []*lane, order *rand.Rand) error {
+func (b *bench) firstByteRound(lanes []*path, order *rand.Rand) error {
 	for _, l := range lanes {
 		l.times, l.cpu = l.times[:0], 0
 	}
@@ -112,7 +112,7 @@ func (b *bench) firstByteRound(lanes []*lane, order *rand.Rand) error {
 }
 
 // block adds half a second of requests to a lane.
-func (l *lane) block() error {
+func (l *path) block() error {
 	req := request(false, "x", 1000)
 	if _, err := l.idlers.steady(firstByteRate, blockUncounted, req); err != nil {
 		return err

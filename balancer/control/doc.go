@@ -16,7 +16,7 @@
 //	GET    /plugins               the state of the door's plugins
 //	PUT    /totals                Totals of another door → TotalsAck
 //	GET    /handover              Handover, for the door that takes over
-//	POST   /connections           upgrades: Moved lists with descriptors → MovedAck, a line each
+//	POST   /connections           upgrades: MovedConn lists with descriptors → MovedAck, a line each
 //	POST   /shutdown              drain this door and end it
 //
 // Rules: a door refuses a set whose Epoch is lower than the highest it has

@@ -76,16 +76,16 @@ type Handover struct {
 	Totals  Totals        `json:"totals"`
 	Workers []WorkerFacts `json:"workers"`
 	Levels  []KeyLevel    `json:"levels"` // of the keys' buckets
-	Routes  []RouteTurns  `json:"routes"`
+	Routes  []RouteDebts  `json:"routes"`
 	Models  []ModelFacts  `json:"models"`
 	Pools   []PoolFacts   `json:"pools"`
 	Stored  []Stored      `json:"stored"` // which worker has which response
 	Prefix  []PrefixFacts `json:"prefix"`
 }
 
-// Moved describes one idle connection that moves to the next door; its
+// MovedConn describes one idle connection that moves to the next door; its
 // descriptor comes with it. Worker is empty for a client's.
-type Moved struct {
+type MovedConn struct {
 	Worker     string `json:"worker,omitempty"` // pool/name
 	Generation uint64 `json:"generation,omitempty"`
 	Address    string `json:"address,omitempty"`     // that it was made to
@@ -95,7 +95,7 @@ type Moved struct {
 	Client netip.AddrPort `json:"client,omitzero"`
 }
 
-// MovedAck answers a list of Moved: how many of them, from the first on, the
+// MovedAck answers a list of MovedConn: how many of them, from the first on, the
 // next door has taken.
 type MovedAck struct {
 	Taken int `json:"taken"`
@@ -119,8 +119,8 @@ type KeyLevel struct {
 	Tokens   *float64 `json:"tokens"`
 }
 
-// RouteTurns is where a route stands in its turns.
-type RouteTurns struct {
+// RouteDebts is where a route stands in its turns.
+type RouteDebts struct {
 	Name string    `json:"name"`
 	Debt []float64 `json:"debt"`
 }

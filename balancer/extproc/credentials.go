@@ -55,11 +55,11 @@ func selfSigned() (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// plain is what is known of a connection without TLS.
-type plain struct{ credentials.CommonAuthInfo }
+// noTLS is what is known of a connection without TLS.
+type noTLS struct{ credentials.CommonAuthInfo }
 
 // AuthType implements credentials.AuthInfo.
-func (plain) AuthType() string { return "plain" }
+func (noTLS) AuthType() string { return "plain" }
 
 // peeked is a connection whose first bytes were looked at.
 type peeked struct {
@@ -79,7 +79,7 @@ func (s *sniffing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 		return nil, nil, err
 	}
 	if first[0] != firstOfTLS {
-		return c, plain{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}, nil
+		return c, noTLS{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}, nil
 	}
 	t := tls.Server(c, s.config)
 	if err := t.Handshake(); err != nil {

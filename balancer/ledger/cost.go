@@ -2,9 +2,9 @@ package ledger
 
 import "math"
 
-// alike is how near a worker's learned rate must be to its group's mean to be
+// sameRate is how near a worker's learned rate must be to its group's mean to be
 // taken for it: what is left of noise would send requests astray.
-const alike = 0.3
+const sameRate = 0.3
 
 // aged is of how many prompts those that wait have waited so long that they count
 // as short ones.
@@ -16,9 +16,9 @@ const fewSamples = 4
 // priorRate stands in for a prefill rate until one has been learned.
 const priorRate = 4000
 
-// crowd is what one request and its group's recent prompts are to every worker
+// demand is what one request and its group's recent prompts are to every worker
 // alike. Of prompts that other doors sent only the tokens are known.
-type crowd struct {
+type demand struct {
 	need     float64  // tokens of KV
 	whole    float64  // work of the prompt where nothing of it is cached
 	queues   []queued // of the class of such a prompt, by worker
@@ -36,9 +36,9 @@ type crowd struct {
 	eldest   float64  // the share of the worker that joined first
 }
 
-func (g *Group) crowd(a *Ask, slowStart int64) crowd {
+func (g *Group) demandOf(a *Ask, slowStart int64) demand {
 	class := classOf(a.Prompt)
-	c := crowd{
+	c := demand{
 		need: float64(a.Prompt + a.Expect), whole: float64(g.curve.work(a.Prompt, 0)), queues: g.queued(class),
 		rate: g.meanRate(), perToken: max(g.perToken.v, 1), unheard: g.crowding.unheard(), shorter: 1,
 		picky: a.Prefer != nil || a.Spare != nil || len(a.Tried) > 0 || a.Among != nil, grown: endless, joining: float64(slowStart),
@@ -77,8 +77,8 @@ type tally struct {
 // weigh computes the terms of a request at every worker of the group: whether it
 // can be asked and has room, its fill after taking the request, the predicted
 // time to first token, and what the request costs there. Every term that a
-// choice goes by is computed here, from the workers' rows and the crowd.
-func (g *Group) weigh(a *Ask, c *crowd) tally {
+// choice goes by is computed here, from the workers' rows and the demand.
+func (g *Group) weigh(a *Ask, c *demand) tally {
 	s := tally{low: math.Inf(1)}
 	all, hits := g.terms[:len(g.rows)], a.Hits
 	for i := range g.rows {
@@ -151,7 +151,7 @@ func (g *Group) weigh(a *Ask, c *crowd) tally {
 
 // again is what those will wait that come while the prompts before a request are
 // computed, for what is computed once more though another worker has it.
-func (c *crowd) again(r *row, ahead, own, second float64) float64 {
+func (c *demand) again(r *row, ahead, own, second float64) float64 {
 	if r.shortest {
 		return 0
 	}
@@ -160,7 +160,7 @@ func (c *crowd) again(r *row, ahead, own, second float64) float64 {
 
 // among is the work before a request, and the prompts behind it, at a worker of ours that
 // has so much to do.
-func (g *Group) among(i int, a *Ask, c *crowd, work float64) (ahead, behind float64) {
+func (g *Group) among(i int, a *Ask, c *demand, work float64) (ahead, behind float64) {
 	if work <= 0 {
 		return work, 0
 	}
@@ -197,7 +197,7 @@ func (g *Group) cached(i int, a *Ask) float64 {
 
 // crowded looks closer at a worker that would be nearly full: what live requests
 // hold of the prompt needs no room of its own.
-func (g *Group) crowded(i int, a *Ask, c *crowd, foreign, fill float64) (noRoom bool, now float64) {
+func (g *Group) crowded(i int, a *Ask, c *demand, foreign, fill float64) (noRoom bool, now float64) {
 	r := &g.rows[i]
 	if hit := int64(g.terms[i].hit); hit > 0 {
 		fill = (r.held + foreign + c.need - float64(g.workers[i].live(a, hit))) / r.capacity
@@ -233,7 +233,7 @@ func (t *terms) slow(share float64) {
 // where shorter ones are before the request it shares with those, and with the
 // longer one only about half of its own length; but where many wait the longer
 // ones are old, and go before it.
-func (g *Group) ahead(r *row, at *queued, uncached int64, c *crowd) (ahead, behind float64) {
+func (g *Group) ahead(r *row, at *queued, uncached int64, c *demand) (ahead, behind float64) {
 	elsewhere := r.elsewhere * c.perToken
 	ahead = at.work + elsewhere*c.shorter
 	if longer := r.work - at.work + elsewhere*(1-c.shorter); longer > 0 {
@@ -249,7 +249,7 @@ func (g *Group) ahead(r *row, at *queued, uncached int64, c *crowd) (ahead, behi
 // second is what one unit of work takes the worker; usual is what it takes where
 // so much is done in a second as the mean worker does.
 func (r *row) second(mean, usual float64) float64 {
-	if r.rate > 0 && math.Abs(r.rate-mean) >= alike*mean {
+	if r.rate > 0 && math.Abs(r.rate-mean) >= sameRate*mean {
 		return 1 / r.rate
 	}
 	return usual

@@ -158,7 +158,7 @@ func (l *Ledger) Predicted(dst []float64, g *Group, a *Ask) []float64 {
 // fits.
 func (l *Ledger) survey(g *Group, a *Ask) (tally, Verdict) {
 	g.mark(a.Tried, true)
-	crowd := g.crowd(a, l.slowStart)
+	crowd := g.demandOf(a, l.slowStart)
 	s := g.weigh(a, &crowd)
 	if s.n == 0 && !s.full && a.Spare != nil {
 		a.Spare = nil
@@ -166,7 +166,7 @@ func (l *Ledger) survey(g *Group, a *Ask) (tally, Verdict) {
 	}
 	if s.n == 0 && s.longest > 0 && (a.AnyLength || !s.full && !s.later) {
 		a.Prompt = s.longest - 1
-		crowd = g.crowd(a, l.slowStart)
+		crowd = g.demandOf(a, l.slowStart)
 		s = g.weigh(a, &crowd)
 	}
 	g.mark(a.Tried, false)

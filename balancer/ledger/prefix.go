@@ -23,7 +23,7 @@ type PrefixTable struct {
 	head   int32    // most recently used
 	tail   int32
 	stamp  uint32
-	shares []share // by worker
+	shares []cachedShare // by worker
 	left   []uint64
 }
 

@@ -92,7 +92,7 @@ func (p *plain) weigh(g *Group, a *Ask, slowStart int64) {
 	foreign, need := float64(w.foreign)*trust, float64(a.Prompt+a.Expect)
 	rate, perToken := plainRate(g), max(g.perToken.v, 1)
 	second := 1 / rate
-	if w.rate.n >= fewSamples && math.Abs(w.rate.v-rate) >= alike*rate {
+	if w.rate.n >= fewSamples && math.Abs(w.rate.v-rate) >= sameRate*rate {
 		second = 1 / w.rate.v
 	}
 	own := float64(g.curve.work(a.Prompt, p.hit))

@@ -1,8 +1,8 @@
 package ledger
 
-// share is what one worker has of a prefix table: the chunks in the order in
+// cachedShare is what one worker has of a prefix table: the chunks in the order in
 // which it got them, and how much it may have.
-type share struct {
+type cachedShare struct {
 	most int // in ChunkBytes; 0: as much as the table holds
 	has  int // in ChunkBytes
 	ring []owned
@@ -22,7 +22,7 @@ func (t *PrefixTable) Limit(worker, units int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for worker >= len(t.shares) {
-		t.shares = append(t.shares, share{})
+		t.shares = append(t.shares, cachedShare{})
 	}
 	s := &t.shares[worker]
 	if s.most = max(units, 0); s.most == 0 {
@@ -58,16 +58,16 @@ func (t *PrefixTable) count(worker int, digest uint64) {
 	s.push(owned{digest, t.stamp})
 }
 
-func (s *share) empty() { s.ring, s.from, s.has = nil, 0, 0 }
+func (s *cachedShare) empty() { s.ring, s.from, s.has = nil, 0, 0 }
 
-func (s *share) push(o owned) {
+func (s *cachedShare) push(o owned) {
 	s.ring = append(s.ring, o)
 	s.has += unitsOf(o.digest)
 }
 
 // pop takes the oldest chunk. The ring is moved to its beginning once half of
 // it is empty.
-func (s *share) pop() owned {
+func (s *cachedShare) pop() owned {
 	o := s.ring[s.from]
 	s.has -= unitsOf(o.digest)
 	if s.from++; s.from*2 > len(s.ring) {

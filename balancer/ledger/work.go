@@ -49,13 +49,13 @@ func (w *Worker) before(class int) int64 {
 	return w.backlog[class-1].work
 }
 
-// Turn says when a request goes among those that wait for room, the least
+// Rank says when a request goes among those that wait for room, the least
 // first: the shorter before the longer, less what each has waited, so that no
 // stream of short prompts holds a long one off for good. A worker of ours weighs
 // those that wait there alike: what is computed meanwhile counts a sixteenth.
 // Before engines that compute prompts as they come it counts a half: a prompt is
 // overtaken only by what comes within twice the time that it takes itself.
-func (l *Ledger) Turn(g *Group, prompt, now int64) float64 {
+func (l *Ledger) Rank(g *Group, prompt, now int64) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The clock only goes on, at whatever rate is believed meanwhile.

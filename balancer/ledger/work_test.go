@@ -82,11 +82,11 @@ func TestShortestFirst(t *testing.T) {
 // good.
 func TestTurn(t *testing.T) {
 	l, g, _ := fleet(1, 1000)
-	long := l.Turn(g, 8000, 1e9)
-	if short := l.Turn(g, 100, 2e9); short >= long {
+	long := l.Rank(g, 8000, 1e9)
+	if short := l.Rank(g, 100, 2e9); short >= long {
 		t.Errorf("a short prompt a second later goes at %.0f, the long one at %.0f", short, long)
 	}
-	if late := l.Turn(g, 100, 100e9); late <= long {
+	if late := l.Rank(g, 100, 100e9); late <= long {
 		t.Errorf("a short prompt that comes much later goes at %.0f, the long one at %.0f", late, long)
 	}
 }

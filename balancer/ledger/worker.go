@@ -9,6 +9,9 @@ import (
 // Worker is one worker's account. Its fields are guarded by Ledger.mu. What a
 // choice reads of it stands in its row of the group: see post.
 type Worker struct {
+	account
+	learned
+
 	ID string // pool/name
 	Of any    // whose account it is; the ledger only keeps it
 
@@ -17,40 +20,49 @@ type Worker struct {
 	reported   bool  // it has said something of itself
 	capacity   int64 // tokens of its KV cache; 0: unknown
 	maxLen     int64 // the longest context it serves; 0: unknown
-	kv         int64
-	prefill    int64
-	work       int64 // of the prompts to be prefilled, and how many
-	prompts    int64
-	turned     int64 // since when it computes the prompt under way, as far as is seen here
-	queues     int64 // until then it counts as one at which requests wait
-	inflight   int
-	elsewhere  Elsewhere
-	foreign    int64
-	twice      int64   // what several doors have booked that is there once
-	rate       average // prefill work a second
-	theirs     bool    // another door takes it first
-	joined     int64   // when it became ready; slow start counts from here
-	breaker    breaker
-	why        string // what the breaker said to the last choice that it kept it out of
-	group      *Group // that it is chosen in; nil: none now
-	curve      *curve // of the group that it is or was in
-	index      int    // its place in the group
+
+	theirs  bool  // another door takes it first
+	joined  int64 // when it became ready; slow start counts from here
+	breaker breaker
+	why     string // what the breaker said to the last choice that it kept it out of
+	group   *Group // that it is chosen in; nil: none now
+	curve   *curve // of the group that it is or was in
+	index   int    // its place in the group
 
 	report  Report
 	backlog backlog
 	seq     uint64
-	charges *Charge
-	shared  map[uint64]shared // segments of live prompts, by their last digest
-	common  int64             // tokens of all of them
 
-	decode     average // tokens a second of one stream
-	ttft       average // seconds
-	credit     average // of what was believed cached, how much was
-	limit      int     // learned concurrency of a worker without capacity; 0: none yet
 	progressAt int64
 	served     int64
 	failed     int64
 	tokens     int64
+}
+
+// account is what is booked at a worker, here and by others.
+type account struct {
+	kv        int64
+	prefill   int64
+	work      int64 // of the prompts to be prefilled, and how many
+	prompts   int64
+	turned    int64 // since when it computes the prompt under way, as far as is seen here
+	queues    int64 // until then it counts as one at which requests wait
+	inflight  int
+	elsewhere Elsewhere
+	foreign   int64
+	twice     int64 // what several doors have booked that is there once
+	charges   *Charge
+	shared    map[uint64]shared // segments of live prompts, by their last digest
+	common    int64             // tokens of all of them
+}
+
+// learned is what a worker's answers have shown of its speed.
+type learned struct {
+	rate   average // prefill work a second
+	decode average // tokens a second of one stream
+	ttft   average // seconds
+	credit average // of what was believed cached, how much was
+	limit  int     // learned concurrency of a worker without capacity; 0: none yet
 }
 
 // there is how many requests all doors have at the worker.

@@ -14,7 +14,7 @@ const maxChoices = 256
 type choice struct {
 	prompt    []int32 // the ids of its prompt, from a worker that says them
 	tokens    []int32 // its token ids so far
-	back      heldBack
+	back      pendingText
 	begun     bool   // an event of it was relayed
 	blind     bool   // text came without token ids
 	ended     bool   // its finish_reason was relayed

@@ -7,11 +7,11 @@ import (
 	"roundhouse/balancer/wire"
 )
 
-// named is what the client has of a messages or responses stream, whose events
+// namedEvents is what the client has of a messages or responses stream, whose events
 // build upon one another. It can be given again: what is said must be the same,
 // however it is cut into events, and the ids that each worker draws are replaced
 // by those that the client knows.
-type named struct {
+type namedEvents struct {
 	log  []byte   // the events that build, by their marks, and the text between them
 	lane []byte   // of the last text
 	ids  [][]byte // in the order in which they came
@@ -25,10 +25,10 @@ type named struct {
 
 // behind reports whether an answer that is given again has not yet said all that
 // the client has.
-func (n *named) behind() bool { return n.replaying && len(n.got) < len(n.log) }
+func (n *namedEvents) behind() bool { return n.replaying && len(n.got) < len(n.log) }
 
 // again makes it ready for the same answer from its beginning.
-func (n *named) again() { n.replaying, n.got, n.gotLane, n.gotIDs = true, nil, nil, nil }
+func (n *namedEvents) again() { n.replaying, n.got, n.gotLane, n.gotIDs = true, nil, nil, nil }
 
 // The bytes that part the log; JSON text holds none below 0x20.
 const (
@@ -162,13 +162,13 @@ func enter(log, lane []byte, ids [][]byte, kind, data []byte) (_, _ []byte, _ []
 }
 
 // keep enters an event that is relayed.
-func (n *named) keep(kind, data []byte) {
+func (n *namedEvents) keep(kind, data []byte) {
 	n.log, n.lane, n.ids, _, _ = enter(n.log, n.lane, n.ids, kind, data)
 }
 
 // replay compares an event of an answer that is given again. It reports whether
 // the event is to be relayed, and whether the answer is still the same.
-func (n *named) replay(o *Out, at int, kind, data []byte) (relay, same bool) {
+func (n *namedEvents) replay(o *Out, at int, kind, data []byte) (relay, same bool) {
 	if string(kind) == "ping" {
 		return !n.behind(), true
 	}
@@ -192,7 +192,7 @@ func (n *named) replay(o *Out, at int, kind, data []byte) (relay, same bool) {
 
 // rename replaces the ids of the event at the end of o by those that the client
 // knows.
-func (n *named) rename(o *Out, at int) {
+func (n *namedEvents) rename(o *Out, at int) {
 	ev := append([]byte(nil), o.B[at:]...)
 	for i, id := range n.gotIDs {
 		if i < len(n.ids) && !bytes.Equal(id, n.ids[i]) {

@@ -322,10 +322,10 @@ func (s *Stream) GiveUp() {
 	if s.way == Again || s.way == ByIDs {
 		return
 	}
-	s.spent, s.names = true, named{seq: s.names.seq}
+	s.spent, s.names = true, namedEvents{seq: s.names.seq}
 	for i := range s.choices {
 		c := &s.choices[i]
-		c.back, c.said, c.lost = heldBack{}, script{}, true
+		c.back, c.said, c.lost = pendingText{}, script{}, true
 	}
 	s.dropIDs()
 }

@@ -85,10 +85,10 @@ type Stream struct {
 	way     Way
 	next    Next
 	choices []choice
-	ready   bool      // every choice can go on by token ids
-	one     [1]choice // where choices lie mostly
-	order   []int     // by ids: the choices that go on, by their index at the worker
-	names   named     // of messages and responses
+	ready   bool        // every choice can go on by token ids
+	one     [1]choice   // where choices lie mostly
+	order   []int       // by ids: the choices that go on, by their index at the worker
+	names   namedEvents // of messages and responses
 	got     Got
 }
 
@@ -104,7 +104,7 @@ type Got struct {
 // Out gathers what leaves for the client in one write.
 type Out struct {
 	B    []byte
-	like wire.Alike // the event before
+	like wire.EventPattern // the event before
 }
 
 // Forget makes it fit for other bytes.
@@ -171,7 +171,7 @@ func (s *Stream) Take(o *Out, b []byte) (Got, error) {
 // behind them.
 func (s *Stream) takeWhole(o *Out, b []byte) (left []byte) {
 	for s.broken == nil {
-		b = b[s.takeAlike(o, b):]
+		b = b[s.takeLike(o, b):]
 		end := wire.NextEvent(b)
 		if end == 0 {
 			break
@@ -218,9 +218,9 @@ func (s *Stream) takeEvent(o *Out, ev []byte) bool {
 	return true
 }
 
-// takeAlike puts those events at the front of b into o that are like the event
+// takeLike puts those events at the front of b into o that are like the event
 // before them, and does for all of them together what event does for each.
-func (s *Stream) takeAlike(o *Out, b []byte) (used int) {
+func (s *Stream) takeLike(o *Out, b []byte) (used int) {
 	c := &s.choices[0]
 	before, events, keeps := len(c.tokens), 0, s.keepsText(c)
 	for {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// heldBack knows which of an answer's tokens the client has the text of. A
+// pendingText knows which of an answer's tokens the client has the text of. A
 // foreign worker says tokens before their text: it holds back what could be the
 // beginning of a stop string, and tokens that end in half a character. A stream
 // that goes on must go on behind the last token whose text the client has, or
@@ -17,7 +17,7 @@ import (
 // text may still be held back: near the beginning and near the marker it cannot
 // be told which text is which token's. Behind that, in the reasoning or in the
 // answer, every token adds its own text again, and a stream may go on there.
-type heldBack struct {
+type pendingText struct {
 	on     bool    // there are stop strings
 	hold   int     // characters that a worker holds back for them
 	silent int     // tokens at the end without text
@@ -63,7 +63,7 @@ func (s *Stream) watchStops(body []byte) {
 		return
 	}
 	for i := range s.choices {
-		s.choices[i].back = heldBack{on: true, hold: hold, parts: s.a.End != "" && s.a.API == Chat, turn: -1,
+		s.choices[i].back = pendingText{on: true, hold: hold, parts: s.a.End != "" && s.a.API == Chat, turn: -1,
 			margin: hold + utf8.RuneCountInString(s.a.End) + aroundMarkers}
 	}
 }
@@ -116,7 +116,7 @@ func (s *Stream) follow(c *choice, data []byte, ids int) {
 // say enters text that a worker has said by so many tokens, and returns what of
 // it is new to the client; ok is false where it says something else again than
 // it, or the one before it, has said.
-func (b *heldBack) say(text string, tokens int) (fresh string, ok bool) {
+func (b *pendingText) say(text string, tokens int) (fresh string, ok bool) {
 	for len(b.marks) < tokens {
 		b.marks = append(b.marks, -1)
 	}
@@ -138,13 +138,13 @@ func (b *heldBack) say(text string, tokens int) (fresh string, ok bool) {
 }
 
 // sound reports whether a stream may go on behind so many characters.
-func (b *heldBack) sound(at int) bool {
+func (b *pendingText) sound(at int) bool {
 	return !b.parts || at >= max(b.turn, 0)+b.margin
 }
 
 // cut returns how many tokens a stream goes on behind; ok is false where it
 // cannot be told.
-func (b *heldBack) cut(tokens int) (m int, ok bool) {
+func (b *pendingText) cut(tokens int) (m int, ok bool) {
 	if !b.on {
 		tokens -= min(b.silent, tokens)
 		b.silent = 0

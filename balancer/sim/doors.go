@@ -13,7 +13,7 @@ const tellEvery = 0.005
 // doors is several doors of one fleet. Each gets every n-th request and has
 // accounts of its own; what the others have it knows by what they said last.
 type doors struct {
-	all   []*ours
+	all   []*ledgerPolicy
 	every float64 // 0: they never speak
 	told  float64
 	begun bool
@@ -22,7 +22,7 @@ type doors struct {
 func newDoors(n int, every float64) *doors {
 	d := &doors{every: every}
 	for i := range n {
-		o := newOurs(ledger.LeastKV)
+		o := newLedgerPolicy(ledger.LeastKV)
 		o.door, o.several, o.tells = i, n > 1, every > 0
 		d.all = append(d.all, o)
 	}

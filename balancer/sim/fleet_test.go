@@ -68,7 +68,7 @@ func TestDoors(t *testing.T) {
 		if s.Name != "long and short" && s.Name != "metrics 5 s old" && s.Name != "shared prefixes" {
 			continue
 		}
-		one := Run(&s, newOurs(ledger.LeastKV), seed)
+		one := Run(&s, newLedgerPolicy(ledger.LeastKV), seed)
 		four := Run(&s, newDoors(4, tellEvery), seed)
 		apart := Run(&s, newDoors(4, 0), seed)
 		t.Logf("%s: mean %.3f s by one door, %.3f s by four, %.3f s by four that do not speak", s.Name, one.Mean, four.Mean, apart.Mean)

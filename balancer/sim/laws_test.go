@@ -22,7 +22,7 @@ func TestLaws(t *testing.T) {
 		}
 		waited, steps, leftOut := 0, 0, 0
 		began := make([]float64, peers)
-		run(&s, newOurs(ledger.LeastKV), 7, func(f *Fleet) {
+		run(&s, newLedgerPolicy(ledger.LeastKV), 7, func(f *Fleet) {
 			waits := len(f.held) > 0 && len(f.held[0]) > 0
 			for i := range f.engines {
 				e := f.engines[i].(*ordered)

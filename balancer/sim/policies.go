@@ -15,17 +15,17 @@ func Policies() []func() Policy {
 		return func() Policy { return &book{name: name, place: place} }
 	}
 	return []func() Policy{
-		func() Policy { return newOurs(ledger.LeastKV) },
+		func() Policy { return newLedgerPolicy(ledger.LeastKV) },
 		func() Policy { return newDoors(4, tellEvery) },
-		func() Policy { return newOurs(ledger.Fastest) }, func() Policy { return newOurs(ledger.LeastInflight) }, func() Policy { return newOurs(ledger.RoundRobin) },
+		func() Policy { return newLedgerPolicy(ledger.Fastest) }, func() Policy { return newLedgerPolicy(ledger.LeastInflight) }, func() Policy { return newLedgerPolicy(ledger.RoundRobin) },
 		simple("least gauge", leastGauge), simple("round robin", roundRobin), simple("least request", leastRequest),
 		simple("power of two", powerOfTwo), simple("random", random), simple("cache aware", cacheAware), simple("LMetric", lmetric), simple("smg least_load", smgLeastLoad),
 		simple("Dynamo cost", dynamo), simple("llm-d gate", llmdGate),
 	}
 }
 
-// ours is the door's ledger, driven by the fleet's clock.
-type ours struct {
+// ledgerPolicy is the door's ledger, driven by the fleet's clock.
+type ledgerPolicy struct {
 	l       *ledger.Ledger
 	g       ledger.Group
 	ws      []*ledger.Worker
@@ -36,25 +36,25 @@ type ours struct {
 	door    int  // which of several
 	several bool // there are other doors
 	tells   bool // they want to hear what workers cache
-	untold  []told
+	untold  []cachedNews
 }
 
-// told is what other doors are to hear of one worker's cache.
-type told struct {
+// cachedNews is what other doors are to hear of one worker's cache.
+type cachedNews struct {
 	worker int
 	blocks []uint64
 }
 
-func newOurs(p ledger.Policy) *ours {
-	return &ours{l: ledger.New(), policy: p, table: ledger.NewPrefixTable(8 << 20)}
+func newLedgerPolicy(p ledger.Policy) *ledgerPolicy {
+	return &ledgerPolicy{l: ledger.New(), policy: p, table: ledger.NewPrefixTable(8 << 20)}
 }
 
 // Name implements Policy.
-func (o *ours) Name() string { return o.policy.String() }
+func (o *ledgerPolicy) Name() string { return o.policy.String() }
 
 func nanos(t float64) int64 { return int64(t*1e9) + 1 }
 
-func (o *ours) start(f *Fleet, now float64) {
+func (o *ledgerPolicy) start(f *Fleet, now float64) {
 	if o.ws == nil {
 		for i := range f.Workers() {
 			o.ws = append(o.ws, &ledger.Worker{ID: fmt.Sprint("w/", i)})
@@ -73,13 +73,13 @@ func (o *ours) start(f *Fleet, now float64) {
 }
 
 // worker is the index of a worker of that id.
-func (o *ours) worker(id string) int {
+func (o *ledgerPolicy) worker(id string) int {
 	return slices.IndexFunc(o.ws, func(w *ledger.Worker) bool { return w.ID == id })
 }
 
 // Place implements Policy. The door knows a prompt's bytes and learns what
 // tokens they make; here the prompt's tokens stand for that estimate.
-func (o *ours) Place(f *Fleet, j *Job, now float64) int {
+func (o *ledgerPolicy) Place(f *Fleet, j *Job, now float64) int {
 	o.start(f, now)
 	_, expect := o.learned.Estimate(ledger.Size{}, 0)
 	a := ledger.Ask{Prompt: int64(j.Prompt), Expect: expect, Now: nanos(now)}
@@ -111,12 +111,12 @@ func (o *ours) Place(f *Fleet, j *Job, now float64) int {
 }
 
 // turn is when a job goes among those that the door holds.
-func (o *ours) turn(j *Job, now float64) float64 {
-	return o.l.Turn(&o.g, int64(j.Prompt), nanos(now))
+func (o *ledgerPolicy) turn(j *Job, now float64) float64 {
+	return o.l.Rank(&o.g, int64(j.Prompt), nanos(now))
 }
 
 // First implements Policy.
-func (o *ours) First(f *Fleet, j *Job, now float64) {
+func (o *ledgerPolicy) First(f *Fleet, j *Job, now float64) {
 	o.l.First(j.state.(*ledger.Charge), nanos(now))
 	if !f.speeds[j.worker].InOrder {
 		o.remember(j.worker, j)
@@ -125,14 +125,14 @@ func (o *ours) First(f *Fleet, j *Job, now float64) {
 
 // remember notes that a worker has a prompt in its cache: as in the door once it
 // is computed, or once it is sent to an engine that computes it before the next.
-func (o *ours) remember(w int, j *Job) {
+func (o *ledgerPolicy) remember(w int, j *Job) {
 	o.table.Add(w, j.Blocks)
 	if o.tells {
-		o.untold = append(o.untold, told{w, j.Blocks})
+		o.untold = append(o.untold, cachedNews{w, j.Blocks})
 	}
 }
 
-func (o *ours) grow(j *Job) {
+func (o *ledgerPolicy) grow(j *Job) {
 	c := j.state.(*ledger.Charge)
 	if n := int64(j.out) - c.Generated(); n > 0 {
 		o.l.Grow(c, n)
@@ -140,7 +140,7 @@ func (o *ours) grow(j *Job) {
 }
 
 // Ended implements Policy.
-func (o *ours) Ended(_ *Fleet, j *Job, now float64) {
+func (o *ledgerPolicy) Ended(_ *Fleet, j *Job, now float64) {
 	c := j.state.(*ledger.Charge)
 	o.grow(j)
 	o.l.Settle(c, int64(j.Prompt), int64(j.cached))
@@ -149,7 +149,7 @@ func (o *ours) Ended(_ *Fleet, j *Job, now float64) {
 }
 
 // Scraped implements Policy.
-func (o *ours) Scraped(f *Fleet, now float64) {
+func (o *ledgerPolicy) Scraped(f *Fleet, now float64) {
 	o.start(f, now)
 	for i, w := range o.ws {
 		for _, j := range f.engines[i].live() {

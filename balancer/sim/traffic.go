@@ -16,7 +16,7 @@ const fleetSize = 8
 // Scenarios returns the made-up traffics on workers of one speed. Each loads
 // its fleet to a share of what it computes, so that they mean the same on any.
 func Scenarios(speed Speed, seed uint64, scale float64) []Scenario {
-	same := Alike(fleetSize, speed)
+	same := SameSpeed(fleetSize, speed)
 	slow := append([]Speed(nil), same...)
 	slow[3] = speed.slower(3)
 	g := generator{rng: rand.New(rand.NewPCG(seed, 7)), speed: speed, n: int(3000 * scale)}
@@ -32,8 +32,8 @@ func Scenarios(speed Speed, seed uint64, scale float64) []Scenario {
 	}
 }
 
-// Alike are n workers of one speed.
-func Alike(n int, speed Speed) []Speed {
+// SameSpeed are n workers of one speed.
+func SameSpeed(n int, speed Speed) []Speed {
 	all := make([]Speed, n)
 	for i := range all {
 		all[i] = speed

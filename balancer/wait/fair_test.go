@@ -23,7 +23,7 @@ func TestFairShares(t *testing.T) {
 	l.Report(acct, 1, ofOurs(now))
 	add := func(name string, weight, priority int, prompt int64) *Waiter {
 		c := &Claim{Ask: ledger.Ask{Prompt: prompt, Expect: 31_000 - prompt/2, Now: now}}
-		w := q.Add(c, Place{Class: priority, Key: name, Weight: float64(weight), Turn: l.Turn(&group, prompt, now)}, math.MaxInt32)
+		w := q.Add(c, Place{Class: priority, Key: name, Weight: float64(weight), Rank: l.Rank(&group, prompt, now)}, math.MaxInt32)
 		if w == nil {
 			t.Fatal("the queue is full")
 		}
@@ -103,7 +103,7 @@ func TestBoundHoldsNobodyUp(t *testing.T) {
 	}
 	long, short := book(50_000), book(9000)
 	add := func(name string, ask ledger.Ask, bound bool) *Waiter {
-		return q.Add(&Claim{Ask: ask, Bound: bound}, Place{Class: surface.Normal, Key: name, Weight: 1, Turn: l.Turn(&group, ask.Prompt, now)}, 10)
+		return q.Add(&Claim{Ask: ask, Bound: bound}, Place{Class: surface.Normal, Key: name, Weight: 1, Rank: l.Rank(&group, ask.Prompt, now)}, 10)
 	}
 	bound := add("a", ledger.Ask{Prompt: 20_000, Prefer: one}, true)
 	free := add("b", ledger.Ask{Prompt: 50_000}, false)
@@ -151,7 +151,7 @@ func TestTriedHoldsNobodyUp(t *testing.T) {
 		t.Fatalf("the worker is not to be had: %v", v)
 	}
 	add := func(name string, prompt int64, tried ...ledger.Try) *Waiter {
-		return q.Add(&Claim{Ask: ledger.Ask{Prompt: prompt, Tried: tried}}, Place{Class: surface.Normal, Key: name, Weight: 1, Turn: l.Turn(&group, prompt, now)}, 10)
+		return q.Add(&Claim{Ask: ledger.Ask{Prompt: prompt, Tried: tried}}, Place{Class: surface.Normal, Key: name, Weight: 1, Rank: l.Rank(&group, prompt, now)}, 10)
 	}
 	again := add("a", 12_000, ledger.Try{Worker: one, Generation: 1})
 	q.Pump(room)
@@ -187,7 +187,7 @@ func TestAmongHoldsNobodyUp(t *testing.T) {
 	}
 	add := func(name string, among ...*ledger.Worker) *Waiter {
 		ask := ledger.Ask{Prompt: 20_000, Among: among}
-		return q.Add(&Claim{Ask: ask}, Place{Class: surface.Normal, Key: name, Weight: 1, Turn: l.Turn(&group, 20_000, now)}, 10)
+		return q.Add(&Claim{Ask: ask}, Place{Class: surface.Normal, Key: name, Weight: 1, Rank: l.Rank(&group, 20_000, now)}, 10)
 	}
 	narrowed, behind := add("a", one), add("b")
 	q.Pump(room)

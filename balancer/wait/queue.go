@@ -41,7 +41,7 @@ type Place struct {
 	Class  int // of surface's priorities
 	Key    string
 	Weight float64
-	Turn   float64 // among those of its key
+	Rank   float64 // among those of its key
 }
 
 // Waiter is one request that waits.
@@ -73,7 +73,7 @@ func (q *Queue) Add(c *Claim, at Place, limit int) *Waiter {
 	of := &q.classes[at.Class]
 	f := of.flow(at.Key, at.Weight)
 	i := len(f.waiters)
-	for i > 0 && f.waiters[i-1].Turn > w.Turn {
+	for i > 0 && f.waiters[i-1].Rank > w.Rank {
 		i--
 	}
 	f.waiters = slices.Insert(f.waiters, i, w)

@@ -26,7 +26,7 @@ func FuzzAlike(f *testing.F) {
 		if n := NextEvent(event); n == 0 || n != len(event) {
 			return
 		}
-		var a Alike
+		var a EventPattern
 		a.Learn(event, answerFields, cut)
 		n, left, ids := a.Take([]byte("x"), next, []int32{5})
 		if n == 0 {
@@ -54,7 +54,7 @@ func FuzzAlike(f *testing.F) {
 func TestAlike(t *testing.T) {
 	f := func(event, next, left string, ids ...int32) {
 		t.Helper()
-		var a Alike
+		var a EventPattern
 		a.Learn([]byte(event), answerFields, true)
 		n, got, gotIDs := a.Take(nil, []byte(next), nil)
 		if string(got) != left || !slices.Equal(gotIDs, ids) || (n > 0) != (left != "") {

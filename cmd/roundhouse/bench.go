@@ -17,30 +17,49 @@ import (
 
 // benchFlags are vLLM's flags of `bench serve`, with its names and defaults, and ours.
 type benchFlags struct {
-	backend, baseURL, host, endpoint     string
-	port                                 int
-	model, servedModel, tokenizer        string
-	headers, metadata, goodput, adapters []string
-	adapterOrder                         string
-	rate, burstiness, probeRate          float64
-	concurrency, prompts, warmUps        int
-	seed                                 uint64
-	rampUp                               string
-	rampStart, rampEnd                   float64
-	readySeconds, logprobs               int
-	ignoreEOS, insecure, quiet, profile  bool
-	extraBody, templateKwargs            string
-	sampling                             map[string]*float64
-	topK                                 int
-	percentileOf, percentiles            string
-	save, detailed, appended, timeline   bool
-	resultDir, resultFile, label         string
-	dataset                              benchData
-	scenario, slo, itl, report           string
-	sweep, compare                       bool
-	target                               float64
-	runs, sweepRequests                  int
-	sweepTime, duration                  time.Duration
+	benchService
+	benchLoad
+	benchOutput
+
+	metadata, goodput, adapters []string
+	adapterOrder                string
+	logprobs                    int
+	ignoreEOS, quiet, profile   bool
+	extraBody, templateKwargs   string
+	sampling                    map[string]*float64
+	topK                        int
+	dataset                     benchData
+}
+
+// benchService is whom the benchmark asks: a group of flags.
+type benchService struct {
+	backend, baseURL, host, endpoint string
+	port                             int
+	model, servedModel, tokenizer    string
+	headers                          []string
+	readySeconds                     int
+	insecure                         bool
+}
+
+// benchLoad is when requests are sent, and how many.
+type benchLoad struct {
+	rate, burstiness, probeRate   float64
+	concurrency, prompts, warmUps int
+	seed                          uint64
+	rampUp                        string
+	rampStart, rampEnd            float64
+	sweep, compare                bool
+	target                        float64
+	runs, sweepRequests           int
+	sweepTime, duration           time.Duration
+}
+
+// benchOutput is what is written of a run.
+type benchOutput struct {
+	percentileOf, percentiles          string
+	save, detailed, appended, timeline bool
+	resultDir, resultFile, label       string
+	scenario, slo, itl, report         string
 }
 
 // benchCommand measures any service that speaks OpenAI's API.

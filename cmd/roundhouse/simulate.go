@@ -127,7 +127,7 @@ func (c *console) simulate(f *simulateFlags) error {
 		if n < 1 || n > 1024 {
 			return usageError("simulate: --workers %d: want 1 to 1024", n)
 		}
-		s, err := f.scenario(sim.Alike(n, speed))
+		s, err := f.scenario(sim.SameSpeed(n, speed))
 		if err != nil {
 			return err
 		}

@@ -150,7 +150,7 @@ func newTuning(c *console, f *tuneFlags, pool string) (*tuning, error) {
 	if t.speed, err = f.constants(); err != nil {
 		return nil, err
 	}
-	all, err := f.scenario(sim.Alike(1, t.speed))
+	all, err := f.scenario(sim.SameSpeed(1, t.speed))
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func TestCPUs(t *testing.T) {
 			t.Errorf("--cpus %q on %v: got %v, %v; want %v, %q", test.list, test.allowed, got, err, test.want, test.fault)
 		}
 	}
-	be, err := openBackend(&Options{Device: "cpu", CPUs: "0-4095"}, cpu.Cache{})
+	be, err := openBackend(&Options{Machine: Machine{Device: "cpu", CPUs: "0-4095"}}, cpu.Cache{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,13 +44,13 @@ func TestWanted(t *testing.T) {
 		}
 	}
 	all := []int{0, 1, 2, 3}
-	f(Options{Device: "xpu"}, all, device.Binding{CPUs: []int{2, 3}, Nodes: []int{1}}, policyPreferred)
-	f(Options{Device: "xpu:98:00.0"}, []int{2, 3}, device.Binding{Nodes: []int{1}}, policyPreferred)
-	f(Options{Device: "xpu", CPUs: "0-1", Mems: "0"}, all, device.Binding{CPUs: []int{0, 1}, Nodes: []int{0}}, policyBind)
-	f(Options{Device: "xpu", CPUs: "2-3"}, []int{2, 3}, device.Binding{Nodes: []int{1}}, policyPreferred)
-	f(Options{Device: "xpu:cpu"}, all, device.Binding{}, policyPreferred)
-	f(Options{Device: "cpu", CPUs: "0-1"}, all, device.Binding{}, policyPreferred) // its threads are placed by themselves
-	f(Options{Device: "cpu", Mems: "1"}, all, device.Binding{Nodes: []int{1}}, policyBind)
+	f(Options{Machine: Machine{Device: "xpu"}}, all, device.Binding{CPUs: []int{2, 3}, Nodes: []int{1}}, policyPreferred)
+	f(Options{Machine: Machine{Device: "xpu:98:00.0"}}, []int{2, 3}, device.Binding{Nodes: []int{1}}, policyPreferred)
+	f(Options{Machine: Machine{Device: "xpu", CPUs: "0-1", Mems: "0"}}, all, device.Binding{CPUs: []int{0, 1}, Nodes: []int{0}}, policyBind)
+	f(Options{Machine: Machine{Device: "xpu", CPUs: "2-3"}}, []int{2, 3}, device.Binding{Nodes: []int{1}}, policyPreferred)
+	f(Options{Machine: Machine{Device: "xpu:cpu"}}, all, device.Binding{}, policyPreferred)
+	f(Options{Machine: Machine{Device: "cpu", CPUs: "0-1"}}, all, device.Binding{}, policyPreferred) // its threads are placed by themselves
+	f(Options{Machine: Machine{Device: "cpu", Mems: "1"}}, all, device.Binding{Nodes: []int{1}}, policyBind)
 }
 
 // What is set on a thread is what is read back.

@@ -37,15 +37,15 @@ func TestCachePlan(t *testing.T) {
 			t.Errorf("plan %+v, %v; want %d tokens, sequences of %d", p, err, tokens, longest)
 		}
 	}
-	f(Options{KVBytes: 2560 * 10000}, 9984, 8192, "")
-	f(Options{KVBytes: 2560 * 10000, BlockTokens: 16, MaxModelLen: 100}, 10000, 100, "")
-	f(Options{KVBytes: 2560 * 1000}, 0, 0, "max seq len (8192)")
-	f(Options{KVBytes: 2560 * 1000}, 0, 0, "estimated maximum model length is 992")
-	f(Options{KVBytes: 2560 * 1000, MaxModelLen: -1}, 992, 992, "")
-	f(Options{KVBytes: 2560 * 1000, MaxModelLen: 992}, 992, 992, "")
-	f(Options{Blocks: 300}, 9600, 8192, "")
-	f(Options{KVBytes: 1}, 0, 0, "No available memory for the cache blocks")
-	f(Options{KVBytes: 1 << 30, MaxModelLen: 9000}, 0, 0, "max_model_len is 9000; want 1 to 8192")
+	f(Options{Machine: Machine{KVBytes: 2560 * 10000}}, 9984, 8192, "")
+	f(Options{Machine: Machine{KVBytes: 2560 * 10000}, Scheduling: Scheduling{BlockTokens: 16, MaxModelLen: 100}}, 10000, 100, "")
+	f(Options{Machine: Machine{KVBytes: 2560 * 1000}}, 0, 0, "max seq len (8192)")
+	f(Options{Machine: Machine{KVBytes: 2560 * 1000}}, 0, 0, "estimated maximum model length is 992")
+	f(Options{Machine: Machine{KVBytes: 2560 * 1000}, Scheduling: Scheduling{MaxModelLen: -1}}, 992, 992, "")
+	f(Options{Machine: Machine{KVBytes: 2560 * 1000}, Scheduling: Scheduling{MaxModelLen: 992}}, 992, 992, "")
+	f(Options{Machine: Machine{Blocks: 300}}, 9600, 8192, "")
+	f(Options{Machine: Machine{KVBytes: 1}}, 0, 0, "No available memory for the cache blocks")
+	f(Options{Machine: Machine{KVBytes: 1 << 30}, Scheduling: Scheduling{MaxModelLen: 9000}}, 0, 0, "max_model_len is 9000; want 1 to 8192")
 	f(Options{}, demoBytes/2560/32*32, 8192, "")
 }
 
@@ -87,9 +87,9 @@ func TestMemoryOfMachine(t *testing.T) {
 	refused(Options{}, rest, "No available memory for the cache blocks. Weights take")
 	refused(Options{}, 1, "No available memory")
 	refused(Options{}, rest+16<<20, "max seq len (8192)")
-	refused(Options{KVBytes: 128 << 20}, rest+100<<20, "less is to be asked of --kv-cache-memory-bytes")
-	refused(Options{Blocks: 2000}, rest+100<<20, "--num-gpu-blocks-override")
-	if p, err := open(Options{KVBytes: 128 << 20}, rest+140<<20); err != nil || p.total > rest+140<<20 {
+	refused(Options{Machine: Machine{KVBytes: 128 << 20}}, rest+100<<20, "less is to be asked of --kv-cache-memory-bytes")
+	refused(Options{Machine: Machine{Blocks: 2000}}, rest+100<<20, "--num-gpu-blocks-override")
+	if p, err := open(Options{Machine: Machine{KVBytes: 128 << 20}}, rest+140<<20); err != nil || p.total > rest+140<<20 {
 		t.Errorf("pages that fit: %+v, %v", p, err)
 	}
 }

@@ -19,88 +19,117 @@ import (
 
 // Options are what a worker is started with. ParseServe fills them in.
 type Options struct {
+	Files
+	Listening
+	Machine
+	Numbers
+	Scheduling
+	Answers
+
+	Terminal      io.Writer // where a bar shows how far a load is; nil: there is none
+	Speculative   Speculative
+	LegacyMetrics bool
+	Task          string // "": what the model is
+	Runner        string // "", generate or pooling
+	LogRequests   bool
+	NoLogStats    bool
+	LogLevel      slog.Level
+	levelled      bool // by a flag
+	Warnings      []string
+	Adapters      Adapters
+	Profiler      *profile.Settings // nil: no profiles are taken
+	Sight         Sight
+}
+
+// Files is which model is read, and from where.
+type Files struct {
 	Model             string // folder or Hugging Face name; "": the demonstration model
 	ServedNames       []string
-	Host              string
-	Socket            string // a Unix socket in place of Host and Port
-	RootPath          string // of a proxy, which stands before every route
-	TLS               TLS
-	CORS              CORS
-	Port              int
-	Device            string
-	CPUs              string
-	Level             string // of the CPU kernels; "": the best that the machine has
-	Mems              string
-	PackedDir         string    // of packed weights; "off": none are kept
-	HeadDType         string    // of the head in quantised modes
-	Terminal          io.Writer // where a bar shows how far a load is; nil: there is none
-	Pace              time.Duration
-	DType             string
-	Quantization      string
-	KVDType           string
-	MaxModelLen       int // 0: what the model has and the cache holds; -1: as long as fits
-	BlockTokens       int
-	MaxSeqs           int
-	ActiveSeqs        int  // --max-num-active-seqs; 0: as many as MaxSeqs
-	Scheduled         int  // --max-num-scheduled-tokens; 0: as many as MaxBatched
-	FCFS              bool // requests go in the order of their arrival
-	BeyondModel       bool // contexts may be longer than the model was made for
-	MaxBatched        int
-	KVBytes           int64
-	DeviceBytes       int64 // of memory that the GPU has; 0: what its driver says
-	Blocks            int
-	PrefixCache       bool
+	PackedDir         string // of packed weights; "off": none are kept
 	ChatTemplate      string
 	GenerationConfig  string
-	MaxLogprobs       int
-	APIKeys           []string
-	ShutdownTimeout   time.Duration
-	ToolParser        string
-	AutoTools         bool
-	toolsChosen       bool // ToolParser is the model\'s own
-	ReasoningParser   string
-	HideTools         bool                       // from the prompt where tool_choice is none
-	CompactJSON       bool                       // no white space in answers that are held to JSON
-	TemplateDefaults  map[string]json.RawMessage // of chat_template_kwargs
-	Speculative       Speculative
-	PromptDetails     bool
-	ForceUsage        bool
-	RequestIDHeaders  bool
-	LoadTracking      bool
-	LegacyMetrics     bool
-	DevMode           bool
-	BodyLimit         int64
-	Task              string   // "": what the model is
-	GPUMask           string   // ZE_AFFINITY_MASK: which GPUs the environment shows
-	GPUSelector       string   // ONEAPI_DEVICE_SELECTOR, likewise
-	KernelDir         string   // where the GPU driver's results and tunings are kept; "": nowhere
-	Utilization       float64  // share of a GPU's memory that may be taken
 	Caches            []string // where models by name are looked for
 	Tokenizer         string   // of another model than Model
 	TokenizerRevision string   // of a tokenizer by name; "": main
 	Revision          string   // of a model by name; "": main
 	DownloadDir       string   // looked in before Caches
-	Seed              *uint64  // of requests that name none; nil: drawn at random
-	Runner            string   // "", generate or pooling
-	LongPrefill       int      // the most tokens of one prompt in a step; 0: no bound of its own
-	ResponseRole      string   // "": assistant
-	Sampling          Overrides
-	NoWindow          bool // contexts no longer than a sliding window
-	TokensAsIDs       bool
-	LogRequests       bool
-	NoLogStats        bool
-	LogLevel          slog.Level
-	levelled          bool // by a flag
-	Warnings          []string
-	Adapters          Adapters
-	Profiler          *profile.Settings // nil: no profiles are taken
-	Sight             Sight
-
 	// Config is fields of config.json that hold instead of its own.
 	Config model.Overrides
-
 	// Verify holds the weight files to their checksums before they are used.
 	Verify bool
+}
+
+// Listening is how the worker is reached.
+type Listening struct {
+	Host             string
+	Socket           string // a Unix socket in place of Host and Port
+	RootPath         string // of a proxy, which stands before every route
+	TLS              TLS
+	CORS             CORS
+	Port             int
+	APIKeys          []string
+	ShutdownTimeout  time.Duration
+	RequestIDHeaders bool
+	LoadTracking     bool
+	DevMode          bool
+	BodyLimit        int64
+}
+
+// Machine is the part of the machine that the worker takes.
+type Machine struct {
+	Device      string
+	CPUs        string
+	Level       string // of the CPU kernels; "": the best that the machine has
+	Mems        string
+	KVBytes     int64
+	DeviceBytes int64 // of memory that the GPU has; 0: what its driver says
+	Blocks      int
+	GPUMask     string  // ZE_AFFINITY_MASK: which GPUs the environment shows
+	GPUSelector string  // ONEAPI_DEVICE_SELECTOR, likewise
+	KernelDir   string  // where the GPU driver's results and tunings are kept; "": nowhere
+	Utilization float64 // share of a GPU's memory that may be taken
+}
+
+// Numbers is how weights and pages are kept.
+type Numbers struct {
+	HeadDType    string // of the head in quantised modes
+	DType        string
+	Quantization string
+	KVDType      string
+}
+
+// Scheduling is how requests share steps and pages.
+type Scheduling struct {
+	Pace        time.Duration
+	MaxModelLen int // 0: what the model has and the cache holds; -1: as long as fits
+	BlockTokens int
+	MaxSeqs     int
+	ActiveSeqs  int  // --max-num-active-seqs; 0: as many as MaxSeqs
+	Scheduled   int  // --max-num-scheduled-tokens; 0: as many as MaxBatched
+	FCFS        bool // requests go in the order of their arrival
+	BeyondModel bool // contexts may be longer than the model was made for
+	MaxBatched  int
+	PrefixCache bool
+	LongPrefill int  // the most tokens of one prompt in a step; 0: no bound of its own
+	NoWindow    bool // contexts no longer than a sliding window
+}
+
+// Answers is how answers are made and written.
+type Answers struct {
+	MaxLogprobs      int
+	ToolParser       string
+	AutoTools        bool
+	toolsChosen      bool // ToolParser is the model's own
+	ReasoningParser  string
+	HideTools        bool                       // from the prompt where tool_choice is none
+	CompactJSON      bool                       // no white space in answers that are held to JSON
+	TemplateDefaults map[string]json.RawMessage // of chat_template_kwargs
+	PromptDetails    bool
+	ForceUsage       bool
+	Seed             *uint64 // of requests that name none; nil: drawn at random
+	ResponseRole     string  // "": assistant
+	Sampling         Overrides
+	TokensAsIDs      bool
 }
 
 // Speculative is --speculative-config.
@@ -115,9 +144,12 @@ type Speculative struct {
 // environment that vLLM reads.
 func ParseServe(args []string, getenv func(string) string) (Options, error) {
 	o := Options{
-		Host: "0.0.0.0", Port: 8000, Device: "cpu", DType: "auto", KVDType: "auto", MaxSeqs: 256, MaxBatched: 2048,
-		PrefixCache: true, GenerationConfig: "auto", MaxLogprobs: 20, BodyLimit: 64 << 20, Utilization: 0.92,
-		CORS: CORS{Methods: []string{"*"}, Headers: []string{"*"}},
+		Listening:  Listening{Host: "0.0.0.0", Port: 8000, BodyLimit: 64 << 20, CORS: CORS{Methods: []string{"*"}, Headers: []string{"*"}}},
+		Machine:    Machine{Device: "cpu", Utilization: 0.92},
+		Numbers:    Numbers{DType: "auto", KVDType: "auto"},
+		Scheduling: Scheduling{MaxSeqs: 256, MaxBatched: 2048, PrefixCache: true},
+		Files:      Files{GenerationConfig: "auto"},
+		Answers:    Answers{MaxLogprobs: 20},
 	}
 	same, err := o.read(args)
 	if err != nil {

@@ -198,17 +198,22 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w textFiles, e
 		profiler = profile.New(*o.Profiler, e)
 	}
 	s := server.New(server.Config{
-		Engine: e, Profiler: profiler, Tokenizer: w.tokenizer, Template: w.template, Models: names, Root: name, Version: api.Version,
+		Chat: server.Chat{
+			Template: w.template, Compile: w.compiler.compile, TemplateDefaults: o.TemplateDefaults, HideTools: o.HideTools,
+			ToolParser: o.toolParser(), ReasoningParser: o.reasoningParser(), Role: o.ResponseRole,
+		},
+		Pooling: server.Pooling{
+			Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts,
+			Dimensions: cfg.Dimensions, Pair: pairOf(cfg), Segments: cfg.Segments > 0, Positions: cfg.Positions,
+		},
+		Headers: server.Headers{RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking},
+
+		Engine: e, Profiler: profiler, Tokenizer: w.tokenizer, Models: names, Root: name, Version: api.Version,
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
 		Sight: o.Sight.server(mem, cfg.Vision), MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
-		Compile:          w.compiler.compile,
-		TemplateDefaults: o.TemplateDefaults, HideTools: o.HideTools,
-		ToolParser: o.toolParser(), ReasoningParser: o.reasoningParser(),
-		Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts, Dimensions: cfg.Dimensions, Pair: pairOf(cfg),
-		Segments: cfg.Segments > 0, Positions: cfg.Positions,
-		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, Role: o.ResponseRole, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
-		Headers: server.Headers{RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking}, LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
+		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
+		LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
 	})
 	return &Worker{Engine: e, Server: s, memory: mem}
 }

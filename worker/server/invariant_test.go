@@ -52,7 +52,7 @@ func breakIn(t *testing.T, where string) {
 	go func() { ran <- e.Run(context.Background()) }()
 	hs := httptest.NewServer(server.New(server.Config{
 		Engine: e, Tokenizer: tok, Models: []string{"m"}, MaxModelLen: 64, Vocab: tok.Size(), BodyLimit: 1 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Template: func(map[string]any) ([]tokenizer.Segment, error) { panic("BUG: a template without a message") },
+		Chat: server.Chat{Template: func(map[string]any) ([]tokenizer.Segment, error) { panic("BUG: a template without a message") }},
 	}))
 	path, body := texts, `{"prompt":"a"}`
 	if where == "handler" {

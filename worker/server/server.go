@@ -25,47 +25,27 @@ import (
 
 // Config is what a server is made from.
 type Config struct {
+	Chat
+	Pooling
+	Headers
+
 	Engine    *worker.Engine
 	Tokenizer *tokenizer.Tokenizer
-	// Template renders a chat into the parts of a prompt; nil: the model has none.
-	Template func(vars map[string]any) ([]tokenizer.Segment, error)
 
-	// Compile makes a form ready; nil: answers cannot be restricted.
-	Compile func(Form) (Compiled, error)
-	// ToolParser and ReasoningParser are names of worker/parser; "": none.
-	ToolParser      string
-	ReasoningParser string
+	Models      []string // as clients call it; the first is the metrics' model_name
+	Root        string   // the model's folder, as /v1/models tells it
+	Version     string
+	MaxModelLen int
+	Vocab       int
+	BOSToken    string
+	EOSToken    string
+	Sight       *Sight // nil: it reads text only
+	Defaults    Defaults
+	MaxLogprobs int
+	Seed        *uint64 // of the seeds of requests that name none; nil: drawn at random
 
-	TemplateDefaults map[string]json.RawMessage // of chat_template_kwargs
-	HideTools        bool                       // from the prompt where tool_choice is none
-
-	Kind        Kind
-	Labels      []string          // names of a classifier's classes, where the model has them
-	EmbedPrefix string            // put before every text, where the model asks for it
-	Prompts     map[string]string // that a request may name instead of EmbedPrefix
-	Dimensions  []int             // that a vector may be cut to; nil: none, empty: any
-
-	Segments  bool                         // the texts of a pair have segments
-	Positions func(tokens []int32) []int32 // of a text's tokens; nil, or its answer nil: as they come
-
-	// Pair writes a query, a document and an instruction ("": the model's own) as
-	// the model was trained with them; nil: as the tokenizer joins two texts.
-	Pair func(query, document, instruction string) []tokenizer.Segment
-
-	Models              []string // as clients call it; the first is the metrics' model_name
-	Root                string   // the model's folder, as /v1/models tells it
-	Version             string
-	MaxModelLen         int
-	Vocab               int
-	BOSToken            string
-	EOSToken            string
-	Sight               *Sight // nil: it reads text only
-	Defaults            Defaults
-	MaxLogprobs         int
-	Seed                *uint64 // of the seeds of requests that name none; nil: drawn at random
-	Role                string  // who speaks in a chat's answers; "": assistant
-	TokensAsIDs         bool    // logprobs show tokens as ids, whatever the request says
-	LogRequests         bool    // a line for each request, without any of its text
+	TokensAsIDs         bool // logprobs show tokens as ids, whatever the request says
+	LogRequests         bool // a line for each request, without any of its text
 	BodyLimit           int64
 	APIKeys             []string
 	CacheConfig         []metrics.Label       // of vllm:cache_config_info
@@ -73,11 +53,38 @@ type Config struct {
 	LegacyMetrics       bool                  // without vllm:num_requests_waiting_by_reason, which old scripts stumble over
 	PromptTokensDetails bool
 	ForceUsage          bool
-	Headers
-	LoadAdapters bool              // the routes that load and unload adapters
-	DevMode      bool              // the routes that operate the engine
-	Profiler     *profile.Profiler // nil: no profiles are taken
-	Log          *slog.Logger
+	LoadAdapters        bool              // the routes that load and unload adapters
+	DevMode             bool              // the routes that operate the engine
+	Profiler            *profile.Profiler // nil: no profiles are taken
+	Log                 *slog.Logger
+}
+
+// Chat is how chats become prompts, and texts become messages.
+type Chat struct {
+	// Template renders a chat into the parts of a prompt; nil: the model has none.
+	Template func(vars map[string]any) ([]tokenizer.Segment, error)
+	// Compile makes a form ready; nil: answers cannot be restricted.
+	Compile func(Form) (Compiled, error)
+	// ToolParser and ReasoningParser are names of worker/parser; "": none.
+	ToolParser       string
+	ReasoningParser  string
+	TemplateDefaults map[string]json.RawMessage // of chat_template_kwargs
+	HideTools        bool                       // from the prompt where tool_choice is none
+	Role             string                     // who speaks in a chat's answers; "": assistant
+}
+
+// Pooling is how a model that embeds, classifies or scores reads its texts.
+type Pooling struct {
+	Kind        Kind
+	Labels      []string                     // names of a classifier's classes, where the model has them
+	EmbedPrefix string                       // put before every text, where the model asks for it
+	Prompts     map[string]string            // that a request may name instead of EmbedPrefix
+	Dimensions  []int                        // that a vector may be cut to; nil: none, empty: any
+	Segments    bool                         // the texts of a pair have segments
+	Positions   func(tokens []int32) []int32 // of a text's tokens; nil, or its answer nil: as they come
+	// Pair writes a query, a document and an instruction ("": the model's own) as
+	// the model was trained with them; nil: as the tokenizer joins two texts.
+	Pair func(query, document, instruction string) []tokenizer.Segment
 }
 
 // Headers are what answers have besides, as vLLM's flags say.

@@ -80,7 +80,7 @@ func newRig(t *testing.T, change func(*server.Config, *worker.Config)) *rig {
 		Vocab: tok.Size(), EOS: []int32{eos}, Models: []string{"m", "alias"}, Generation: "g",
 	}
 	sc := server.Config{
-		Tokenizer: tok, Template: loadTemplate(t), Models: []string{"m", "alias"}, Root: "root", Version: "v", MaxModelLen: 512,
+		Tokenizer: tok, Chat: server.Chat{Template: loadTemplate(t)}, Models: []string{"m", "alias"}, Root: "root", Version: "v", MaxModelLen: 512,
 		Vocab: tok.Size(), EOSToken: "<|im_end|>", MaxLogprobs: 20, BodyLimit: 1 << 20,
 		CacheConfig: []metrics.Label{{Name: "block_size", Value: "8"}}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}

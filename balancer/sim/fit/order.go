@@ -48,13 +48,13 @@ func order(ctx context.Context, c *command, speed sim.Speed, seats []int, rounds
 		}
 	}
 	fmt.Printf("the order of %d settings, those alike that are nearer than %g %%: Kendall's tau %.2f by TTFT, %.2f by E2EL (0.8 and more is good)\n",
-		len(seats), 100*band, alike(ttft), alike(e2el))
+		len(seats), 100*band, tau(ttft), tau(e2el))
 	return nil
 }
 
-// alike is Kendall's tau over the pairs that differ, in what was measured, by more than the
+// tau is Kendall's tau over the pairs that differ, in what was measured, by more than the
 // band: of equal settings neither is the better.
-func alike(x [2][]float64) float64 { return stat.KendallApart(x[0], x[1], band) }
+func tau(x [2][]float64) float64 { return stat.KendallApart(x[0], x[1], band) }
 
 // play plays traffic on a worker that is started for it.
 func play(ctx context.Context, c *command, n int, jobs []sim.Job, seed uint64) (fitted.Played, error) {

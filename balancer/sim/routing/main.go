@@ -60,7 +60,7 @@ func main() {
 // time every arrival is put off by up to a tenth of the mean gap, which tells
 // what is a policy's doing from what is chance.
 func recorded(path string, speed sim.Speed, limit int, load float64, seed uint64, plays int, only string) (*row, error) {
-	fleet := sim.Alike(8, speed)
+	fleet := sim.SameSpeed(8, speed)
 	s, err := sim.Trace(path, fleet, 1, limit)
 	if err != nil {
 		return nil, err

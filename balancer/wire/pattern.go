@@ -2,11 +2,11 @@ package wire
 
 import "bytes"
 
-// Alike knows one event and takes others that are the same byte for byte, but
+// EventPattern knows one event and takes others that are the same byte for byte, but
 // for the text that they carry and for their token ids: nearly all events of a
 // stream are alike, and comparing is cheaper than looking for fields. The zero
 // value knows none.
-type Alike struct {
+type EventPattern struct {
 	event []byte
 	text  Span // of the text, between its quotes
 	ids   Span // of the ids, between their brackets; not set: there are none
@@ -17,19 +17,19 @@ type Alike struct {
 }
 
 // Forget makes it know no event.
-func (a *Alike) Forget() { a.event = a.event[:0] }
+func (a *EventPattern) Forget() { a.event = a.event[:0] }
 
 // HasIDs reports whether the event that is known says token ids.
-func (a *Alike) HasIDs() bool { return a.ids.Set() }
+func (a *EventPattern) HasIDs() bool { return a.ids.Set() }
 
 // Text is the text of the event that Take has just taken of b, and the field that it is
 // in, by its place among those that Learn was given.
-func (a *Alike) Text(b []byte) (text []byte, field int) { return a.took.Of(b), a.field }
+func (a *EventPattern) Text(b []byte) (text []byte, field int) { return a.took.Of(b), a.field }
 
 // Learn keeps an event, if it carries text in one of the fields, which are
 // given as `"name":"`, and perhaps token ids behind it. cut says that the ids
 // are to be left out of the events that are taken, as CutField does it.
-func (a *Alike) Learn(event []byte, fields []string, cut bool) {
+func (a *EventPattern) Learn(event []byte, fields []string, cut bool) {
 	a.Forget()
 	text, ids := Span{}, Span{}
 	for i, f := range fields {
@@ -95,7 +95,7 @@ func alsoGone(event []byte, from, least int) int {
 // Take takes the first event of b if it is alike. It returns its length, 0
 // where it is not; dst with what is left of the event behind it; and ids with
 // its token ids behind them.
-func (a *Alike) Take(dst, b []byte, ids []int32) (n int, _ []byte, _ []int32) {
+func (a *EventPattern) Take(dst, b []byte, ids []int32) (n int, _ []byte, _ []int32) {
 	if len(b) < len(a.event)-a.text.len()-a.ids.len() || len(a.event) == 0 || !bytes.Equal(b[:a.text.From], a.event[:a.text.From]) {
 		return 0, dst, ids
 	}

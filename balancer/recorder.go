@@ -5,14 +5,14 @@ import (
 	"roundhouse/balancer/surface"
 )
 
-// meter enters in the books of a request what its answer says while it streams.
-type meter struct {
+// recorder enters in the books of a request what its answer says while it streams.
+type recorder struct {
 	x    *exchange
 	last int64 // when the last event was relayed
 }
 
 // take enters what was found in events.
-func (m *meter) take(got *resume.Got) {
+func (m *recorder) take(got *resume.Got) {
 	x := m.x
 	if x.asked.kind == surface.Stored {
 		got.Usage, got.Tokens = resume.Usage{}, 0 // they were counted when they were generated
@@ -21,7 +21,7 @@ func (m *meter) take(got *resume.Got) {
 		x.record.usage = got.Usage
 	}
 	if got.Stored != nil {
-		x.d.held.Keep(x.asked.path, x.asked.owner, got.Stored, x.booking.Charge.Try())
+		x.d.responses.Keep(x.asked.path, x.asked.owner, got.Stored, x.booking.Charge.Try())
 	}
 	if got.Refused {
 		x.record.outcome = "client_error"
@@ -33,7 +33,7 @@ func (m *meter) take(got *resume.Got) {
 }
 
 // relayed books the time of a write with n events.
-func (m *meter) relayed(n int) {
+func (m *recorder) relayed(n int) {
 	x := m.x
 	now := x.d.now()
 	if m.last == 0 && x.record.outcome == "client_error" {
@@ -55,7 +55,7 @@ func (m *meter) relayed(n int) {
 }
 
 // whole enters what an answer that came whole has taken.
-func (m *meter) whole() {
+func (m *recorder) whole() {
 	x := m.x
 	if x.record.usage.Known {
 		x.d.ledger.Settle(&x.booking.Charge, x.record.usage.Prompt, x.record.usage.Cached)
