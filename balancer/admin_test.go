@@ -185,6 +185,7 @@ func TestPeersOfTwoFleets(t *testing.T) {
 		resp, _ := rigs[0].post("/v1/chat/completions", okBody, "Authorization", "Bearer one", "x-request-id", "first")
 		ended <- resp.StatusCode
 	}()
+	rigs[0].until("the first door has the request", func() bool { return doors[0].State().Workers[0].Requests.InFlight == 1 })
 	rigs[1].until("the other door turns the key away", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // until the door has heard, its worker takes the request, and hangs
 		defer cancel()
@@ -198,7 +199,7 @@ func TestPeersOfTwoFleets(t *testing.T) {
 			return false
 		}
 		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusTooManyRequests && doors[0].State().Workers[0].Requests.InFlight == 1
+		return resp.StatusCode == http.StatusTooManyRequests && doors[1].State().Workers[0].Requests.InFlight == 0
 	})
 	if s := doors[1].State().Workers[0].Requests; s.Elsewhere != 0 {
 		t.Errorf("%d requests of another fleet are counted at a worker of the same name", s.Elsewhere)
