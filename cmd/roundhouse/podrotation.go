@@ -11,6 +11,7 @@ import (
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
+	"roundhouse/configs"
 	"roundhouse/configs/workerid"
 	"roundhouse/kube"
 	"roundhouse/live"
@@ -45,7 +46,7 @@ func (c *cluster) rotator(name string, p *podPool) *pods.Rotator {
 		namespace = c.client.Namespace
 	}
 	return pods.New(pods.Options{
-		Pool: pool, Client: c.client, Namespace: namespace, Holder: c.holder, Log: c.log,
+		Pool: pool, Client: c.client, Namespace: namespace, Of: podsOf(p.from.Pods), Holder: c.holder, Log: c.log,
 		Known: func() map[string]pods.Known { return c.podsKnown(name) },
 		Fault: func(err error) {
 			c.mu.Lock()
@@ -56,6 +57,14 @@ func (c *cluster) rotator(name string, p *podPool) *pods.Rotator {
 			}
 		},
 	})
+}
+
+// podsOf names the pods of a pool.
+func podsOf(p configs.Pods) string {
+	if p.InferencePool != "" {
+		return "inference_pool " + p.InferencePool
+	}
+	return "selector " + p.Selector
 }
 
 // fresh is how old an engine's own count of its requests may be.

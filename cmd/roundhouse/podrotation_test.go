@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/sim"
+	"roundhouse/configs"
 	"roundhouse/kube/kubetest"
 	"roundhouse/supervisor/pods"
 	"roundhouse/test/ports"
@@ -221,7 +222,7 @@ func TestRotatesPods(t *testing.T) {
 
 // holderOf is who holds the pool's Lease.
 func holderOf(api *kubetest.Server) string {
-	lease := api.Get(kubetest.Leases, "uid-roundhouse-p")
+	lease := api.Get(kubetest.Leases, "uid-"+pods.LeaseName("p", podsOf(configs.Pods{InferencePool: "chat"})))
 	holder, _ := at(lease, "spec", "holderIdentity").(string)
 	return holder
 }

@@ -2,12 +2,15 @@ package pods
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +24,7 @@ type Options struct {
 	Pool      Pool
 	Client    *kube.Client
 	Namespace string // of the pods, and of the Lease
+	Of        string // the pods: their selector, or their InferencePool
 	Holder    string // this door, unlike any other
 	// Known is what the door knows of the pool's pods, by their names.
 	Known func() map[string]Known
@@ -60,12 +64,18 @@ type Rotator struct {
 func New(o Options) *Rotator {
 	o.Pool.Times = o.Pool.Times.filled()
 	return &Rotator{o: o, lead: lead{holder: o.Holder}, answers: map[Key]Answer{},
-		lease: kube.Lease{Client: o.Client, Namespace: o.Namespace, Name: LeaseName(o.Pool.Name)}}
+		lease: kube.Lease{Client: o.Client, Namespace: o.Namespace, Name: LeaseName(o.Pool.Name, o.Of)}}
 }
 
-// LeaseName is the name of a pool's Lease: names of objects have no underscores.
-func LeaseName(pool string) string {
-	return "roundhouse-" + strings.ToLower(strings.ReplaceAll(pool, "_", "-"))
+// notOfNames is what of a pool's name no object's name may have.
+var notOfNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// LeaseName is the name of the Lease of a pool and of the pods that it is made of. The
+// digest keeps apart what an object's name cannot: Chat_1 from chat-1, and the pools of
+// several installations that are called alike.
+func LeaseName(pool, of string) string {
+	sum := sha256.Sum256([]byte(pool + "\x00" + of))
+	return "roundhouse-" + strings.Trim(notOfNames.ReplaceAllString(strings.ToLower(pool), "-"), "-") + "-" + hex.EncodeToString(sum[:5])
 }
 
 // See takes the pool's pods.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -132,9 +133,31 @@ func TestOneActs(t *testing.T) {
 	if two.lead.record.Holder != "two" || evictions.Load() != 0 {
 		t.Errorf("the Lease is held by %q; %d pods were evicted", two.lead.record.Holder, evictions.Load())
 	}
-	lease := api.Get(kubetest.Leases, "uid-roundhouse-chat-1")
+	lease := api.Get(kubetest.Leases, "uid-"+one.lease.Name)
 	if spec, _ := lease["spec"].(kubetest.Object); spec["leaseTransitions"] != 3.0 || spec["leaseDurationSeconds"] != 15.0 {
 		t.Errorf("the Lease is %v", lease)
+	}
+}
+
+// TestLeaseName has pools that are not the same have Leases of their own, under names that
+// the API server takes.
+func TestLeaseName(t *testing.T) {
+	object := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+	owner := map[string]string{}
+	for _, pool := range []string{"chat_1", "chat-1", "Chat-1", "chat.1", "chat.-1", "chat-1-", "a", strings.Repeat("m", 63)} {
+		for _, of := range []string{"selector app=vllm", "selector app=other", "inference_pool app=vllm"} {
+			name := LeaseName(pool, of)
+			if !object.MatchString(name) || len(name) > 253 {
+				t.Errorf("the Lease of %q is called %q", pool, name)
+			}
+			if other := owner[name]; other != "" {
+				t.Errorf("%q of %s and %s have one Lease, %s", pool, of, other, name)
+			}
+			owner[name] = pool + " of " + of
+			if again := LeaseName(pool, of); again != name {
+				t.Errorf("two doors of %q look at %s and %s", pool, name, again)
+			}
+		}
 	}
 }
 
