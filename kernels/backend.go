@@ -90,7 +90,14 @@ type KVSpec struct {
 	// StateBytes is the size of the recurrent state that a block of this group
 	// is instead of keys and values; 0 for attention.
 	StateBytes int
+
+	// Cross: a block is all that a sequence has, for Attention.Cross.
+	Cross bool
 }
+
+// Single reports whether a sequence has one block of the group, however long it
+// becomes.
+func (s KVSpec) Single() bool { return s.StateBytes > 0 || s.Cross }
 
 // PageBytes is the memory of one block across all layers of the group.
 func (s KVSpec) PageBytes() int64 {

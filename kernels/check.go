@@ -251,6 +251,7 @@ func (c *checker) attention(op *Attention) {
 	}
 	c.reads(op.Q, "Q", op.QFirst+op.Heads*op.KeyDim)
 	c.reads(op.K, "K", op.KFirst+op.KVHeads*op.KeyDim)
+	c.cross(op)
 	shared := false
 	if op.KV != nil {
 		spec := op.KV.Spec()
@@ -273,6 +274,21 @@ func (c *checker) attention(op *Attention) {
 		c.fail("Out is one of the operands")
 	}
 	c.writes(op.Out, "Out", Tokens, op.Heads*op.ValueDim)
+}
+
+// cross checks what Attention.Cross asks for.
+func (c *checker) cross(op *Attention) {
+	if op.Cross == 0 || c.err != nil {
+		return
+	}
+	switch {
+	case op.Cross < 0 || op.KV == nil || !op.KV.Spec().Cross || op.KV.Spec().BlockTokens < op.Cross || op.V == None:
+		c.fail("attention over %d frames; it needs pages of cross attention with room for as many, and values", op.Cross)
+	case op.Bidirectional || op.Window != 0:
+		c.fail("attention over frames has no window, and is not Bidirectional")
+	case c.value(op.K, "K").Rows != Frames || c.value(op.V, "V").Rows != Frames:
+		c.fail("K and V must have a row for each frame")
+	}
 }
 
 func (c *checker) moe(op *MoE) {

@@ -22,12 +22,14 @@ func (l Limits) CheckStep(p *Program, s *Step) error {
 		case *Embed:
 			err = op.checkIDs(s)
 		case *Attention:
-			if op.KV != nil && op.Layer == 0 {
+			if op.KV != nil && op.Layer == 0 && op.Cross > 0 {
+				err = s.checkCross(op)
+			} else if op.KV != nil && op.Layer == 0 {
 				err = s.checkBlocks(op.KV.Spec(), op.Group, op.Window)
 			}
 		case *Delta:
 			if op.Layer == 0 {
-				err = s.checkState(op.KV.Spec(), op.Group)
+				err = s.checkSingle(op.KV.Spec(), op.Group, "state")
 			}
 		case *Place:
 			err = l.checkMedia(s, op.Width)
@@ -148,18 +150,33 @@ func (s *Step) checkBlocks(spec KVSpec, group, window int) error {
 	return nil
 }
 
-// checkState refuses a sequence without a state of its own.
-func (s *Step) checkState(spec KVSpec, group int) error {
+// checkSingle refuses a sequence without the one block that it has of a group.
+func (s *Step) checkSingle(spec KVSpec, group int, name string) error {
 	for i := range s.Seqs {
 		q := &s.Seqs[i]
 		if group >= len(q.Blocks) || len(q.Blocks[group]) == 0 {
-			return wrong(i, "sequence %d has no state in table %d", i, group)
+			return wrong(i, "sequence %d has no %s in table %d", i, name, group)
 		}
 		if b := q.Blocks[group][0]; b < 0 || int(b) >= spec.Blocks {
-			return wrong(i, "sequence %d: its state in table %d is %d, of %d", i, group, b, spec.Blocks)
+			return wrong(i, "sequence %d: its %s in table %d is %d, of %d", i, name, group, b, spec.Blocks)
 		}
 	}
 	return nil
+}
+
+// checkCross refuses a sequence that begins without its frames, or brings some
+// later.
+func (s *Step) checkCross(op *Attention) error {
+	for i := range s.Seqs {
+		q, want := &s.Seqs[i], 0
+		if q.Context == q.Count {
+			want = op.Cross
+		}
+		if int(q.Frames) != want {
+			return wrong(i, "sequence %d brings %d frames in a step from token %d on; want %d", i, q.Frames, q.Context-q.Count, want)
+		}
+	}
+	return s.checkSingle(op.KV.Spec(), op.Group, "block of frames")
 }
 
 // checkSampling refuses samplings that name tokens beyond the vocabulary, or are
@@ -181,6 +198,8 @@ func (s *Sampling) check(vocab int) error {
 		return fmt.Errorf("has a top_p of %g; want 0 to 1", s.TopP)
 	case !(s.MinP >= 0 && s.MinP <= 1):
 		return fmt.Errorf("has a min_p of %g; want 0 to 1", s.MinP)
+	case s.Times < 0 || int(s.Times) > vocab || s.Times > 0 && s.Allowed == nil:
+		return fmt.Errorf("has times from token %d on, of %d; want one of the vocabulary, and a mask", s.Times, vocab)
 	case s.Allowed != nil && len(s.Allowed) != (vocab+31)/32:
 		return fmt.Errorf("has a mask of %d words; %d tokens need %d", len(s.Allowed), vocab, (vocab+31)/32)
 	}

@@ -110,7 +110,7 @@ func (g *Grids) frames(s *Step, limits Limits) error {
 	for i := range s.Seqs {
 		q := &s.Seqs[i]
 		line := max(int(q.Line), 1)
-		if q.Frames < 1 || q.Line < 0 || int(q.Frames)%line != 0 {
+		if q.Frames < 0 || q.Frames == 0 && g.windows || q.Line < 0 || int(q.Frames)%line != 0 {
 			return wrong(i, "sequence %d has %d frames in lines of %d; want whole lines, and one at least", i, q.Frames, q.Line)
 		}
 		g.of[Frames] = append(g.of[Frames], Grid{next, int(q.Frames) / line, line})

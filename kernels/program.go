@@ -103,6 +103,10 @@ type RoPE struct {
 // over all tokens of each sequence up to the query's own (all of them when
 // Bidirectional): softmax(q·kᵀ·Scale)·v. Query head h reads KV head
 // h / (Heads / KVHeads).
+//
+// With Cross, keys and values are not of the tokens but of the frames that a
+// sequence brings in the step in which it begins: so many, all of which each of
+// its tokens sees, in that step and in those that follow.
 type Attention struct {
 	Q, K, V       Tensor // (tokens, Heads·KeyDim), (tokens, KVHeads·KeyDim), (tokens, KVHeads·ValueDim)
 	QFirst        int    // first column of each in its value
@@ -121,6 +125,7 @@ type Attention struct {
 	SoftCap       float32 // cap·tanh(score/cap); 0: none
 	Sinks         Weight  // one logit a head that takes part in the softmax alone; nil: none
 	Bidirectional bool
+	Cross         int // frames of a sequence, within the one block of KV that it has; 0: K and V are of the tokens
 }
 
 // Activate is out = f(gate) · up over the two halves of In (rows, 2·width),

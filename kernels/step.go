@@ -1,6 +1,10 @@
 package kernels
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // Step is everything that changes from one forward pass to the next.
 type Step struct {
@@ -54,6 +58,11 @@ type Sampling struct {
 	// Allowed has one bit for each token; nil allows all.
 	Allowed []uint32
 
+	// Times is the first of the tokens that are times, as all behind it are, where
+	// Allowed is set; 0: none is. If their chances together, of what mask and edits
+	// leave, are more than that of each other token, one of them is chosen.
+	Times int32
+
 	// The random number is Philox4x32-10 of these and nothing else.
 	Seed     uint64
 	Branch   uint32 // which of n
@@ -63,6 +72,23 @@ type Sampling struct {
 	Top int32
 	// Probe lists tokens whose logits are wanted besides.
 	Probe []int32
+}
+
+// Timed is what Times leaves of candidates that stand by ascending token.
+func (s *Sampling) Timed(all []Candidate) []Candidate {
+	at := slices.IndexFunc(all, func(c Candidate) bool { return c.Token >= s.Times })
+	if s.Times == 0 || at <= 0 {
+		return all
+	}
+	most := slices.MaxFunc(all[:at], func(a, b Candidate) int { return cmp.Compare(a.Logit, b.Logit) }).Logit
+	var sum float64
+	for _, c := range all[at:] {
+		sum += math.Exp(float64(c.Logit) - float64(most))
+	}
+	if sum > 1 {
+		return all[at:]
+	}
+	return all
 }
 
 // Edit changes one logit x: x = (x > 0 ? x / Repetition : x · Repetition) + Add,

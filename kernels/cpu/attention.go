@@ -28,7 +28,11 @@ func (pl *plan) attention(op *kernels.Attention) {
 	if op.KV == nil {
 		x.placed = append(x.placed, func() { a.cache.data = x.buffers[pages].memory })
 	}
-	pl.rowwise(kernels.Tokens, operand(op.K, op.V), []int{pages}, a.keep)
+	if op.Cross > 0 {
+		pl.rowwise(kernels.Frames, operand(op.K, op.V), []int{pages}, a.keepFrames)
+	} else {
+		pl.rowwise(kernels.Tokens, operand(op.K, op.V), []int{pages}, a.keep)
+	}
 	reads := append(operand(op.Q), pages)
 	pl.spread(a)
 	pl.stage(stage{reads: reads, writes: append(operand(op.Out), a.parts...), run: func(thread int) {
@@ -161,17 +165,30 @@ func (a *attention) place(seq, row int) int {
 
 // keep rounds the keys and values of rows and writes them to their pages.
 func (a *attention) keep(first, last int) {
-	c := a.cache
 	for row := first; row < last; row++ {
 		seq := a.x.seqOf(row)
-		token := a.place(seq, row)
-		slot := token % c.spec.BlockTokens
-		for h := range a.KVHeads {
-			page := a.page(seq, token, h)
-			c.putKeys(page, slot, a.x.row(a.K, row)[a.KFirst+h*a.KeyDim:][:a.KeyDim])
-			if a.V != kernels.None {
-				c.putValues(page, slot, a.x.row(a.V, row)[a.VFirst+h*a.ValueDim:][:a.ValueDim])
-			}
+		a.keepRow(seq, a.place(seq, row), row)
+	}
+}
+
+// keepFrames is keep of frames.
+func (a *attention) keepFrames(first, last int) {
+	for seq, g := range a.x.grids.Of(kernels.Frames) {
+		for row := max(first, g.First); row < min(last, g.First+g.Rows()); row++ {
+			a.keepRow(seq, row-g.First, row)
+		}
+	}
+}
+
+// keepRow writes a row as that of a sequence's token.
+func (a *attention) keepRow(seq, token, row int) {
+	c := a.cache
+	slot := token % c.spec.BlockTokens
+	for h := range a.KVHeads {
+		page := a.page(seq, token, h)
+		c.putKeys(page, slot, a.x.row(a.K, row)[a.KFirst+h*a.KeyDim:][:a.KeyDim])
+		if a.V != kernels.None {
+			c.putValues(page, slot, a.x.row(a.V, row)[a.VFirst+h*a.ValueDim:][:a.ValueDim])
 		}
 	}
 }
@@ -223,6 +240,9 @@ func (c *kv) putValues(page []byte, slot int, value []float32) {
 
 // reach is the tokens that a row sees: from first up to end.
 func (a *attention) reach(seq, row int) (first, end int) {
+	if a.Cross > 0 {
+		return 0, a.Cross
+	}
 	self := a.place(seq, row)
 	end = self + 1
 	if a.Bidirectional {

@@ -192,6 +192,7 @@ func (s *scratch) choose(l *level, row []float32, sm *kernels.Sampling) int32 {
 		if len(s.picks) == 0 {
 			return -1
 		}
+		s.picks = s.picks[:copy(s.picks, sm.Timed(s.picks))]
 		if sm.Temperature == 0 {
 			return slices.MinFunc(s.picks, better).Token
 		}

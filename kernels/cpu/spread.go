@@ -14,6 +14,9 @@ func (pl *plan) spread(a *attention) {
 	if a.KV != nil {
 		tokens = a.cache.spec.Blocks * a.cache.spec.BlockTokens
 	}
+	if a.Cross > 0 {
+		tokens = a.Cross
+	}
 	if a.Window > 0 {
 		tokens = min(tokens, a.Window+split)
 	}

@@ -25,6 +25,8 @@ func Run(t *testing.T, b kernels.Backend) {
 	t.Run("Pool", func(t *testing.T) { testPool(t, b) })
 	t.Run("Attention", func(t *testing.T) { testAttention(t, b) })
 	t.Run("Encoder", func(t *testing.T) { testEncoder(t, b) })
+	t.Run("Cross", func(t *testing.T) { testCross(t, b) })
+	t.Run("Times", func(t *testing.T) { testTimes(t, b) })
 	t.Run("MoE", func(t *testing.T) { testMoE(t, b) })
 	t.Run("Delta", func(t *testing.T) { testDelta(t, b) })
 	t.Run("Convolution", func(t *testing.T) { testConvolution(t, b) })

@@ -36,7 +36,11 @@ func (e *executable) rope(op *kernels.RoPE) {
 // attention writes the step's keys and values to their pages, for all
 // sequences, and then attends from every row.
 func (e *executable) attention(op *kernels.Attention) {
-	for _, q := range e.step.Seqs {
+	for s, q := range e.step.Seqs {
+		if op.Cross > 0 {
+			e.keepFrames(op, q, e.grids.Of(kernels.Frames)[s])
+			continue
+		}
 		for i := range int(q.Count) {
 			e.keep(op, q, i)
 		}
@@ -56,14 +60,26 @@ func (e *executable) keep(op *kernels.Attention, q kernels.Seq, i int) {
 	if c == nil {
 		return
 	}
-	slot := c.slot(op.Layer, q.Blocks[op.Group], int(q.Context-q.Count)+i)
-	keys := e.row(op.K, int(q.First)+i)[op.KFirst:][:op.KVHeads*op.KeyDim]
+	e.keepRow(op, c, c.slot(op.Layer, q.Blocks[op.Group], int(q.Context-q.Count)+i), int(q.First)+i)
+}
+
+// keepRow writes a row of keys and values to a slot.
+func (e *executable) keepRow(op *kernels.Attention, c *kv, slot, row int) {
+	keys := e.row(op.K, row)[op.KFirst:][:op.KVHeads*op.KeyDim]
 	c.keep(c.keys[slot*op.KeyDim:], keys, op.KeyDim)
 	if op.V == kernels.None {
 		return
 	}
-	vals := e.row(op.V, int(q.First)+i)[op.VFirst:][:op.KVHeads*op.ValueDim]
+	vals := e.row(op.V, row)[op.VFirst:][:op.KVHeads*op.ValueDim]
 	c.keep(c.vals[slot*op.ValueDim:], vals, op.ValueDim)
+}
+
+// keepFrames writes the frames of a sequence to its block.
+func (e *executable) keepFrames(op *kernels.Attention, q kernels.Seq, g kernels.Grid) {
+	c := op.KV.(*kv)
+	for i := range g.Rows() {
+		e.keepRow(op, c, c.slot(op.Layer, q.Blocks[op.Group], i), g.First+i)
+	}
 }
 
 // entry is the key and value that KV head h of a sequence has for a token.
@@ -87,6 +103,9 @@ func (e *executable) attend(op *kernels.Attention, q kernels.Seq, i, h int) {
 	first, last := 0, self
 	if op.Bidirectional {
 		last = int(q.Context) - 1
+	}
+	if op.Cross > 0 {
+		last = op.Cross - 1
 	}
 	if op.Window > 0 {
 		first = max(0, self-op.Window+1)

@@ -103,6 +103,7 @@ func choose(x []float32, s *kernels.Sampling) int32 {
 		}
 		return choose(x, &kernels.Sampling{TopP: 1}) // neither mask nor edits are followed
 	}
+	kept = s.Timed(kept)
 	slices.SortFunc(kept, better)
 	if s.Temperature == 0 {
 		return kept[0].Token

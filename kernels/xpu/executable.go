@@ -1,7 +1,9 @@
 package xpu
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"roundhouse/kernels"
 	"roundhouse/kernels/xpu/cl"
@@ -47,6 +49,9 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 	if err := kernels.Check(p); err != nil {
 		return nil, err
 	}
+	if crosses(p) {
+		return nil, fmt.Errorf("attention over what was heard: %w on GPUs; --device cpu has it", errors.ErrUnsupported)
+	}
 	if limits.Tokens < 1 || limits.Seqs < 1 || limits.Rows < 0 {
 		return nil, fmt.Errorf("limits of %d tokens, %d sequences and %d sampled rows", limits.Tokens, limits.Seqs, limits.Rows)
 	}
@@ -71,6 +76,14 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 	}
 	b.execs = append(b.execs, e)
 	return e, e.err
+}
+
+// crosses reports whether a program attends over frames.
+func crosses(p *kernels.Program) bool {
+	return slices.ContainsFunc(p.Ops, func(op kernels.Op) bool {
+		a, ok := op.(*kernels.Attention)
+		return ok && a.Cross > 0
+	})
 }
 
 // limit is the most rows of a kind that a step may have.

@@ -2,6 +2,7 @@ package xpu
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -81,6 +82,9 @@ func (s *sampler) begin(all []kernels.Sampling) error {
 	s.jobs, s.asks, s.pairs, s.rowOf = s.jobs[:0], s.asks[:0], s.pairs[:0], -1
 	masks := 0
 	for i := range all {
+		if all[i].Times > 0 {
+			return fmt.Errorf("times among the tokens: %w on GPUs", errors.ErrUnsupported)
+		}
 		masks = s.plan(i, &all[i], masks)
 	}
 	at := 0
