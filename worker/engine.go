@@ -294,7 +294,7 @@ func (e *Engine) newSequence(r *request, choice int) (*Sequence, error) {
 		PromptRows: r.Params.PromptLogprobs >= 0 && choice == 0,
 	}
 	q.Table.Salt = r.Salt
-	if len(r.Media) > 0 {
+	if len(r.Media) > 0 && !e.sight.tower.Beside {
 		q.places, q.shift = positions(len(r.Tokens), r.Media)
 		for i := range r.Media {
 			it := &r.Media[i]

@@ -50,6 +50,10 @@ type Guide interface {
 	Done() bool
 }
 
+// Timer is a Guide of texts that have times among their tokens, see
+// kernels.Sampling.Times.
+type Timer interface{ Times() int32 }
+
 // Request is what the engine is asked for.
 type Request struct {
 	ID       string

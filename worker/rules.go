@@ -89,6 +89,9 @@ func (r *rules) sampling(output []int32, position, branch, remaining int) kernel
 	}
 	if r.guide != nil {
 		s.Allowed = both(r.guide.Mask(remaining), r.allowed)
+		if t, ok := r.guide.(Timer); ok {
+			s.Times = t.Times()
+		}
 	}
 	return s
 }

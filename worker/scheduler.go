@@ -13,6 +13,7 @@ type Limits struct {
 	Seqs    int // sequences that run at once
 	Rows    int // rows whose logits are wanted
 	Prefill int // of one prompt's tokens in a step; 0: no bound of its own
+	Begins  int // sequences whose first token is in a step; 0: no bound of its own
 
 	// Arrival has prompts computed in the order of their arrival, whatever
 	// their length and priority: vLLM's fcfs.
@@ -203,10 +204,13 @@ func (s *Scheduler) Suspend() {
 // preempted, and nobody overtakes one who has waited long and lacks room.
 func (s *Scheduler) prefills(plan *Plan, b *budget) {
 	list := s.ordered(len(plan.Preempted) == 0)
-	closed := false
+	closed, begun := false, 0
 	for i, q := range list {
 		if b.tokens <= 0 || b.rows <= 0 {
 			return
+		}
+		if q.Computed == 0 && s.limits.Begins > 0 && begun == s.limits.Begins {
+			continue
 		}
 		if q.state == seqWaiting {
 			if closed || len(plan.Preempted) > 0 || len(s.running) >= s.limits.Seqs || s.awaitsParent(q) {
@@ -216,6 +220,9 @@ func (s *Scheduler) prefills(plan *Plan, b *budget) {
 				closed = s.limits.Arrival || s.weight(q) <= 0
 				continue
 			}
+		}
+		if q.Computed == 0 {
+			begun++
 		}
 		most := b.tokens
 		if i < len(list)-1 && !s.limits.Arrival {

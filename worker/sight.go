@@ -15,6 +15,10 @@ type Tower struct {
 	Slices func() []Slice // as they lie in the backend now; called between two steps
 	Width  int            // columns of a row that a token stands for
 	Budget int64          // bytes of rows that are kept
+
+	// Beside: no token stands for a row; a sequence brings all rows of its one item
+	// as frames of the step in which it begins.
+	Beside bool
 }
 
 // Slice is one of a tower's programs.
@@ -45,6 +49,7 @@ type View struct {
 	Axes     []int32 // (patches, 3)
 	Cuts     []int32 // the patch behind each window
 	Order    []int32 // which of the item's each row of the tower is; nil: in order
+	Frames   int     // of the features, where they are no patches
 }
 
 // sight makes the rows of items. A request with items is scheduled when all of
@@ -102,6 +107,12 @@ func positions(tokens int, items []Item) (places []int32, shift int) {
 func (s *sight) checkItems(r *Request) error {
 	if len(r.Media) > 0 && s.tower == nil {
 		return errors.New("this model sees nothing")
+	}
+	if s.tower != nil && s.tower.Beside {
+		if len(r.Media) != 1 || r.Media[0].Count() < 1 {
+			return fmt.Errorf("a prompt with %d sounds; this model writes down one", len(r.Media))
+		}
+		return nil
 	}
 	end := 0
 	for i := range r.Media {
@@ -222,7 +233,7 @@ func (s *sight) step() error {
 		in = j.view.Features
 	}
 	var out kernels.Result
-	if err := slice.Exec.Run(j.view.stepOf(slice, in), &out); err != nil {
+	if err := slice.Exec.Run(j.view.stepOf(slice, in, j.item.Count()), &out); err != nil {
 		var failed *kernels.StepError
 		if !errors.As(err, &failed) {
 			return err
@@ -242,8 +253,11 @@ func (s *sight) step() error {
 	return nil
 }
 
-// stepOf is a slice's step over the whole item.
-func (v *View) stepOf(s *Slice, in []float32) *kernels.Step {
+// stepOf is a slice's step over the whole item, which has so many rows.
+func (v *View) stepOf(s *Slice, in []float32, rows int) *kernels.Step {
+	if v.Frames > 0 {
+		return v.heard(in, rows)
+	}
 	n := len(v.Axes) / 3
 	if s.Fold > 1 {
 		n /= s.Fold
@@ -259,6 +273,26 @@ func (v *View) stepOf(s *Slice, in []float32) *kernels.Step {
 		first = end
 	}
 	return step
+}
+
+// heard is a slice's step over a sound, whose rows stand one after the other.
+func (v *View) heard(in []float32, rows int) *kernels.Step {
+	n := int32(rows)
+	step := &kernels.Step{Tokens: make([]int32, rows), Positions: make([]int32, rows), Features: in,
+		Seqs: []kernels.Seq{{Count: n, Context: n, Frames: int32(v.Frames)}}}
+	for i := range step.Positions {
+		step.Positions[i] = int32(i)
+	}
+	return step
+}
+
+// frames has a sequence that begins in a step bring the rows of its item.
+func (s *sight) frames(step *kernels.Step, q *Sequence) {
+	if s.tower == nil || !s.tower.Beside {
+		return
+	}
+	step.Seqs[len(step.Seqs)-1].Frames = int32(q.request.Media[0].Count())
+	step.Features = append(step.Features, q.request.rows[0].rows...)
 }
 
 // finish keeps the rows in the item's own order.

@@ -57,8 +57,11 @@ func (e *Engine) report() api.Status {
 
 // modalities are what a prompt may hold.
 func (e *Engine) modalities() []string {
-	if e.cfg.Tower == nil {
+	switch {
+	case e.cfg.Tower == nil:
 		return []string{"text"}
+	case e.cfg.Tower.Beside:
+		return []string{"audio"}
 	}
 	return []string{"text", "image"}
 }

@@ -85,7 +85,7 @@ func (e *Engine) build(plan Plan) {
 	s := &e.step
 	s.Tokens, s.Positions, s.Seqs = s.Tokens[:0], s.Positions[:0], s.Seqs[:0]
 	s.Rows, s.Sampling, e.rows = s.Rows[:0], s.Sampling[:0], e.rows[:0]
-	s.Axes, s.Media, s.MediaRow = nil, s.Media[:0], nil
+	s.Axes, s.Media, s.MediaRow, s.Features = nil, s.Media[:0], nil, s.Features[:0]
 	sees := slices.ContainsFunc(plan.Entries, func(en Entry) bool { return en.Seq.places != nil })
 	for i, en := range plan.Entries {
 		first := len(s.Tokens)
@@ -107,6 +107,9 @@ func (e *Engine) build(plan Plan) {
 		s.Seqs = append(s.Seqs, kernels.Seq{
 			First: int32(first), Count: int32(en.Count), Context: int32(en.Start + en.Count), Blocks: en.Seq.Table.Groups, Adapter: en.Seq.adapter,
 		})
+		if en.Start == 0 {
+			e.sight.frames(s, en.Seq)
+		}
 		e.buildRows(i, en, first)
 	}
 }

@@ -41,7 +41,7 @@ type Status struct {
 	GeneratedTokens int64 `json:"generated_tokens_total"`
 
 	Models     []string              `json:"models"`
-	Modalities []string              `json:"modalities,omitempty"` // what a prompt may hold: "text", "image"
+	Modalities []string              `json:"modalities,omitempty"` // what a prompt may hold: "text", "image", "audio"
 	Draining   bool                  `json:"draining"`
 	Doors      map[string]DoorStatus `json:"doors,omitempty"`
 }

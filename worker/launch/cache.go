@@ -59,7 +59,7 @@ func planOf(o *Options, m *model.Model, d division) (plan, error) {
 		o.BlockTokens = cpuBlockTokens
 	}
 	want := model.PlanOptions{KV: o.KVBytes, Blocks: o.Blocks, Format: format(o), KVType: kvType(o), BlockTokens: o.BlockTokens, MaxModelLen: o.MaxModelLen, Beyond: o.BeyondModel, Aside: o.Sight.aside(m),
-		Limits: kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}}
+		Limits: o.limits(m.Config())}
 	if o.KVBytes == 0 {
 		want.KV, want.KVMost = d.pages, d.most
 		if o.Model == "" && (d.most == 0 || d.most > demoBytes) {
@@ -80,12 +80,22 @@ func planOf(o *Options, m *model.Model, d division) (plan, error) {
 	p.total = got.Weights + got.Activations
 	for i, s := range p.specs {
 		p.total += int64(s.Blocks) * s.PageBytes()
-		p.groups = append(p.groups, kv.Group{Blocks: s.Blocks, BlockTokens: s.BlockTokens, Window: cfg.Windows[i], State: s.StateBytes > 0})
+		p.groups = append(p.groups, kv.Group{Blocks: s.Blocks, BlockTokens: s.BlockTokens, Window: cfg.Windows[i], State: s.Single()})
 	}
 	if len(p.groups) == 0 {
 		p.groups = []kv.Group{{Blocks: p.tokens / o.BlockTokens, BlockTokens: o.BlockTokens}}
 	}
 	return p, nil
+}
+
+// limits bound a step. Of a model that hears, one sequence begins in a step: the
+// keys and values of what it heard are made then.
+func (o *Options) limits(cfg model.Config) kernels.Limits {
+	l := kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs}
+	if h := cfg.Hearing; h != nil {
+		l.Frames = h.Rows
+	}
+	return l
 }
 
 // context is the longest sequence that a step may meet, whatever is planned yet.
@@ -101,7 +111,7 @@ func (p *plan) context(o *Options, cfg model.Config) int {
 func (p *plan) small() []kernels.KVSpec {
 	specs := slices.Clone(p.specs)
 	for i := range specs {
-		if specs[i].StateBytes == 0 {
+		if !specs[i].Single() {
 			specs[i].Blocks = 1
 		}
 	}

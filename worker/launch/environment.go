@@ -31,6 +31,9 @@ func (o *Options) environment(getenv func(string) string) error {
 		}
 		o.Sight.Pixels.Pixels = n
 	}
+	if err := o.Sight.Sounds.environment(getenv); err != nil {
+		return err
+	}
 	if v := getenv("VLLM_INT4_GROUP_SIZE"); v != "" && v != "128" && o.Quantization == "sym_int4" {
 		return fmt.Errorf("VLLM_INT4_GROUP_SIZE is %q; sym_int4 has groups of 128 here, leave the variable out", v)
 	}

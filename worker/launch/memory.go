@@ -41,11 +41,13 @@ func (m *memory) compile(name string, md *model.Model, be kernels.Backend, packe
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	keepPacked(be, packed, m.log)
-	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Context: m.context})
+	limits := o.limits(md.Config())
+	limits.Context = m.context
+	exec, err := be.Compile(built.Program, limits)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if m.tower, err = o.Sight.compile(be, md.Config().Vision, built.Tower); err != nil {
+	if m.tower, err = o.Sight.compile(be, md, built.Tower); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	m.places.Store(built.Places)

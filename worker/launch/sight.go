@@ -26,6 +26,8 @@ type Sight struct {
 	CacheGB   float64  // of rows; 0: as leastRows says
 	Pixels    media.Limits
 
+	Sounds hearing // what flags say of sound
+
 	processor *media.Processor // nil: the model sees nothing
 	patches   int              // of the greatest picture
 	budget    int64            // bytes of rows that are kept
@@ -40,6 +42,9 @@ const leastRows = 256 << 20
 
 // read makes ready what sees, if the model does and it is wanted.
 func (s *Sight) read(o *Options, name string, folder fs.FS, cfg model.Config) error {
+	if cfg.Hearing != nil {
+		return s.Sounds.read(o, name, folder, cfg.Hearing)
+	}
 	v := cfg.Vision
 	if v == nil || s.TextAlone || s.most() == 0 {
 		return nil
@@ -71,6 +76,11 @@ func (s *Sight) read(o *Options, name string, folder fs.FS, cfg model.Config) er
 // processorConfig reads a folder's settings of pictures, which newer ones have
 // within processor_config.json.
 func processorConfig(folder fs.FS) ([]byte, error) {
+	return configWithin(folder, "image_processor")
+}
+
+// configWithin is processorConfig for a field of processor_config.json.
+func configWithin(folder fs.FS, field string) ([]byte, error) {
 	data, err := weights.ReadBounded(folder, "preprocessor_config.json", maxText)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return data, err
@@ -79,16 +89,14 @@ func processorConfig(folder fs.FS) ([]byte, error) {
 	if failed != nil {
 		return nil, err
 	}
-	var within struct {
-		Image json.RawMessage `json:"image_processor"`
-	}
+	var within map[string]json.RawMessage
 	if err := json.Unmarshal(all, &within); err != nil {
 		return nil, fmt.Errorf("processor_config.json: %w", err)
 	}
-	if within.Image == nil {
+	if within[field] == nil {
 		return nil, err
 	}
-	return within.Image, nil
+	return within[field], nil
 }
 
 func (s *Sight) most() int {
@@ -100,6 +108,9 @@ func (s *Sight) most() int {
 
 // aside is the memory that seeing takes besides the weights.
 func (s *Sight) aside(m *model.Model) int64 {
+	if s.Sounds.extractor != nil {
+		return s.Sounds.budget + m.TowerBytes(0)
+	}
 	if s.processor == nil {
 		return 0
 	}
@@ -108,14 +119,14 @@ func (s *Sight) aside(m *model.Model) int64 {
 
 // compile makes a tower ready. Its programs share a step's memory, so that the
 // greatest, a layer's, comes first.
-func (s *Sight) compile(be kernels.Backend, v *model.Vision, slices []model.Slice) ([]worker.Slice, error) {
-	if s.processor == nil {
+func (s *Sight) compile(be kernels.Backend, m *model.Model, slices []model.Slice) ([]worker.Slice, error) {
+	if s.processor == nil && s.Sounds.extractor == nil {
 		return nil, nil
 	}
 	out := make([]worker.Slice, len(slices))
 	for k := range slices {
 		i := (k + 1) % len(slices)
-		exec, err := be.Compile(slices[i].Program, v.Limits(s.patches, slices[i]))
+		exec, err := be.Compile(slices[i].Program, m.TowerLimits(s.patches, slices[i]))
 		if err != nil {
 			return nil, fmt.Errorf("the tower's part %d of %d: %w", i+1, len(slices), err)
 		}
@@ -125,11 +136,15 @@ func (s *Sight) compile(be kernels.Backend, v *model.Vision, slices []model.Slic
 }
 
 // tower is what the engine sees with; nil: it sees nothing.
-func (s *Sight) tower(mem *memory, v *model.Vision) *worker.Tower {
+func (s *Sight) tower(mem *memory, cfg model.Config) *worker.Tower {
+	slices := func() []worker.Slice { return mem.tower }
+	if h := cfg.Hearing; h != nil {
+		return &worker.Tower{Slices: slices, Width: h.Width, Budget: s.Sounds.budget, Beside: true}
+	}
 	if s.processor == nil {
 		return nil
 	}
-	return &worker.Tower{Slices: func() []worker.Slice { return mem.tower }, Width: v.Rows, Budget: s.budget}
+	return &worker.Tower{Slices: slices, Width: cfg.Vision.Rows, Budget: s.budget}
 }
 
 // decoders is how many pictures are decoded at once.

@@ -95,7 +95,7 @@ func Open(o Options, log *slog.Logger) (_ *Worker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(checkSegments(name, cfg, &w), mem.o.chooseParsers(cfg, &w, log)); err != nil {
+	if err := errors.Join(checkSegments(name, cfg, &w), mem.o.Sight.Sounds.know(name, cfg, &w), mem.o.chooseParsers(cfg, &w, log)); err != nil {
 		return nil, err
 	}
 	log.Info("model loaded", "model", name, "architecture", cfg.Architecture, "backend", be.Name(), "weights", format(&o).String(), "head", m.HeadFormat(format(&o)).String(), "packed", cached(be), "seconds", fmt.Sprintf("%.2f", time.Since(began).Seconds()))
@@ -131,6 +131,7 @@ func openModel(o *Options) (name string, folder fs.FS, m *model.Model, err error
 func checkTask(o *Options, name string, kind model.Kind) error {
 	want := map[string]model.Kind{
 		"generate": model.Generate, "embed": model.Embed, "embedding": model.Embed, "score": model.Score, "classify": model.Score,
+		"transcription": model.Generate,
 	}
 	if k, named := want[o.Task]; named && k != kind {
 		return fmt.Errorf("--task %s: %s is a model of kind %s", o.Task, name, kind)
@@ -188,8 +189,8 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w textFiles, e
 	var key kv.Key
 	_, _ = rand.Read(key[:]) // never fails
 	e := worker.NewEngine(worker.Config{
-		Exec: exec, Memory: mem, Tower: o.Sight.tower(mem, cfg.Vision), Adapters: worker.AdapterSlots{Count: o.Adapters.room().Slots, Load: mem.loadAdapter}, Groups: p.groups, KVTokens: p.tokens, PrefixCache: o.PrefixCache, HashKey: key,
-		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Prefill: o.LongPrefill, Arrival: o.FCFS}, MaxModelLen: p.maxModelLen,
+		Exec: exec, Memory: mem, Tower: o.Sight.tower(mem, cfg), Adapters: worker.AdapterSlots{Count: o.Adapters.room().Slots, Load: mem.loadAdapter}, Groups: p.groups, KVTokens: p.tokens, PrefixCache: o.PrefixCache, HashKey: key,
+		Limits: worker.Limits{Tokens: o.MaxBatched, Seqs: o.MaxSeqs, Rows: o.MaxSeqs, Prefill: o.LongPrefill, Begins: begins(cfg), Arrival: o.FCFS}, MaxModelLen: p.maxModelLen,
 		Vocab: cfg.Vocab, EOS: ends(o, cfg, w.tokenizer), Models: names, Generation: generation(), Pace: o.Pace,
 		NGram: worker.NGram{Tokens: o.Speculative.Tokens, Max: o.Speculative.Max, Min: o.Speculative.Min},
 	})
@@ -203,19 +204,35 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w textFiles, e
 			ToolParser: o.toolParser(), ReasoningParser: o.reasoningParser(), Role: o.ResponseRole,
 		},
 		Pooling: server.Pooling{
-			Kind: kinds[cfg.Kind], Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts,
+			Kind: kindOf(cfg), Labels: w.labels, EmbedPrefix: cfg.Prompts[cfg.DefaultPrompt], Prompts: cfg.Prompts,
 			Dimensions: cfg.Dimensions, Pair: pairOf(cfg), Segments: cfg.Segments > 0, Positions: cfg.Positions,
 		},
 		Headers: server.Headers{RequestIDHeaders: o.RequestIDHeaders, LoadTracking: o.LoadTracking},
 
 		Engine: e, Profiler: profiler, Tokenizer: w.tokenizer, Models: names, Root: name, Version: api.Version,
 		MaxModelLen: p.maxModelLen, Vocab: cfg.Vocab, BOSToken: w.bos, EOSToken: w.eos, Defaults: defaults(o, cfg),
-		Sight: o.Sight.server(mem, cfg.Vision), MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
+		Media: server.Media{Sight: o.Sight.server(mem, cfg.Vision), Hearing: o.Sight.Sounds.server(cfg)}, MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
 		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
 		LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
 	})
 	return &Worker{Engine: e, Server: s, memory: mem}
+}
+
+// begins is how many sequences may begin in a step; 0: as many as fit.
+func begins(cfg model.Config) int {
+	if cfg.Hearing != nil {
+		return 1
+	}
+	return 0
+}
+
+// kindOf is the server's name of what the model does.
+func kindOf(cfg model.Config) server.Kind {
+	if cfg.Hearing != nil {
+		return server.Transcribes
+	}
+	return kinds[cfg.Kind]
 }
 
 // kinds are the server's names of the model's kinds.

@@ -11,7 +11,10 @@ import (
 // operation itself sets aside. Backends give values that are not alive at the
 // same time the same memory.
 func activations(p *kernels.Program, l kernels.Limits) int64 {
-	rows := map[kernels.Rows]int{kernels.Tokens: l.Tokens, kernels.Sampled: l.Rows, kernels.Seqs: l.Seqs}
+	rows := map[kernels.Rows]int{kernels.Tokens: l.Tokens, kernels.Sampled: l.Rows, kernels.Seqs: l.Seqs, kernels.Frames: l.Frames}
+	for kind := kernels.Frames + 1; int(kind) < p.Kinds(); kind++ {
+		rows[kind] = rows[p.Base(kind)]
+	}
 	first, last := make([]int, len(p.Values)), make([]int, len(p.Values))
 	for i := range first {
 		first[i] = -1

@@ -31,7 +31,7 @@ type architecture struct {
 }
 
 // architectures is the table, in the order of the documentation.
-func architectures() []architecture { return slices.Concat(decoders(), seers(), encoders()) }
+func architectures() []architecture { return slices.Concat(decoders(), seers(), hearers(), encoders()) }
 
 func decoders() []architecture {
 	return []architecture{
@@ -131,6 +131,15 @@ func seers() []architecture {
 	}
 }
 
+// hearers are decoders behind an encoder of sound.
+func hearers() []architecture {
+	return []architecture{
+		{name: "WhisperForConditionalGeneration", kind: Generate, fixture: "whisper", defaults: whisperDefaults, finish: whisperFinish, record: whisper, tower: whisperTower,
+			families: "Whisper (tiny to large-v3, turbo, .en)",
+			features: "layer norms, biases, learned positions, attention over the rows of an encoder; sound: log-mel spectrogram, convolutions, greedy text with and without times"},
+	}
+}
+
 func encoders() []architecture {
 	return []architecture{
 		{name: "BertModel", kind: Embed, fixture: "bert", defaults: bertDefaults, finish: encoderEps, record: bertEmbed, encoder: true, segments: true, embeds: "bert",
@@ -152,6 +161,9 @@ func encoders() []architecture {
 func (a architecture) groups(s *settings) []group {
 	if a.encoder {
 		return nil
+	}
+	if s.ears != nil {
+		return append(kvGroups(s), heardGroup(s))
 	}
 	return kvGroups(s)
 }

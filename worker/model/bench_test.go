@@ -47,13 +47,17 @@ func shapedModel(b testing.TB, arch architecture, shape map[string]any) *Model {
 		b.Fatal(err)
 	}
 	want := map[string]fixtureTensor{}
-	arch.record(newGraph(s, &binder{set: empty, bound: map[string]kernels.Weight{}, asked: func(p piece) {
+	g := newGraph(s, &binder{set: empty, bound: map[string]kernels.Weight{}, asked: func(p piece) {
 		scale := 0.5
 		if n := len(p.shape); n > 1 {
 			scale = 1.7 / math.Sqrt(float64(p.shape[n-1]))
 		}
 		want[p.name] = fixtureTensor{name: p.name, shape: p.shape, base: 0, scale: float32(scale), kind: "F32"}
-	}}, arch.groups(s), nil))
+	}}, arch.groups(s), nil)
+	arch.record(g)
+	if arch.tower != nil && !arch.seeing {
+		arch.tower(g)
+	}
 	var tensors []fixtureTensor
 	for _, t := range want {
 		tensors = append(tensors, t)
@@ -74,7 +78,7 @@ func shapedModel(b testing.TB, arch architecture, shape map[string]any) *Model {
 //	go test ./worker/model -run '^$' -bench Models -benchtime 3x
 func BenchmarkModels(b *testing.B) {
 	for _, arch := range architectures() {
-		if arch.kind != Generate || arch.seeing {
+		if arch.kind != Generate || arch.seeing || arch.tower != nil {
 			continue
 		}
 		b.Run(arch.name, func(b *testing.B) {

@@ -66,7 +66,8 @@ type Config struct {
 	Prompts       map[string]string
 	DefaultPrompt string
 
-	Vision *Vision // nil: it sees nothing
+	Vision  *Vision  // nil: it sees nothing
+	Hearing *Hearing // nil: it hears nothing
 
 	Quantised string // quant_method of the checkpoint; gguf; "": it is not quantised
 
@@ -115,6 +116,11 @@ func parseFolder(data []byte, fsys fs.FS) (s *settings, arch architecture, err e
 	arch.defaults(s)
 	if err := fields(data, s); err != nil {
 		return nil, arch, fmt.Errorf("config.json: %w", err)
+	}
+	if s.ears != nil {
+		if err := fields(data, s.ears); err != nil {
+			return nil, arch, fmt.Errorf("config.json: %w", err)
+		}
 	}
 	if arch.seeing {
 		if err := s.readText(arch.tower != nil); err != nil {
@@ -210,9 +216,10 @@ func (s *settings) config(arch architecture, groups []group) Config {
 	if s.quant != nil {
 		c.Quantised = s.quant.method
 	}
-	if arch.tower != nil {
+	if s.eyes != nil && arch.tower != nil {
 		c.Vision = visionOf(s)
 	}
+	c.Hearing = hearingOf(s)
 	if s.pooling != nil {
 		c.Kind, c.Prompts, c.DefaultPrompt = Embed, s.pooling.prompts, s.pooling.prompt
 		if n := s.pooling.maxTokens; n > 0 {

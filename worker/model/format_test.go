@@ -26,12 +26,16 @@ func first(t *testing.T, m *Model, format kernels.Format, id int32) []float32 {
 	if err != nil {
 		t.Fatalf("%v: %v", format, err)
 	}
-	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: 1, Seqs: 1, Rows: 1})
+	heard := heardRows(m)
+	if heard != nil {
+		q.Frames = int32(m.Config().Hearing.Rows)
+	}
+	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: 1, Seqs: 1, Rows: 1, Frames: int(q.Frames)})
 	if err != nil {
 		t.Fatalf("%v: %v", format, err)
 	}
 	var out kernels.Result
-	step := &kernels.Step{Tokens: []int32{id}, Positions: []int32{0}, Rows: []int32{0}, WantLogits: true, Seqs: []kernels.Seq{q}}
+	step := &kernels.Step{Tokens: []int32{id}, Positions: []int32{0}, Rows: []int32{0}, WantLogits: true, Seqs: []kernels.Seq{q}, Features: heard}
 	if err := exec.Run(step, &out); err != nil {
 		t.Fatal(err)
 	}

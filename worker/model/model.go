@@ -64,6 +64,11 @@ func open(fsys fs.FS, over Overrides, openWeights func() (*weights.Set, error)) 
 	if err := m.config.generation(fsys); err != nil {
 		return nil, err
 	}
+	if h := m.config.Hearing; h != nil {
+		if err := h.generation(fsys, m.config.Vocab); err != nil {
+			return nil, err
+		}
+	}
 	if m.set, err = openWeights(); err != nil {
 		return nil, err
 	}
@@ -175,7 +180,10 @@ func (m *Model) KVGroups(blockTokens int, t kernels.DType) []kernels.KVSpec {
 	specs := make([]kernels.KVSpec, len(m.groups))
 	for i, g := range m.groups {
 		specs[i] = g.spec
-		specs[i].BlockTokens, specs[i].Type = blockTokens, t
+		specs[i].Type = t
+		if !g.spec.Cross {
+			specs[i].BlockTokens = blockTokens
+		}
 		if g.spec.StateBytes > 0 {
 			specs[i].Type = kernels.F32
 		}
@@ -247,9 +255,18 @@ func (m *Model) TowerBytes(patches int) int64 {
 	var most int64
 	t := m.record(g)
 	for _, s := range t.slices {
-		most = max(most, activations(s.Program, m.config.Vision.Limits(patches, s)))
+		most = max(most, activations(s.Program, m.TowerLimits(patches, s)))
 	}
 	return most + t.places.bytes()
+}
+
+// TowerLimits bound a step of a slice: of pictures of at most so many patches, or of
+// a sound.
+func (m *Model) TowerLimits(patches int, s Slice) kernels.Limits {
+	if h := m.config.Hearing; h != nil {
+		return h.Limits()
+	}
+	return m.config.Vision.Limits(patches, s)
 }
 
 // count is a binder that loads nothing.

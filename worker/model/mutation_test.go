@@ -142,11 +142,11 @@ func mutated(t *testing.T, m *Model, tokens int, mu mutation) (r *runner, there 
 	if !there {
 		return nil, false
 	}
-	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: tokens, Seqs: 1, Rows: tokens})
-	if err != nil {
+	r = (&runner{built: built, groups: len(specs), blocks: int32(2 * blocks), vocab: m.Config().Vocab}).hearing(m, heardRows(m))
+	if r.exec, err = be.Compile(built.Program, kernels.Limits{Tokens: tokens, Seqs: 1, Rows: tokens, Frames: r.frames}); err != nil {
 		t.Fatalf("%s: %v", mu.name, err)
 	}
-	return &runner{built: built, exec: exec, groups: len(specs), blocks: int32(2 * blocks), vocab: m.Config().Vocab}, true
+	return r, true
 }
 
 // number is a layer's or an expert's in a tensor's name.
@@ -166,7 +166,12 @@ func TestTensorsMatter(t *testing.T) {
 			f := readFixture(t, name)
 			tensors = f.Tensors
 			run = func(list []fixtureTensor) [][]float32 {
-				return newRunner(t, newCPU(t), openFixture(t, f.Config, list), len(f.IDs)).logits(t, f.IDs, len(f.IDs))
+				be, m := newCPU(t), openFixture(t, f.Config, list)
+				r := newRunner(t, be, m, len(f.IDs))
+				if h := m.Config().Hearing; h != nil {
+					r.heard = hear(t, be, m, r.built, features(h, 0))
+				}
+				return r.logits(t, f.IDs, len(f.IDs))
 			}
 		} else {
 			f := readPooledFixture(t, name)

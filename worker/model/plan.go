@@ -56,7 +56,7 @@ func (m *Model) Plan(o PlanOptions) (Plan, error) {
 		o.Utilisation = defaultUtilisation
 	}
 	most := m.config.MaxPositions
-	if o.Beyond && m.arch.encoder { // positions that it has no embedding for
+	if o.Beyond && (m.arch.encoder || m.config.Hearing != nil) { // positions that it has no embedding for
 		o.MaxModelLen = min(o.MaxModelLen, most)
 	} else if o.Beyond {
 		most = max(most, o.MaxModelLen)
@@ -121,7 +121,7 @@ func (m *Model) planCache(p *Plan, o PlanOptions) error {
 	if o.Beyond {
 		most = max(most, o.MaxModelLen)
 	}
-	p.Longest = c.longest(p.KVSpecs, most)
+	p.Longest = c.most(p.KVSpecs, most)
 	if p.MaxModelLen < 0 {
 		p.MaxModelLen = p.Longest
 	}
@@ -179,12 +179,13 @@ type cache struct {
 	step    int // tokens of a step
 	seqs    int
 	whole   bool // some group sees all tokens
+	longest int  // tokens of a sequence that the model was made for
 }
 
 func (m *Model) cache(o PlanOptions) cache {
-	c := cache{pages: m.KVGroups(o.BlockTokens, o.KVType), windows: m.config.Windows, block: o.BlockTokens, step: o.Limits.Tokens, seqs: o.Limits.Seqs}
+	c := cache{pages: m.KVGroups(o.BlockTokens, o.KVType), windows: m.config.Windows, block: o.BlockTokens, step: o.Limits.Tokens, seqs: o.Limits.Seqs, longest: m.config.MaxPositions}
 	for i, p := range c.pages {
-		c.whole = c.whole || p.StateBytes == 0 && c.windows[i] == 0
+		c.whole = c.whole || !p.Single() && c.windows[i] == 0
 	}
 	return c
 }
@@ -192,7 +193,7 @@ func (m *Model) cache(o PlanOptions) cache {
 // blocks is how many blocks of a group one sequence of n tokens needs: all of
 // it, or as much as its window and a step span, or one state.
 func (c cache) blocks(group, n int) int {
-	if c.pages[group].StateBytes > 0 {
+	if c.pages[group].Single() {
 		return 1
 	}
 	all := c.up(n)
@@ -214,12 +215,15 @@ func (c cache) need(n int) int64 {
 
 // counts gives each group its blocks when those that see all tokens have n.
 // A group with a window needs its window for each sequence, and a step's tokens
-// once; a recurrent one a state for each.
+// once; a recurrent one a state for each; one of what was heard as many as there
+// are longest sequences.
 func (c cache) counts(n int) []int {
 	counts := make([]int, len(c.pages))
 	for i, p := range c.pages {
 		counts[i] = n
-		if p.StateBytes > 0 {
+		if p.Cross {
+			counts[i] = min(c.seqs, max(1, n/c.up(c.longest)))
+		} else if p.StateBytes > 0 {
 			counts[i] = c.seqs
 		} else if w := c.windows[i]; w > 0 {
 			counts[i] = min(n, c.seqs*c.seen(w)+c.up(c.step))
@@ -251,7 +255,7 @@ func (c cache) largest(memory int64) int {
 	if n == most && !c.whole {
 		n = 0
 		for i, p := range c.pages {
-			if p.StateBytes == 0 {
+			if !p.Single() {
 				n = max(n, c.counts(most)[i])
 			}
 		}
@@ -274,7 +278,7 @@ func (c cache) concurrency(specs []kernels.KVSpec, n int) float64 {
 	least := math.Inf(1)
 	for i, s := range specs {
 		each := c.blocks(i, n)
-		if w := c.windows[i]; w > 0 && s.StateBytes == 0 {
+		if w := c.windows[i]; w > 0 && !s.Single() {
 			each = min(each, c.seen(w))
 		}
 		least = min(least, float64(s.Blocks)/float64(max(each, 1)))
@@ -282,8 +286,8 @@ func (c cache) concurrency(specs []kernels.KVSpec, n int) float64 {
 	return least
 }
 
-// longest is the longest sequence that the cache holds.
-func (c cache) longest(specs []kernels.KVSpec, most int) int {
+// most is the longest sequence that the cache holds, of at most so many tokens.
+func (c cache) most(specs []kernels.KVSpec, most int) int {
 	return sort.Search(most, func(n int) bool {
 		for i, s := range specs {
 			if c.blocks(i, n+1) > s.Blocks {

@@ -13,7 +13,9 @@ import (
 func plannedShape() map[string]any {
 	shape := maps.Clone(benchShape)
 	maps.Copy(shape, map[string]any{"vocab_size": 1024, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4,
-		"moe_intermediate_size": 256, "shared_expert_intermediate_size": 256})
+		"moe_intermediate_size": 256, "shared_expert_intermediate_size": 256,
+		"d_model": 256, "decoder_layers": 4, "decoder_attention_heads": 4, "decoder_ffn_dim": 512, "encoder_layers": 1, "encoder_attention_heads": 4, "encoder_ffn_dim": 512,
+		"max_source_positions": 100})
 	return shape
 }
 
@@ -28,7 +30,7 @@ func TestPlanIsTaken(t *testing.T) {
 		m := shapedModel(t, arch, plannedShape())
 		for _, format := range []kernels.Format{kernels.FormatF32, kernels.FormatBF16, kernels.FormatInt8, kernels.FormatInt4} {
 			o := PlanOptions{Memory: 1 << 26, Utilisation: 1, Format: format, KVType: kernels.BF16, BlockTokens: 32, MaxModelLen: 64,
-				Limits: kernels.Limits{Tokens: 128, Seqs: 8, Rows: 8}}
+				Limits: kernels.Limits{Tokens: 128, Seqs: 8, Rows: 8, Frames: 100}}
 			p, err := m.Plan(o)
 			if err != nil {
 				t.Errorf("%s as %v: %v", arch.name, format, err)

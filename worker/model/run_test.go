@@ -30,6 +30,27 @@ type runner struct {
 	vocab  int
 
 	adapter int32 // of the sequence
+
+	heard  []float32 // rows that a sequence brings; nil: the model hears nothing
+	frames int       // that they are
+}
+
+// heardRows are some rows for a model that hears; nil for others.
+func heardRows(m *Model) []float32 {
+	h := m.Config().Hearing
+	if h == nil {
+		return nil
+	}
+	f := fixtureTensor{name: "heard", shape: []int{h.Rows * h.Width}, scale: 1, kind: "F32"}
+	return decodeFloats(f.fill())
+}
+
+// hearing has a runner's sequences bring rows, where its model hears.
+func (r *runner) hearing(m *Model, rows []float32) *runner {
+	if h := m.Config().Hearing; h != nil {
+		r.heard, r.frames = rows, h.Rows
+	}
+	return r
 }
 
 func newRunner(t *testing.T, be kernels.Backend, m *Model, tokens int) *runner {
@@ -57,11 +78,11 @@ func newRunner(t *testing.T, be kernels.Backend, m *Model, tokens int) *runner {
 	if last != m.read {
 		t.Errorf("progress ended at %d of %d bytes", last, m.read)
 	}
-	exec, err := be.Compile(built.Program, kernels.Limits{Tokens: tokens, Seqs: 4, Rows: tokens})
-	if err != nil {
+	r := (&runner{built: built, groups: len(specs), blocks: int32(2 * blocks), vocab: m.Config().Vocab}).hearing(m, heardRows(m))
+	if r.exec, err = be.Compile(built.Program, kernels.Limits{Tokens: tokens, Seqs: 4, Rows: tokens, Frames: r.frames}); err != nil {
 		t.Fatal(err)
 	}
-	return &runner{built: built, exec: exec, groups: len(specs), blocks: int32(2 * blocks), vocab: m.Config().Vocab}
+	return r
 }
 
 // logits runs one sequence, teacher-forced, in chunks of the given size, and
@@ -81,6 +102,9 @@ func (r *runner) logits(t *testing.T, ids []int32, chunk int) [][]float32 {
 		part := ids[first:min(first+chunk, len(ids))]
 		step := &kernels.Step{Tokens: part, WantLogits: true,
 			Seqs: []kernels.Seq{{Count: int32(len(part)), Context: int32(first + len(part)), Blocks: tables, Adapter: r.adapter}}}
+		if first == 0 {
+			step.Seqs[0].Frames, step.Features = int32(r.frames), r.heard
+		}
 		for i := range part {
 			step.Positions = append(step.Positions, int32(first+i))
 			step.Rows = append(step.Rows, int32(i))

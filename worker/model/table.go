@@ -14,7 +14,7 @@ type Support struct {
 	Features     string // what its golden test covers
 	Formats      string // of files
 	Quants       string // quantised checkpoints that it reads
-	Images       string // whether a model that sees does so here; "": it does not see
+	Images       string // what becomes of images or sound; "": it neither sees nor hears
 }
 
 // Supported lists the architectures.
@@ -27,11 +27,13 @@ func Supported() []Support {
 	return list
 }
 
-// images tells what becomes of images.
+// images tells what becomes of images or sound.
 func (a architecture) images() string {
 	switch {
-	case a.tower != nil:
+	case a.tower != nil && a.seeing:
 		return "images"
+	case a.tower != nil:
+		return "speech to text"
 	case a.seeing:
 		return "text only, no images"
 	}

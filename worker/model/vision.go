@@ -16,6 +16,8 @@ type sight struct {
 	seeing bool            // config.json is of a model that sees images, whose text model this is
 	mrope  bool            // the rotation has sections for images
 	eyes   *visionSettings // of Vision, where the architecture has a tower
+
+	ears *hearingSettings // of config.json itself, where the architecture hears
 }
 
 // visionSettings are the fields of vision_config that matter.

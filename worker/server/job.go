@@ -31,6 +31,7 @@ type job struct {
 	reqs    []worker.Request
 	text    textOptions
 	resumed bool
+	submit  func(worker.Request) (*worker.Stream, error) // nil: the engine's own
 
 	prompt, generated, cached int
 	promptRows                [][]worker.PromptRow
@@ -178,8 +179,12 @@ func (j *job) run(ctx context.Context, each func(update) error) error {
 	n := j.reqs[0].Params.N
 	asm := make([]*assembler, 0, j.choices())
 	var streams []*worker.Stream
+	submit := j.submit
+	if submit == nil {
+		submit = j.s.cfg.Engine.Submit
+	}
 	for _, r := range j.reqs {
-		st, err := j.s.cfg.Engine.Submit(r)
+		st, err := submit(r)
 		if err != nil {
 			return err
 		}

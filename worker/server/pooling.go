@@ -18,9 +18,10 @@ type Kind uint8
 
 // The kinds of models.
 const (
-	Generates Kind = iota
-	Embeds         // one vector a text
-	Scores         // one or more numbers a text or a pair of texts
+	Generates   Kind = iota
+	Embeds           // one vector a text
+	Scores           // one or more numbers a text or a pair of texts
+	Transcribes      // text of speech
 )
 
 // maxTexts bounds the texts of one request.

@@ -33,9 +33,13 @@ func (s *Server) routes() {
 	s.handle("GET /kv_event_sources", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, map[string]any{}) })
 	s.handle("POST /invocations", s.invocations)
 	s.operating()
-	if s.cfg.Kind == Generates {
+	switch s.cfg.Kind {
+	case Generates:
 		s.generatingRoutes()
-	} else {
+	case Transcribes:
+		s.handle("POST /v1/audio/transcriptions", speaking(s, false))
+		s.handle("POST /v1/audio/translations", speaking(s, true))
+	default:
 		s.pooledRoutes()
 	}
 	s.adapterRoutes()

@@ -28,6 +28,7 @@ type Config struct {
 	Chat
 	Pooling
 	Headers
+	Media
 
 	Engine    *worker.Engine
 	Tokenizer *tokenizer.Tokenizer
@@ -39,7 +40,6 @@ type Config struct {
 	Vocab       int
 	BOSToken    string
 	EOSToken    string
-	Sight       *Sight // nil: it reads text only
 	Defaults    Defaults
 	MaxLogprobs int
 	Seed        *uint64 // of the seeds of requests that name none; nil: drawn at random
