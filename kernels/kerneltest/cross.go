@@ -62,7 +62,7 @@ func (s *scene) crossed(frames, tokens int, spec kernels.KVSpec) kernels.Executa
 // testCross attends over frames that came with a sequence's first step, in that step
 // and later, alone and among others; pages of every type.
 func testCross(t *testing.T, b kernels.Backend) {
-	for _, frames := range []int{1, 20, 700} {
+	for _, frames := range []int{1, 20, 300} {
 		for _, pages := range []kernels.DType{kernels.F32, kernels.BF16, kernels.F8E4M3, kernels.Int8} {
 			s, r := newScene(t, b, 50), newScene(t, ref.New(), 50)
 			spec := kernels.KVSpec{BlockTokens: frames + 4, Type: pages}
