@@ -75,7 +75,7 @@ func (d *Door) adminHandler(a Admin) http.Handler {
 	m.HandleFunc("GET /api/history", hub.History)
 	m.HandleFunc("GET /api/thresholds", live.Thresholds)
 	private := http.StripPrefix("/api", d.Private())
-	for _, same := range []string{"GET /api/requests", "GET /api/queue", "DELETE /api/requests/{id}", "GET /api/decisions", "GET /api/decisions/{id}", "POST /api/try/", "GET /api/plugins", "PUT /api/totals"} {
+	for _, same := range []string{"GET /api/requests", "GET /api/queue", "DELETE /api/requests/{id}", "GET /api/decisions", "GET /api/decisions/{id}", "POST /api/try/", "GET /api/plugins", "PUT /api/totals", "GET /api/canaries", "POST /api/canaries/{route}/{verb}"} {
 		m.Handle(same, private)
 	}
 	m.Handle("GET /metrics", d.Private())
@@ -307,7 +307,7 @@ func (d *Door) poolsShown(rotations Rotations) control.PoolsShown {
 		}
 		pools = append(pools, shown)
 	}
-	return control.PoolsShown{Schema: 1, At: time.Now().UTC(), Pools: pools,
+	return control.PoolsShown{Schema: 1, At: time.Now().UTC(), Pools: pools, Canaries: s.Canaries,
 		Door: control.DoorShown{State: s.Phase, Version: control.Known(s.Build), Listen: control.Known(s.Listen), Streams: s.Streams, Queued: s.Queued, Faults: append([]control.Fault{}, s.Faults...)}}
 }
 
@@ -323,7 +323,7 @@ func (l lookout) Look(context.Context) (live.Now, error) {
 	pools, st := l.d.poolsShown(l.rotations), l.d.State()
 	age := 0.0
 	now := live.Now{
-		Door: pools.Door, Pools: pools.Pools, Workers: l.d.workersShown().Workers, Rotations: []live.Rotation{}, Schedules: []live.Schedule{},
+		Door: pools.Door, Pools: pools.Pools, Canaries: pools.Canaries, Workers: l.d.workersShown().Workers, Rotations: []live.Rotation{}, Schedules: []live.Schedule{},
 		Doors:  []live.OneDoor{{ID: l.d.id, State: string(st.Phase), Version: control.Known(st.Build), Streams: &st.Streams, Queued: &st.Queued, ReportAge: &age}},
 		Counts: []live.Counts{{Door: st.Door + "/" + strconv.Itoa(os.Getpid()), Pools: st.Pools}},
 	}

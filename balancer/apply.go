@@ -118,6 +118,10 @@ func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted trust,
 		v.workers = append(v.workers, *p.Workers.Load()...)
 	}
 	v.routes = makeRoutes(set.Routes, old)
+	for _, r := range v.routes {
+		r.trial = d.canaries.Of(&r.cfg, time.Now())
+	}
+	d.canaries.Keep(set.Routes)
 	v.models = mapModels(v)
 	v.traces = d.openTraces(old, set.OTLP.Endpoint)
 	d.view.Store(v)

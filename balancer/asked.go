@@ -49,6 +49,7 @@ type asked struct {
 	flow     string      // it shares room with where it has no key
 	model    string      // as it is sent to the worker
 	session  string
+	trial    bool   // model is the one that its route has on trial
 	owner    string // whose stored responses it may see; empty: nobody's in particular, or none are asked for
 }
 
@@ -125,6 +126,11 @@ func (a *asked) find(f *fleet.Fleet, v *view, pass *extend.Pass, body []byte, se
 		t := v.models[model]
 		return t != nil && t.alive(f, a.key) != nil
 	}
+	if a.tries(r, body, usable) {
+		a.model = r.cfg.Canary.Model
+		a.target = v.models[a.model]
+		return a.pickPool(f, v, name)
+	}
 	if i := r.choose(a.session, usable); i >= 0 {
 		a.model = r.cfg.Targets[i].Model
 		a.target = v.models[a.model]
@@ -143,9 +149,11 @@ func (a *asked) findWithin(f *fleet.Fleet, v *view, name string, body []byte, se
 		a.session = r.sessionOf(a, body, sessionHeader)
 		there := func(model string) bool {
 			t := v.models[model]
-			return t != nil && slices.Contains(t.pools, a.within) && a.within.Alive(f)
+			return t != nil && slices.Contains(t.pools, a.within) && a.within.Serves(f, model)
 		}
-		if i := r.choose(a.session, there); i >= 0 {
+		if a.tries(r, body, there) {
+			a.model = r.cfg.Canary.Model
+		} else if i := r.choose(a.session, there); i >= 0 {
 			a.model = r.cfg.Targets[i].Model
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"roundhouse/balancer/canary"
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/decision"
 	"roundhouse/balancer/fleet"
@@ -45,6 +46,7 @@ type common struct {
 	lobby     fleet.Tally // of requests that came to no pool
 	responses stored.Responses
 	usage     *usage.Book
+	canaries  *canary.Book
 	requests  requestlog.Log
 	faults    faults
 

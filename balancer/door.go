@@ -35,7 +35,7 @@ type Options struct {
 	// the worker set says longer.
 	DrainTimeout time.Duration
 	Batches      string // where files and batches are kept; empty: they are not served
-	Usage        string // where the use of keys is kept; empty: nowhere
+	Usage        string // where the use of keys, and where canaries stand, is kept; empty: nowhere
 	// PluginDeadline bounds one call of a filter or policy plugin; 0: the host's default.
 	PluginDeadline time.Duration
 }

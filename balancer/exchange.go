@@ -131,6 +131,7 @@ func (x *exchange) finish() {
 	}
 	x.tell()
 	x.count()
+	x.judged()
 	x.account()
 	x.logged.end(x.d.id, &x.asked, r)
 	x.d.past.add(&x.asked, r)

@@ -18,11 +18,12 @@ const (
 	faultSet         = "worker_set"
 	faultUsage       = "usage"       // it cannot be written
 	faultRequestLog  = "request_log" // nor this
+	faultCanaries    = "canaries"    // nor these
 	faultCluster     = "kubernetes"  // its pods are not in view
 	faultPeers       = "peers"       // a door on another host does not listen
 )
 
-var faultNames = [...]string{faultCertificate, faultPlugins, faultSet, faultUsage, faultRequestLog, faultCluster, faultPeers}
+var faultNames = [...]string{faultCertificate, faultPlugins, faultSet, faultUsage, faultRequestLog, faultCanaries, faultCluster, faultPeers}
 
 // faults are what the door could not take up, until it can.
 type faults struct {

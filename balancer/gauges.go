@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/valyala/fasthttp"
 
+	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
 	"roundhouse/balancer/surface"
 	"roundhouse/configs/workerid"
@@ -19,6 +20,7 @@ type gaugeSet struct {
 	d                                                   *common
 	queued, inFlight, state, capacity, kv, aged, faults *prometheus.Desc
 	answers, budgetUsed, budgetLeft, unwritten          *prometheus.Desc
+	canaryShare, canaryState, canaryJudged              *prometheus.Desc
 }
 
 // phases are the states of a worker that metrics tell.
@@ -29,18 +31,21 @@ func newGauges(d *common) *gaugeSet {
 		return prometheus.NewDesc("roundhouse_"+name, help, labels, nil)
 	}
 	return &gaugeSet{
-		d:          d,
-		queued:     desc("queue_requests", "Requests that wait for room.", "pool", "priority"),
-		inFlight:   desc("in_flight_requests", "Requests of this door at a worker.", "pool", "worker"),
-		state:      desc("worker_state", "1 for the state that a worker is in.", "pool", "worker", "state"),
-		capacity:   desc("worker_kv_capacity_tokens", "What a worker's KV cache holds.", "pool", "worker"),
-		kv:         desc("worker_kv_tokens", "KV tokens of a worker: charged by this door, foreign, and as it reports.", "pool", "worker", "source"),
-		faults:     desc("door_fault", "1 for what the door could not take up: it goes on with the old one.", "what"),
-		answers:    desc("worker_requests_total", "Requests that a worker has served or failed, since its generation began.", "pool", "worker", "outcome"),
-		unwritten:  desc("request_log_lines_dropped_total", "Lines of door.log_requests that its file did not take."),
-		budgetUsed: desc("key_budget_used", "What a key has used of a budget, at all doors together.", "key", "period", "kind"),
-		budgetLeft: desc("key_budget_left", "What is left of a key's budget.", "key", "period", "kind"),
-		aged:       desc("worker_report_age_seconds", "The age of a worker's last report.", "pool", "worker"),
+		d:            d,
+		queued:       desc("queue_requests", "Requests that wait for room.", "pool", "priority"),
+		inFlight:     desc("in_flight_requests", "Requests of this door at a worker.", "pool", "worker"),
+		state:        desc("worker_state", "1 for the state that a worker is in.", "pool", "worker", "state"),
+		capacity:     desc("worker_kv_capacity_tokens", "What a worker's KV cache holds.", "pool", "worker"),
+		kv:           desc("worker_kv_tokens", "KV tokens of a worker: charged by this door, foreign, and as it reports.", "pool", "worker", "source"),
+		faults:       desc("door_fault", "1 for what the door could not take up: it goes on with the old one.", "what"),
+		answers:      desc("worker_requests_total", "Requests that a worker has served or failed, since its generation began.", "pool", "worker", "outcome"),
+		unwritten:    desc("request_log_lines_dropped_total", "Lines of door.log_requests that its file did not take."),
+		budgetUsed:   desc("key_budget_used", "What a key has used of a budget, at all doors together.", "key", "period", "kind"),
+		budgetLeft:   desc("key_budget_left", "What is left of a key's budget.", "key", "period", "kind"),
+		canaryShare:  desc("canary_share", "The share of a route's requests that goes to the model on trial.", "route", "model"),
+		canaryState:  desc("canary_state", "1 for the state that a route's trial is in.", "route", "model", "state"),
+		canaryJudged: desc("canary_step_requests", "Requests judged at this door since the trial's step began.", "route", "side", "outcome"),
+		aged:         desc("worker_report_age_seconds", "The age of a worker's last report.", "pool", "worker"),
 	}
 }
 
@@ -75,6 +80,9 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 			put(g.budgetLeft, float64(max(0, l.Limit-l.Used)), k.Name, l.Period, l.Kind)
 		}
 	}
+	for _, c := range g.d.canaries.Shown() {
+		g.canary(&c, put)
+	}
 	for _, w := range v.workers {
 		pool, name := workerid.Split(w.ID)
 		s := w.View(&g.d.fleet)
@@ -100,6 +108,23 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 		if s.KV.ReportAgeSeconds != nil {
 			put(g.aged, *s.KV.ReportAgeSeconds, pool, name)
 		}
+	}
+}
+
+// canary tells where a trial stands.
+func (g *gaugeSet) canary(c *control.CanaryShown, put func(*prometheus.Desc, float64, ...string)) {
+	put(g.canaryShare, c.Share, c.Route, c.Model)
+	for _, state := range []control.CanaryPhase{control.CanaryRunning, control.CanaryPromoted, control.CanaryRolledBack} {
+		on := 0.0
+		if c.State == state {
+			on = 1
+		}
+		put(g.canaryState, on, c.Route, c.Model, string(state))
+	}
+	for side, s := range map[string]control.CanarySide{"trial": c.Trial, "others": c.Others} {
+		put(g.canaryJudged, float64(s.Requests-s.Failed-s.Refused), c.Route, side, "ok")
+		put(g.canaryJudged, float64(s.Failed), c.Route, side, "failed")
+		put(g.canaryJudged, float64(s.Refused), c.Route, side, "refused")
 	}
 }
 

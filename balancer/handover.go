@@ -37,6 +37,7 @@ func (p *peers) handOver() control.Handover {
 			r.mu.Unlock()
 		}
 	}
+	h.Canaries = d.canaries.Told(true)
 	for _, pool := range v.pools {
 		h.Models = append(h.Models, pool.Facts()...)
 		h.Pools = append(h.Pools, d.lengths(pool))
@@ -105,6 +106,7 @@ func (p *peers) take(h *control.Handover) {
 			r.mu.Unlock()
 		}
 	}
+	d.canaries.Hear(h.Canaries, now)
 	for _, m := range h.Models {
 		if pool := v.byName[m.Pool]; pool != nil {
 			pool.Learn(m.Model).Take(m.Bytes, m.Output)

@@ -82,7 +82,7 @@ func (at attempt) refused() (bool, ledger.Outcome) {
 		return false, ledger.Neutral
 	}
 	cfg := &x.v.set.Door.Retry
-	if x.booking.attempts >= cfg.Attempts || !x.asked.pool.Others(&x.d.fleet, x.booking.tried, x.booking.Charge.Worker()) || !x.asked.pool.Retries.Spend(x.d.now(), cfg.Budget) {
+	if x.booking.attempts >= cfg.Attempts || !x.asked.pool.Others(&x.d.fleet, &x.booking.Ask, x.booking.tried, x.booking.Charge.Worker()) || !x.asked.pool.Retries.Spend(x.d.now(), cfg.Budget) {
 		return false, how
 	}
 	x.booking.attempts++

@@ -294,7 +294,7 @@ func (p *picked) follow(served string) {
 	}
 	w := (*x.asked.pool.Workers.Load())[i]
 	ask := &x.booking.Ask
-	ask.Among, ask.Tried, ask.Prefer, ask.Order = nil, nil, w.Acct, nil
+	ask.Among, ask.Only, ask.Tried, ask.Prefer, ask.Order = nil, nil, nil, w.Acct, nil
 	ask.Hits, ask.Looks = nil, nil
 	ask.Force, ask.Eager, ask.AnyLength, ask.Now = true, true, true, x.d.now()
 	if verdict, reason := x.d.ledger.Pick(&x.asked.pool.Group, ask, &x.booking.Charge); verdict == ledger.Picked {

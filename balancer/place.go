@@ -164,7 +164,7 @@ func (s queueWait) await() *surface.Failure {
 			// is still there then is alive, and does not want this request.
 			// Where every worker that is there has failed this very request, waiting
 			// would not help.
-			if n > 1 && len(x.booking.tried) > 0 && x.asked.pool.Alive(&x.d.fleet) && !x.asked.pool.Others(&x.d.fleet, x.booking.tried, nil) { // it is at none: pump alone writes its charge now
+			if n > 1 && len(x.booking.tried) > 0 && x.asked.pool.Alive(&x.d.fleet) && !x.asked.pool.Others(&x.d.fleet, &x.booking.Ask, x.booking.tried, nil) { // it is at none: pump alone writes its charge now
 				return s.leave(surface.WorkerFailed(x.asked.pool.Name))
 			}
 			if n%max(1, int(x.d.step/time.Second)) == 0 && x.answer != nil && !x.beats.heartbeat() {
@@ -242,6 +242,7 @@ func (x *exchange) prepare() {
 		}
 	}
 	x.booking.Ask.Tried = x.booking.tried
+	x.booking.Ask.Only = p.Only(x.asked.model)
 	x.booking.match(&x.asked)
 }
 

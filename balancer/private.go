@@ -56,6 +56,7 @@ func (d *Door) Private() http.Handler {
 		}
 		answer(w, d.Requests())
 	})
+	serveCanaries(&d.common, m)
 	m.HandleFunc("GET /queue", func(w http.ResponseWriter, _ *http.Request) { answer(w, d.Queued()) })
 	m.HandleFunc("DELETE /requests/{id}", func(w http.ResponseWriter, r *http.Request) {
 		if !d.Cancel(r.PathValue("id")) {
@@ -191,6 +192,7 @@ func (d *Door) State() control.State {
 	if d.draining.Load() {
 		s.Phase = phase.Draining
 	}
+	s.Canaries = d.canaries.Shown()
 	s.Streams, s.Peers, s.Faults = d.live.count(), d.peers.count(), d.faults.list()
 	s.Pools = append(s.Pools, d.lobby.Shown("", 0))
 	for _, p := range v.pools {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"roundhouse/balancer/canary"
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/fleet"
 	"roundhouse/balancer/http2"
@@ -57,7 +58,7 @@ func New(o Options) (*Door, error) {
 	d.fleet.Remap, d.fleet.MoveAway, d.fleet.Resident = d.remap, d.moveAway, d.peers.resident
 	d.metrics = metrics.New(o.Build, d.droppedLines)
 	d.metrics.Registry.MustRegister(newGauges(c))
-	d.usage = usage.Open(o.Usage, time.Now(), o.Log)
+	d.usage, d.canaries = usage.Open(o.Usage, time.Now(), o.Log), canary.Open(o.Usage)
 	d.ledger.OnEject = d.metrics.Ejected
 	def := configs.DefaultDoor()
 	d.memory.Limit.Store(int64(def.Memory))
@@ -140,6 +141,7 @@ func (d *Door) Run(ctx, hard context.Context) error {
 	}
 	d.opts.Listener.Close()
 	d.cutAll()
+	d.canaries.Tend(time.Now(), true)
 	d.peers.tell(func(*way) bool { return true }, true)
 	if private != nil {
 		private.Close()
@@ -297,6 +299,8 @@ func (d *Door) keepHouse() {
 func (d *Door) everySecond(v *view) {
 	d.fleet.EverySecond(v.workers)
 	d.faults.note(d.log, faultUsage, d.usage.Fault())
+	d.canaries.Tend(time.Now(), false)
+	d.faults.note(d.log, faultCanaries, d.canaries.Fault())
 	d.faults.note(d.log, faultRequestLog, d.requests.Fault())
 	d.faults.note(d.log, faultPeers, d.peers.fault(time.Now()))
 }

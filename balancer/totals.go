@@ -72,6 +72,7 @@ func (p *peers) tell(whom func(*way) bool, last bool) {
 	slim := t
 	slim.Workers = []control.WorkerTotal{}
 	if len(near) > 0 {
+		t.Canaries = p.d.canaries.Told(false)
 		for _, pool := range p.d.current().pools {
 			t.Cached = append(t.Cached, pool.TakeUntold(listeners)...)
 		}
@@ -159,7 +160,7 @@ func (p *peers) hear(t control.Totals) {
 		return
 	}
 	kept := t
-	kept.Cached = nil
+	kept.Cached, kept.Canaries = nil, nil
 	v := p.d.current()
 	h := &heard{kept, now, v.sharedWith(&t)}
 	p.heard[t.Door] = h
@@ -171,6 +172,7 @@ func (p *peers) hear(t control.Totals) {
 	p.d.usage.Hear(t.Usage)
 	if sameFleet(t.Fleet, v.fleet()) {
 		p.hearCached(t.Cached)
+		p.d.canaries.Hear(t.Canaries, now)
 	}
 	p.countElsewhere(now)
 }

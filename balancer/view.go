@@ -12,6 +12,7 @@ import (
 	"math"
 	"sync"
 
+	"roundhouse/balancer/canary"
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/extend"
 	"roundhouse/balancer/fleet"
@@ -58,6 +59,9 @@ func mapModels(v *view) map[string]*target {
 			put(name, p)
 		}
 		for _, name := range p.Models() {
+			put(name, p)
+		}
+		for _, name := range v.set.Pools[i].Adapters {
 			put(name, p)
 		}
 	}
@@ -188,7 +192,8 @@ func (v *view) admit(authorization, xAPIKey []byte) (*keyring.Key, *surface.Fail
 
 // route is a name that clients ask for, with the targets behind it.
 type route struct {
-	cfg configs.Route
+	cfg   configs.Route
+	trial *canary.Trial // nil: it has no canary
 
 	mu   sync.Mutex
 	debt []float64 // of smooth weighted round robin, by target
@@ -261,11 +266,11 @@ func rendezvous(session, node string, weight float64) float64 {
 	return -weight / math.Log(u)
 }
 
-// alive returns the first pool of a target that can be asked and that a key may use, nil
+// alive returns the first pool that can be asked for a target and that a key may use, nil
 // if there is none.
 func (t *target) alive(f *fleet.Fleet, k *keyring.Key) *fleet.Pool {
 	for _, p := range t.pools {
-		if k.AllowsPool(p.Name) && p.Alive(f) {
+		if k.AllowsPool(p.Name) && p.Serves(f, t.model) {
 			return p
 		}
 	}

@@ -201,6 +201,28 @@ func (b *body) share(name string, out *float64, most float64) {
 	*out = f
 }
 
+// shares takes a list of numbers between 0 and 1.
+func (b *body) shares(name string, out *[]float64) {
+	v, ok := b.take(name, kindList)
+	if !ok {
+		return
+	}
+	list := make([]float64, 0, len(v.items))
+	for _, item := range v.items {
+		if item.kind != kindNumber {
+			b.d.errorAt(item.at, "%s is a list of numbers from 0 to 1, found %s in it", name, item.kind)
+			return
+		}
+		f, _ := item.number.Float64()
+		if math.IsInf(f, 0) || f < 0 || f > 1 {
+			b.d.errorAt(item.at, "%s has %s in it; each is a number from 0 to 1", name, item.number.Text('g', 10))
+			return
+		}
+		list = append(list, f)
+	}
+	*out = list
+}
+
 // duration takes a time of at least least.
 func (b *body) duration(name string, out *Duration, least Duration) {
 	v, ok := b.take(name, kindText)

@@ -45,6 +45,9 @@ func checkPods(d *decoder, path string, p *Pool) {
 			d.failf(sub(path, name), "%s: the pods of a kubernetes pool are run by somebody else; it has a selector or an inference_pool", name)
 		}
 	}
+	for _, a := range p.Adapters {
+		d.failf(sub(path, labelled("adapter", a.Name)), "adapter %q: no supervisor loads adapters into pods; have the pods load it (vLLM: --lora-modules), and leave the block out", a.Name)
+	}
 	for _, name := range notOfEvictions {
 		if at := sub(sub(path, "rotation"), name); d.written(at) {
 			d.failf(at, "rotation.%s: pods are rotated by eviction, one after the other, and their owner replaces them; leave it out", name)

@@ -91,6 +91,9 @@ func (d *decoder) checkRoutes(c *Config) {
 			d.failf(sub(labelled("route", r.Name), "fallback"), "%q is neither a pool nor a model that one serves%s", r.Fallback, suggest(r.Fallback, known))
 		}
 	}
+	for i := range c.Routes {
+		checkCanary(d, &c.Routes[i], owner, known)
+	}
 	d.checkCycles(c, owner, known)
 }
 
@@ -143,6 +146,9 @@ func knownModels(c *Config) []string {
 		}
 		names = append(names, p.Name)
 		names = append(names, p.Engine.ServedModelName...)
+		for _, a := range p.Adapters {
+			names = append(names, a.Name)
+		}
 	}
 	return names
 }

@@ -37,6 +37,7 @@ func (d *decoder) checkPool(c *Config, p *Pool) {
 	for i := range p.Workers {
 		d.checkWorker(path, p, &p.Workers[i])
 	}
+	checkAdapters(d, path, p)
 	d.checkRotation(sub(path, "rotation"), p)
 	if p.Canary != nil && len(p.Workers) < 2 {
 		d.failf(sub(path, "canary"), "pool %q has one worker: a canary is judged against the others", p.Name)

@@ -166,6 +166,7 @@ type Pool struct {
 	Scrape        Scrape    `json:"scrape"`
 	Container     Container `json:"container"` // of the docker and swarm drivers
 	Pods          Pods      `json:"pods,omitzero"`
+	Adapters      []Adapter `json:"adapters,omitempty"` // that the workers are to have beside their model
 
 	// Reasoning end marker, e.g. "</think>", for resuming on workers that split
 	// reasoning from the answer. Empty: the answer is not split.
@@ -179,6 +180,13 @@ type Pods struct {
 	InferencePool string `json:"inference_pool,omitempty"` // instead of both
 	Namespace     string `json:"namespace,omitempty"`      // empty: the program's own
 	Rotates       bool   `json:"rotates,omitempty"`        // there is a rotation block
+}
+
+// Adapter is a LoRA adapter that a supervisor loads into each worker of a pool, and
+// unloads once no block names it.
+type Adapter struct {
+	Name string `json:"name"` // by which clients and routes ask for it
+	Path string `json:"path"` // as the worker sees it: a folder, or a name that its engine resolves
 }
 
 // Engine is what a worker serves and how. The process driver makes the flags
@@ -295,6 +303,8 @@ type Route struct {
 	// KeepName has answers carry the model's name that the client asked for, not
 	// the target's.
 	KeepName bool `json:"keep_name"`
+	// Canary is a model on trial. Nil: there is none.
+	Canary *RouteCanary `json:"canary,omitempty"`
 }
 
 // Target is a model and its share of a route.

@@ -190,5 +190,17 @@ func (d *decoder) route(b *body, c *Route) {
 	})
 	b.text("fallback", &c.Fallback)
 	b.truth("keep_name", &c.KeepName)
+	b.each("canary", func(model string, b *body) {
+		canary := newRouteCanary(model)
+		b.shares("steps", &canary.Steps)
+		integer(b, "min_requests", &canary.MinRequests, 1, maxCount)
+		b.duration("hold", &canary.Hold, 0)
+		b.truth("promote", &canary.Promote)
+		b.end()
+		if c.Canary != nil {
+			b.d.failf(b.path, "route %q has two canaries, %q and %q: one model is on trial at a time", c.Name, c.Canary.Model, model)
+		}
+		c.Canary = &canary
+	})
 	b.end()
 }

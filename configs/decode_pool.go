@@ -63,6 +63,12 @@ func (d *decoder) pool(b *body, c *Pool) {
 	integer(b, "port", &c.Pods.Port, 1, math.MaxUint16)
 	b.text("inference_pool", &c.Pods.InferencePool)
 	b.text("namespace", &c.Pods.Namespace)
+	b.each("adapter", func(name string, b *body) {
+		a := Adapter{Name: name}
+		b.text("path", &a.Path)
+		b.end()
+		c.Adapters = append(c.Adapters, a)
+	})
 	d.workers(b, c)
 	b.end()
 }

@@ -169,6 +169,12 @@ pool "chat" {
     share        = 0.1
     min_requests = 200
   }
+
+  # LoRA adapters, which the supervisor loads into each worker, and unloads once their
+  # block is gone.
+  adapter "chat-v2" {
+    path = "/models/chat-v2" # as the worker sees it
+  }
 }
 
 # Containers of vLLM. The names are those of a compose file.
@@ -280,8 +286,16 @@ route "lora-request" {
     weight = 50
   }
 
-  fallback  = "chat" # a pool or model, when no target can serve
-  keep_name = true   # answers carry the name that was asked for, not the target's
+  fallback = "chat" # a pool or model, when no target can serve
+  # A model on trial: its share grows by steps while it is no worse than the targets.
+  canary "chat-v2" {
+    steps        = [0.05, 0.25, 0.5]
+    min_requests = 200   # of the model, at each step
+    hold         = "10m" # at each step, at least
+    promote      = true  # after the last step it gets all; false: an operator is waited for
+  }
+
+  keep_name = true # answers carry the name that was asked for, not the target's
 }
 
 plugin "guard" {

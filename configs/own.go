@@ -37,6 +37,9 @@ func (p *Pool) Of(w Worker) (Engine, Container) {
 		})
 		c.Volumes = append(c.Volumes, w.Volumes...)
 	}
+	if len(p.Adapters) > 0 && c.Command == nil {
+		p.enable(&e)
+	}
 	return e, c
 }
 

@@ -67,6 +67,9 @@ func (t *lastSent) change(s *State) Change {
 	if !reflect.DeepEqual(s.Schedules, old.Schedules) {
 		c.Schedules = &s.Schedules
 	}
+	if len(s.Canaries)+len(old.Canaries) > 0 && !reflect.DeepEqual(s.Canaries, old.Canaries) {
+		c.Canaries = &s.Canaries
+	}
 	seen := make(map[string]bool, len(s.Workers))
 	for i := range s.Workers {
 		w := &s.Workers[i]

@@ -129,7 +129,7 @@ func (h *Hub) look(ctx context.Context) {
 	figures := h.figures(&now)
 	s := &State{
 		Schema: 1, At: h.at, Door: now.Door, Doors: now.Doors, Supervisor: now.Supervisor, Pools: now.Pools, Figures: figures,
-		Workers: now.Workers, Rotations: now.Rotations, Schedules: now.Schedules, Verdict: h.watch.Judge(h.facts(&now, figures)),
+		Workers: now.Workers, Rotations: now.Rotations, Schedules: now.Schedules, Canaries: now.Canaries, Verdict: h.watch.Judge(h.facts(&now, figures)),
 	}
 	sample := h.sample(&now, figures)
 	h.tell(ctx, s, sample)

@@ -44,6 +44,7 @@ type Now struct {
 	Workers    []control.WorkerShown
 	Rotations  []Rotation
 	Schedules  []Schedule
+	Canaries   []control.CanaryShown
 	Counts     []Counts
 }
 

@@ -21,6 +21,7 @@ type State struct {
 	Workers    []control.WorkerShown    `json:"workers"`
 	Rotations  []Rotation               `json:"rotations"`
 	Schedules  []Schedule               `json:"schedules"`
+	Canaries   []control.CanaryShown    `json:"canaries,omitempty"`
 }
 
 // Change is what of a state is another than it was told; what is nil is as it was.
@@ -36,6 +37,7 @@ type Change struct {
 	Gone       []string                     `json:"gone,omitempty"`
 	Rotations  *[]Rotation                  `json:"rotations,omitempty"`
 	Schedules  *[]Schedule                  `json:"schedules,omitempty"`
+	Canaries   *[]control.CanaryShown       `json:"canaries,omitempty"`
 }
 
 // Figures are a pool's, or of all pools together.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"time"
 
 	"roundhouse/balancer/control"
 	"roundhouse/live"
@@ -35,6 +36,10 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("POST "+control.TryPath, s.serveTry)
 	mux.HandleFunc("DELETE /api/requests/{id}", s.relay)
 	mux.HandleFunc("GET /api/decisions/{id}", s.relay)
+	mux.HandleFunc("GET /api/canaries", s.answer(func(*http.Request) (any, error) {
+		return control.CanariesShown{Schema: 1, At: time.Now().UTC(), Canaries: s.gate.trials()}, nil
+	}))
+	mux.HandleFunc("POST /api/canaries/{route}/{verb}", func(w http.ResponseWriter, r *http.Request) { commandCanary(s, w, r) })
 	mux.HandleFunc("GET /api/plugins", s.servePlugins)
 	mux.HandleFunc("GET /metrics", s.serveMetrics)
 	mux.HandleFunc("GET /api/usage", s.serveUsage)

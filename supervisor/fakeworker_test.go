@@ -11,10 +11,51 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"roundhouse/configs"
 )
+
+// adaptersFake are the adapters of such a worker, with their paths.
+type adaptersFake struct{ paths sync.Map }
+
+func (f *adaptersFake) cards(base string) (text string) {
+	f.paths.Range(func(name, path any) bool {
+		text += fmt.Sprintf(`,{"id":%q,"root":%q,"parent":%q}`, name, path, base)
+		return true
+	})
+	return text
+}
+
+func (f *adaptersFake) load(w http.ResponseWriter, r *http.Request) {
+	var ask struct {
+		Name    string `json:"lora_name"`
+		Path    string `json:"lora_path"`
+		Inplace bool   `json:"load_inplace"`
+	}
+	err := json.NewDecoder(r.Body).Decode(&ask)
+	_, there := f.paths.Load(ask.Name)
+	switch {
+	case err != nil || there: // an older vLLM knows no load_inplace
+		http.Error(w, "has already been loaded", http.StatusBadRequest)
+	case ask.Path == "/absent":
+		http.Error(w, "No adapter found for /absent", http.StatusNotFound)
+	default:
+		f.paths.Store(ask.Name, ask.Path)
+	}
+}
+
+func (f *adaptersFake) unload(_ http.ResponseWriter, r *http.Request) {
+	var ask struct {
+		Name string `json:"lora_name"`
+	}
+	if json.NewDecoder(r.Body).Decode(&ask) == nil {
+		f.paths.Delete(ask.Name)
+	}
+}
 
 // serveFake is a worker's `serve`: it answers with numbers, one a line, as
 // many as max_tokens says, every FAKE_PACE; with FAKE_HANGS nothing after the first
@@ -27,6 +68,8 @@ func serveFake(args []string) error {
 	for _, ignored := range []string{"host", "model", "quantization", "max-model-len", "device", "cpus", "mems"} {
 		flags.String(ignored, "", "")
 	}
+	enabled := flags.Bool("enable-lora", false, "")
+	flags.Int("max-cpu-loras", 0, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -45,9 +88,14 @@ func serveFake(args []string) error {
 	var streamed atomic.Bool
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
+	var loaded adaptersFake
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"data":[{"id":%q}]}`, *model)
+		fmt.Fprintf(w, `{"data":[{"id":%q,"root":"/model","parent":null}%s]}`, *model, loaded.cards(*model))
 	})
+	if *enabled && os.Getenv(configs.RuntimeAdapters) == "True" {
+		mux.HandleFunc("POST /v1/load_lora_adapter", loaded.load)
+		mux.HandleFunc("POST /v1/unload_lora_adapter", loaded.unload)
+	}
 	mux.HandleFunc("/v1/completions", func(w http.ResponseWriter, r *http.Request) {
 		var ask struct {
 			N    int  `json:"max_tokens"`

@@ -22,8 +22,9 @@ type gate struct {
 	try      time.Time        // no door is started before
 	failures int              // in a row
 
-	handover   *handover // nil: none under way
-	handedOver bool      // it was tried; an old door that stayed stays
+	handover   *handover              // nil: none under way
+	canaries   map[string]canaryNoted // by route
+	handedOver bool                   // it was tried; an old door that stayed stays
 }
 
 // living are the doors that may send requests to workers: our own, whose processes

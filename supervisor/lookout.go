@@ -37,7 +37,7 @@ func (l lookout) look() live.Now {
 	pools := s.pools()
 	now := live.Now{
 		Door: pools.Door, Supervisor: pools.Supervisor, Pools: pools.Pools, Workers: s.workers().Workers,
-		Rotations: s.rotationList(), Schedules: s.scheduleList(),
+		Rotations: s.rotationList(), Schedules: s.scheduleList(), Canaries: pools.Canaries,
 	}
 	switch {
 	case s.memory.failed != nil:

@@ -60,6 +60,7 @@ func (s *Supervisor) step() {
 	s.tendDoors()
 	s.tendHandover()
 	s.tendProbes()
+	tendAdapters(s)
 	s.replan()
 	s.renewTLS()
 	now := s.clock.Now()
@@ -70,6 +71,7 @@ func (s *Supervisor) step() {
 		s.events.note(e.Pool, e.Worker, e.Kind, e.Text)
 		s.counters.count(e)
 	}
+	s.gate.noteCanaries(&s.events)
 	s.counters.turns(s.memory.intent, decision.Intent, now)
 	s.memory.remember(decision.Intent)
 	s.flushEvents()

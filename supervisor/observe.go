@@ -87,6 +87,9 @@ func (s *Supervisor) seen(id string, acked bool, now time.Time) core.Seen {
 	moving := s.moved(m, seen, now)
 	if p := m.probe; p != nil && (static || p.generation == seen.Generation) {
 		seen.Healthy, seen.Unhealthy = p.healthy, p.unhealthy
+		if pool, there := poolOf(s.plan.config, kind.pool); there && len(pool.Adapters) > 0 && !p.adapting.settled {
+			seen.Healthy = false // it is in service no earlier than with its adapters
+		}
 		seen.Warmed, seen.WarmError = p.warmed, p.warmError
 		last := p.last
 		if last.IsZero() {
@@ -183,6 +186,8 @@ func (s *Supervisor) probe(id, url string, generation uint64) {
 				p.healthy, p.unhealthy = f.healthy, f.why
 				if f.healthy {
 					p.last = s.clock.Now()
+				} else {
+					p.adapting.tried = time.Time{} // what comes back may be another process
 				}
 				if f.ours != nil {
 					p.ours = f.ours

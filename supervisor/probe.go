@@ -40,6 +40,7 @@ type probe struct {
 	models    []string
 	warmed    bool
 	warmError string
+	adapting  adapting
 }
 
 // finding is what a probe's goroutine tells the loop.

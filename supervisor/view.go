@@ -45,6 +45,9 @@ func (s *Supervisor) view(pool, name string) control.WorkerShown {
 	if url, _, ok := s.probed(id); ok {
 		v.URL = control.Known(url)
 	}
+	if p := s.fleet.of(id).probe; p != nil && v.LastError == nil {
+		v.LastError = control.Known(p.adapting.failed)
+	}
 	if w.Phase == core.Draining {
 		v.Drain = &control.DrainShown{Deadline: s.shown(w.Deadline)}
 	}
@@ -153,7 +156,7 @@ func (s *Supervisor) placeOf(id string) control.PlaceShown {
 // pools is the answer to GET /api/pools.
 func (s *Supervisor) pools() control.PoolsShown {
 	v := control.PoolsShown{
-		Schema: 1, At: time.Now().UTC(), Door: s.gate.shown(), Pools: []control.PoolShown{},
+		Schema: 1, At: time.Now().UTC(), Door: s.gate.shown(), Pools: []control.PoolShown{}, Canaries: s.gate.trials(),
 		Supervisor: &control.SupervisorShown{State: string(phase.Ready), Version: s.options.Version},
 	}
 	if s.memory.failed != nil || s.memory.disk.full {

@@ -60,6 +60,9 @@ func (s *Supervisor) poolSet(cfg *configs.Pool, p core.Pool) control.Pool {
 	out := control.Pool{
 		Name: p.Name, Policy: cfg.Policy, Task: cfg.Task, Models: cfg.Engine.ServedModelName, ReasoningEnd: cfg.ReasoningEnd, Scrape: cfg.Scrape,
 	}
+	for _, a := range cfg.Adapters {
+		out.Adapters = append(out.Adapters, a.Name)
+	}
 	if r := s.memory.intent.Rotations[p.Name]; r.State == core.Running && r.Canary != "" && p.Canary != nil {
 		out.Canary = &control.Canary{Worker: r.Canary, Share: p.Canary.Share}
 	}

@@ -35,11 +35,14 @@ type WorkerSet struct {
 
 // Pool is what a door must know of a pool.
 type Pool struct {
-	Name         string         `json:"name"`
-	Policy       string         `json:"policy"`
-	Task         string         `json:"task,omitempty"`
-	Driver       string         `json:"driver,omitempty"` // for those who look; empty: static
-	Models       []string       `json:"models"`           // served names; empty: learned from the workers
+	Name   string   `json:"name"`
+	Policy string   `json:"policy"`
+	Task   string   `json:"task,omitempty"`
+	Driver string   `json:"driver,omitempty"` // for those who look; empty: static
+	Models []string `json:"models"`           // served names; empty: learned from the workers
+	// Adapters are the names that are being loaded into the workers beside their models: a
+	// worker serves one once it lists it.
+	Adapters     []string       `json:"adapters,omitempty"`
 	ReasoningEnd string         `json:"reasoning_end,omitempty"`
 	Scrape       configs.Scrape `json:"scrape"`
 	Canary       *Canary        `json:"canary,omitempty"` // while a roll-out is judged

@@ -66,6 +66,7 @@ type (
 		Door       DoorShown        `json:"door"`
 		Supervisor *SupervisorShown `json:"supervisor"` // null where a door runs alone
 		Pools      []PoolShown      `json:"pools"`
+		Canaries   []CanaryShown    `json:"canaries,omitempty"`
 	}
 
 	// DoorShown is the door.

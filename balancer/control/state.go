@@ -24,6 +24,8 @@ type State struct {
 
 	Workers []WorkerState `json:"workers"`
 	Pools   []PoolState   `json:"pools"`
+
+	Canaries []CanaryShown `json:"canaries,omitempty"`
 }
 
 // Fault is what a door could not take up: it goes on with what it had before.

@@ -26,15 +26,16 @@ func PeerToken(admin string) string {
 // worker, and what its keys have used. The figures replace those it told
 // before.
 type Totals struct {
-	Door    string        `json:"door"`
-	Fleet   string        `json:"fleet,omitempty"`   // whose workers it serves: totals of another fleet's are not counted. Empty: unknown
-	Serial  uint64        `json:"serial"`            // rises; an older one that comes late is dropped
-	Gone    bool          `json:"gone,omitempty"`    // this door ends; its totals are 0
-	Leaving bool          `json:"leaving,omitempty"` // it drains: new connections are not its own any more
-	Workers []WorkerTotal `json:"workers"`
-	Keys    []KeyUse      `json:"keys,omitempty"`
-	Usage   *FolderUse    `json:"usage,omitempty"`  // of budgets; not with every telling
-	Cached  []Cached      `json:"cached,omitempty"` // what workers got into their caches since the totals before
+	Door     string        `json:"door"`
+	Fleet    string        `json:"fleet,omitempty"`   // whose workers it serves: totals of another fleet's are not counted. Empty: unknown
+	Serial   uint64        `json:"serial"`            // rises; an older one that comes late is dropped
+	Gone     bool          `json:"gone,omitempty"`    // this door ends; its totals are 0
+	Leaving  bool          `json:"leaving,omitempty"` // it drains: new connections are not its own any more
+	Workers  []WorkerTotal `json:"workers"`
+	Keys     []KeyUse      `json:"keys,omitempty"`
+	Usage    *FolderUse    `json:"usage,omitempty"`    // of budgets; not with every telling
+	Cached   []Cached      `json:"cached,omitempty"`   // what workers got into their caches since the totals before
+	Canaries []CanaryState `json:"canaries,omitempty"` // with the conversations that began since the totals before
 }
 
 // WorkerTotal is what a door has at one worker. Generation and Identity tell
@@ -72,15 +73,16 @@ type TotalsAck struct {
 // Handover is what a new door takes over from one that it is to replace, before
 // it accepts the first connection.
 type Handover struct {
-	Schema  int           `json:"schema"` // 1
-	Totals  Totals        `json:"totals"`
-	Workers []WorkerFacts `json:"workers"`
-	Levels  []KeyLevel    `json:"levels"` // of the keys' buckets
-	Routes  []RouteDebts  `json:"routes"`
-	Models  []ModelFacts  `json:"models"`
-	Pools   []PoolFacts   `json:"pools"`
-	Stored  []Stored      `json:"stored"` // which worker has which response
-	Prefix  []PrefixFacts `json:"prefix"`
+	Schema   int           `json:"schema"` // 1
+	Totals   Totals        `json:"totals"`
+	Workers  []WorkerFacts `json:"workers"`
+	Levels   []KeyLevel    `json:"levels"` // of the keys' buckets
+	Routes   []RouteDebts  `json:"routes"`
+	Models   []ModelFacts  `json:"models"`
+	Pools    []PoolFacts   `json:"pools"`
+	Stored   []Stored      `json:"stored"` // which worker has which response
+	Prefix   []PrefixFacts `json:"prefix"`
+	Canaries []CanaryState `json:"canaries,omitempty"` // with all conversations
 }
 
 // MovedConn describes one idle connection that moves to the next door; its

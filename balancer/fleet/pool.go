@@ -32,6 +32,7 @@ type Pool struct {
 	End     atomic.Pointer[string] // the marker that ends reasoning
 	canary  atomic.Pointer[canary]
 	named   atomic.Bool // the configuration names its models
+	partial atomic.Pointer[partial]
 	scrapes atomic.Pointer[configs.Scrape]
 	Gap     atomic.Int64           // how long its worker's turn may take; 0: there is none
 	Plugin  atomic.Pointer[string] // the policy plugin that orders the workers; empty: none
@@ -89,6 +90,7 @@ func (p *Pool) Models() []string {
 			}
 		}
 	}
+	p.compare(names)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(names) > 0 {
@@ -101,13 +103,13 @@ func (p *Pool) Models() []string {
 // serves.
 func (p *Pool) Says() bool { return p.named.Load() || len(p.Models()) > 0 }
 
-// Others reports whether a worker is left that has not failed this request, beside
-// the one that it is at (nil: none).
-func (p *Pool) Others(f *Fleet, tried []ledger.Try, at *ledger.Worker) bool {
+// Others reports whether a worker is left that has what a request asks for and has not
+// failed it, beside the one that it is at (nil: none).
+func (p *Pool) Others(f *Fleet, ask *ledger.Ask, tried []ledger.Try, at *ledger.Worker) bool {
 	now := f.now()
 next:
 	for _, w := range *p.Workers.Load() {
-		if !f.ledger.Usable(w.Acct, now) || at == w.Acct {
+		if !f.ledger.Usable(w.Acct, now) || at == w.Acct || ask.Only != nil && !ask.Only(w.Acct) {
 			continue
 		}
 		for _, t := range tried {
@@ -168,6 +170,7 @@ func (f *Fleet) ApplyPool(p *Pool, cfg *control.Pool, pools int, kept map[*Worke
 	p.scrapes.Store(&scrapes)
 	p.named.Store(len(cfg.Models) > 0)
 	p.Gap.Store(int64(cfg.PatienceSeconds * 1e9))
+	p.setAdapters(cfg.Adapters)
 	var workers []*Worker
 	var accts []*ledger.Worker
 	for _, wc := range cfg.Workers {

@@ -33,6 +33,10 @@ var scrapeNames = map[string][]string{
 	"gpu_prefix_cache_hits":    {"vllm:gpu_prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits"},
 }
 
+// adapterLook is how often a worker is asked for its models while an adapter is being
+// loaded into it.
+const adapterLook = time.Second
+
 // gauges is what one scrape found; NaN: not there.
 type gauges struct {
 	usage, running, waiting, prompt, generated, start float64
@@ -50,7 +54,7 @@ func (w *Worker) scrape(ctx context.Context, f *Fleet) {
 	for ctx.Err() == nil {
 		var err error
 		was := w.Instance().Identity
-		if time.Since(models) > 30*time.Second || len(w.ModelList()) == 0 {
+		if age := time.Since(models); age > 30*time.Second || len(w.ModelList()) == 0 || age > adapterLook && w.lacks() {
 			if w.isOurs(ctx, f) {
 				w.turnsOut(f, true)
 				return

@@ -121,6 +121,9 @@ func (w *Worker) apply(f *Fleet, cfg control.Worker, up *conn.Upstream) {
 		}
 		w.reached, w.ending, w.fault, w.local, w.identity = false, false, "", 0, ""
 		w.forget()
+		if w.Pool.Adapters() != nil {
+			w.models.Store(nil) // a process that starts has no adapters yet
+		}
 	}
 	w.APIKey.Store(&cfg.APIKey)
 	if cfg.State != phase.Draining {

@@ -41,7 +41,7 @@ func (g *Group) demandOf(a *Ask, slowStart int64) demand {
 	c := demand{
 		need: float64(a.Prompt + a.Expect), whole: float64(g.curve.work(a.Prompt, 0)), queues: g.queued(class),
 		rate: g.meanRate(), perToken: max(g.perToken.v, 1), unheard: g.crowding.unheard(), shorter: 1,
-		picky: a.Prefer != nil || a.Spare != nil || len(a.Tried) > 0 || a.Among != nil, grown: endless, joining: float64(slowStart),
+		picky: a.Prefer != nil || a.Spare != nil || len(a.Tried) > 0 || a.Among != nil || a.Only != nil, grown: endless, joining: float64(slowStart),
 		behind: float64(a.Behind) / float64(max(1, len(g.rows))),
 	}
 	c.least, c.coming = g.least(a, c.whole), g.crowding.rate(len(g.rows), c.rate)

@@ -54,6 +54,9 @@ type Ask struct {
 	Spare *Worker
 	// Among are the workers to choose from; nil: all of the group.
 	Among []*Worker
+	// Only reports whether a worker has what the request asks for, a model beside the
+	// others' perhaps, as things are now; nil: all have. It must not wait.
+	Only func(*Worker) bool
 	// Order is what a policy outside the ledger prefers, the best first: the first
 	// of it that can take the request gets it. Nil, or none of it: the group's policy.
 	Order []*Worker
@@ -196,6 +199,9 @@ func (g *Group) excluded(i int, a *Ask) out {
 		return notReady
 	}
 	if a.Among != nil && !slices.Contains(a.Among, w) {
+		return outside
+	}
+	if a.Only != nil && !a.Only(w) {
 		return outside
 	}
 	if a.Prefer != nil && a.Prefer != w {

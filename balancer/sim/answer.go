@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -31,6 +32,7 @@ type answer struct {
 	tokens  <-chan struct{} // of a worker that computes as vLLM does
 	over    <-chan struct{} // closed when its worker is terminated
 	aborted bool            // for it was
+	adapter string          // that it is of; empty: the model's own
 }
 
 func (a *answer) run(size int) {
@@ -49,6 +51,9 @@ func (a *answer) run(size int) {
 	}
 	if res := a.b.Resume; res != nil {
 		a.id, a.created, a.from = res.ID, res.Created, len(res.TokenIDs)
+	}
+	if !a.adapted() {
+		return
 	}
 	if !a.fromIDs() {
 		a.rw.Header().Set("Content-Type", "application/json")
@@ -146,7 +151,10 @@ func (a *answer) next() bool {
 	return wait(a, a.tokens)
 }
 
-func (a *answer) word(i int) string { return fmt.Sprintf("%s%d ", a.w.Salt, i) }
+func (a *answer) word(i int) string { return fmt.Sprintf("%s%s%d ", a.w.Salt, a.adapter, i) }
+
+// model is the name that the answer carries.
+func (a *answer) model() string { return cmp.Or(a.adapter, a.w.model()) }
 
 func (a *answer) usage() string {
 	n := a.until
@@ -176,7 +184,7 @@ func (a *answer) whole() {
 		choice = fmt.Sprintf(`{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":%q}`, text.String(), finish)
 		object = "chat.completion"
 	}
-	out := fmt.Sprintf(`{"id":%q,"object":%q,"created":%d,"model":%q,"choices":[%s],"usage":%s}`, a.id, object, a.created, a.w.model(), choice, a.usage())
+	out := fmt.Sprintf(`{"id":%q,"object":%q,"created":%d,"model":%q,"choices":[%s],"usage":%s}`, a.id, object, a.created, a.model(), choice, a.usage())
 	a.rw.Header().Set("Content-Type", "application/json")
 	a.rw.Header().Set("Content-Length", fmt.Sprint(len(out)))
 	a.rw.Write([]byte(out))
@@ -188,7 +196,7 @@ func (a *answer) event(choices, extra string) bool {
 	if a.chat {
 		object = "chat.completion.chunk"
 	}
-	_, err := fmt.Fprintf(a.rw, "data: {\"id\":%q,\"object\":%q,\"created\":%d,\"model\":%q,\"choices\":[%s]%s}\n\n", a.id, object, a.created, a.w.model(), choices, extra)
+	_, err := fmt.Fprintf(a.rw, "data: {\"id\":%q,\"object\":%q,\"created\":%d,\"model\":%q,\"choices\":[%s]%s}\n\n", a.id, object, a.created, a.model(), choices, extra)
 	a.rw.(http.Flusher).Flush()
 	return err == nil
 }

@@ -39,6 +39,7 @@ type Options struct {
 	Caches     bool          // at a Speed: keeps prompts' blocks for others that begin alike, and counts hits
 	Age        time.Duration // for so long its metrics stay what they were
 	Modalities []string      // of prompts, told by Own; nil: it says nothing
+	Runtime    bool          // loads and unloads adapters while it runs, and refuses names that it does not serve
 	Speed      *Speed        // computes as vLLM does, many answers at once; Pace, Prefill and Capacity say nothing then
 }
 
@@ -75,9 +76,13 @@ type Worker struct {
 	live    *live
 	end     context.CancelFunc
 	over    chan struct{} // closed when it is terminated
-	page    sync.Mutex    // of what follows
-	shown   []byte        // of its metrics, and since when
-	written time.Time
+	page    struct {      // of its metrics
+		sync.Mutex
+		shown   []byte // and since when
+		written time.Time
+	}
+
+	adapters adapters
 }
 
 // New makes a worker; Start lets it listen.
@@ -98,6 +103,7 @@ func (w *Worker) Start() error {
 	w.gen = strconv.FormatInt(time.Now().UnixNano(), 36)
 	w.started = float64(time.Now().UnixMilli()) / 1000
 	w.doors, w.used = map[string]*api.DoorStatus{}, 0
+	w.adapters.forget()
 	w.tokens.Store(0)
 	w.prompt.Store(0)
 	var ctx context.Context
@@ -116,6 +122,10 @@ func (w *Worker) Start() error {
 	m.HandleFunc("POST /v1/completions/render", noSuchRoute) // which vllm-router asks for tokens before the next one
 	m.HandleFunc("POST /v1/chat/completions/render", noSuchRoute)
 	m.HandleFunc("POST /tokenize", w.tokenize)
+	if w.Runtime {
+		m.HandleFunc("POST /v1/load_lora_adapter", w.loadAdapter)
+		m.HandleFunc("POST /v1/unload_lora_adapter", w.unloadAdapter)
+	}
 	m.HandleFunc("POST /", w.generate)
 	w.srv = &http.Server{Handler: m}
 	go w.srv.Serve(ln)
@@ -220,10 +230,10 @@ func (w *Worker) capacity() int64 {
 
 func (w *Worker) models(rw http.ResponseWriter, _ *http.Request) {
 	if w.Context < 0 {
-		fmt.Fprintf(rw, `{"object":"list","data":[{"id":%q,"object":"model"}]}`, w.model())
+		fmt.Fprintf(rw, `{"object":"list","data":[{"id":%q,"object":"model"}%s]}`, w.model(), w.cards())
 		return
 	}
-	fmt.Fprintf(rw, `{"object":"list","data":[{"id":%q,"object":"model","max_model_len":%d}]}`, w.model(), w.context())
+	fmt.Fprintf(rw, `{"object":"list","data":[{"id":%q,"object":"model","max_model_len":%d}%s]}`, w.model(), w.context(), w.cards())
 }
 
 func (w *Worker) metrics(rw http.ResponseWriter, r *http.Request) {
@@ -237,10 +247,10 @@ func (w *Worker) metrics(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.page.Lock()
 	defer w.page.Unlock()
-	if now := time.Now(); w.Age == 0 || now.Sub(w.written) >= w.Age {
-		w.shown, w.written = w.exposition(), now
+	if now := time.Now(); w.Age == 0 || now.Sub(w.page.written) >= w.Age {
+		w.page.shown, w.page.written = w.exposition(), now
 	}
-	rw.Write(w.shown)
+	rw.Write(w.page.shown)
 }
 
 func (w *Worker) status(rw http.ResponseWriter, r *http.Request) {
@@ -255,7 +265,7 @@ func (w *Worker) status(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		s := api.Status{
 			Protocol: api.StatusProtocol, Generation: w.gen, At: time.Now().UnixMilli(), CapacityTokens: w.capacity(), UsedTokens: w.used,
-			MaxModelLen: w.context(), Running: int(w.Live.Load()), GeneratedTokens: w.tokens.Load(), Models: []string{w.model()}, Modalities: w.Modalities, Draining: w.Ending.Load(), Doors: map[string]api.DoorStatus{},
+			MaxModelLen: w.context(), Running: int(w.Live.Load()), GeneratedTokens: w.tokens.Load(), Models: append([]string{w.model()}, w.Adapters()...), Modalities: w.Modalities, Draining: w.Ending.Load(), Doors: map[string]api.DoorStatus{},
 		}
 		for id, d := range w.doors {
 			s.Doors[id] = *d

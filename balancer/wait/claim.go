@@ -40,7 +40,7 @@ func (c *Claim) mayGoTo(l *ledger.Ledger, workers iter.Seq[*ledger.Worker], list
 	}
 	for w := range workers {
 		t := ledger.Try{Worker: w, Generation: w.Generation(l)}
-		if !out[t] && (!c.Bound || c.Ask.Prefer == w) && (c.Ask.Among == nil || slices.Contains(c.Ask.Among, w)) {
+		if !out[t] && (!c.Bound || c.Ask.Prefer == w) && (c.Ask.Among == nil || slices.Contains(c.Ask.Among, w)) && (c.Ask.Only == nil || c.Ask.Only(w)) {
 			list = append(list, t)
 		}
 	}

@@ -203,7 +203,7 @@ func (f *flow) serve(c *class, q *Queue, r *Room, kept *[]ledger.Try) (served, f
 		verdict, reason := w.claim.Pick(r.Ledger, r.Group)
 		ask.Tried = tried
 		switch {
-		case verdict == ledger.Full && !w.claim.Bound && ask.Spare == nil && ask.Among == nil && len(tried) == 0:
+		case verdict == ledger.Full && !w.claim.Bound && ask.Spare == nil && ask.Among == nil && ask.Only == nil && len(tried) == 0:
 			return false, true
 		case verdict == ledger.Full:
 			*kept = w.claim.mayGoTo(r.Ledger, r.Workers, *kept)

@@ -168,6 +168,7 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 	defer log.Close()
 	how = newDoorLog(log, cfg.Log)
 	o.Log, o.Logs, o.Access, o.Dropped = slog.New(how), how.follow, log, log.Dropped
+	warnAdapters(o.Log, cfg)
 	var err error
 	if o.Listener, err = openListener(f.fd, cfg.Door.Listen); err != nil {
 		return err
@@ -206,6 +207,15 @@ func (c *console) balance(ctx context.Context, f balanceFlags) error {
 		return f.beside.run(ctx, d, f.cluster.known)
 	}
 	return runDoor(ctx, d)
+}
+
+// warnAdapters tells which adapters of a door's own configuration nobody loads.
+func warnAdapters(log *slog.Logger, cfg *configs.Config) {
+	for _, p := range cfg.Pools {
+		if len(p.Adapters) > 0 {
+			log.Warn("adapter blocks are a supervisor's to load: roundhouse up; this door serves what workers have loaded", "pool", p.Name)
+		}
+	}
 }
 
 // loadStatic reads the configuration of a door that runs alone.

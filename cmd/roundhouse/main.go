@@ -49,7 +49,7 @@ func commands(c *console) []*cobra.Command {
 		upCommand(c), balanceCommand(c), pickerCommand(c), superviseCommand(c),
 		validateCommand(c), fmtCommand(c), keyCommand(c), importCommand(c), pluginsCommand(c),
 		psCommand(c), topCommand(c), consoleCommand(c), logsCommand(c), eventsCommand(c), explainCommand(c), doctorCommand(c), diagnoseCommand(c), profileCommand(c), benchCommand(c), simulateCommand(c), tuneCommand(c), versionCommand(c),
-		rotateCommand(c), scheduleCommand(c), usageCommand(c), scaleCommand(c), reloadCommand(c), upgradeCommand(c),
+		rotateCommand(c), canaryCommand(c), scheduleCommand(c), usageCommand(c), scaleCommand(c), reloadCommand(c), upgradeCommand(c),
 	}
 	all = append(all, workerCommands(c)...)
 	return append(all, dockerGuardCommand(c), healthCommand(), manCommand())

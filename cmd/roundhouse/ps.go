@@ -36,7 +36,7 @@ func psCommand(c *console) *cobra.Command {
 				return err
 			}
 			if f.json {
-				return c.printJSON(psAnswer{1, workers.At, top.Door, top.Supervisor, top.Pools, workers.Raw})
+				return c.printJSON(psAnswer{1, workers.At, top.Door, top.Supervisor, top.Pools, workers.Raw, top.Canaries})
 			}
 			return c.printPS(top, pools, workers)
 		},
@@ -53,6 +53,8 @@ type psAnswer struct {
 	Supervisor json.RawMessage `json:"supervisor"`
 	Pools      json.RawMessage `json:"pools"`
 	Workers    json.RawMessage `json:"workers"`
+
+	Canaries []control.CanaryShown `json:"canaries,omitempty"`
 }
 
 func (c *console) printPS(top poolsAnswer, pools []poolAnswer, workers workersAnswer) error {
@@ -79,6 +81,10 @@ func (c *console) printPS(top poolsAnswer, pools []poolAnswer, workers workersAn
 	t.row("POOL", "READY", "POLICY", "ROTATION")
 	for _, p := range pools {
 		t.row(p.Name, fmt.Sprintf("%d/%d", p.Ready, p.Desired), p.Policy, p.rotation(top.At))
+	}
+	if len(top.Canaries) > 0 {
+		t.row("")
+		canaryRows(t, top.Canaries, func(string) bool { return true })
 	}
 	t.row("")
 	t.row("WORKER", "STATE", "KV", "IN FLIGHT", "WAITING", "RESTARTS", "SINCE", "WHY")
@@ -119,7 +125,7 @@ func (w workerAnswer) why() string {
 	case w.NextTry != nil && w.LastError != nil:
 		return fmt.Sprintf("%s; next try %s", *w.LastError, w.NextTry.UTC().Format("15:04:05 UTC"))
 	case w.State == phase.Ready:
-		return "-"
+		return orDash(w.LastError) // an adapter that is not loaded
 	}
 	return orDash(w.Reason)
 }

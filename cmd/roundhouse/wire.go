@@ -27,6 +27,8 @@ type (
 		Door       json.RawMessage `json:"door"`
 		Supervisor json.RawMessage `json:"supervisor"`
 		Pools      json.RawMessage `json:"pools"`
+
+		Canaries []control.CanaryShown `json:"canaries"`
 	}
 
 	poolAnswer control.PoolShown

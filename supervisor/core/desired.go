@@ -148,6 +148,9 @@ type PoolRecord struct {
 	Relief string `json:"relief,omitempty"`
 	// Image is what the pool's image was found to be when a start was last prepared.
 	Image Image `json:"image,omitzero"`
+	// Adapters are the names that were loaded into the pool's workers: a worker that has
+	// one of them that is configured no longer is to unload it.
+	Adapters []string `json:"adapters,omitempty"`
 	// Rejected is the configuration that a roll-back refused: it is not tried
 	// again until it changes or an operator says --continue.
 	Rejected map[string]bool `json:"rejected,omitempty"` // by hash

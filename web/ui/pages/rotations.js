@@ -29,6 +29,7 @@ export function view() {
     return [
       h('h1', null, 'Rotations'),
       empty('A door alone rotates nothing', h('p', null, 'Rotations need the supervisor: ', h('code', null, 'roundhouse up'), '.')),
+      trials(),
     ];
   const told = store.events
     .filter((e) => kinds.has(e.kind))
@@ -38,6 +39,7 @@ export function view() {
     h('h1', null, 'Rotations'),
     store.state.pools.length === 0 ? empty('No pool is configured') : null,
     store.state.pools.map(pool),
+    trials(),
     h(
       'section.panel',
       null,
@@ -45,6 +47,33 @@ export function view() {
       told.length ? h('ol.events', null, told.map(eventLine)) : h('p.muted', null, 'Nothing among the last events.'),
     ),
   ];
+}
+
+// trials are the models that routes have on trial.
+function trials() {
+  const all = store.state.canaries ?? [];
+  if (all.length === 0) return null;
+  return h(
+    'section.panel',
+    { key: 'trials' },
+    h('h2', null, 'Models on trial'),
+    plain(
+      'Models on trial',
+      ['Route', 'Model', 'State', 'Share', 'Judged', 'Why'],
+      all.map((c) =>
+        h(
+          'tr',
+          { key: c.route },
+          h('th', { scope: 'row' }, clean(c.route)),
+          h('td', null, clean(c.model)),
+          h('td', null, badge(c.state)),
+          h('td', null, percent(c.share)),
+          h('td', null, `${c.trial.requests} of ${c.min_requests}`),
+          h('td', null, clean(c.reason ?? DASH)),
+        ),
+      ),
+    ),
+  );
 }
 
 function pool(p) {
