@@ -48,6 +48,17 @@ func (r *rig) into(path string, v any) string {
 	return text
 }
 
+// ended lists the requests that ended, once there are n: a client has its answer before
+// the door has written it down.
+func (r *rig) ended(n int, list *control.EndedRequests) (text string) {
+	r.t.Helper()
+	r.until(fmt.Sprintf("%d requests have ended", n), func() bool {
+		text = r.into("/requests?ended=1", list)
+		return len(list.Ended) >= n
+	})
+	return text
+}
+
 // TestEnded: whoever looks for what failed finds it, by whose it was and where it ran,
 // and finds no text of it.
 func TestEnded(t *testing.T) {
@@ -68,7 +79,7 @@ func TestEnded(t *testing.T) {
 	}
 	r.post("/v1/chat/completions", fmt.Sprintf(body, false), append(auth, "x-request-id", "bad")...)
 	var list control.EndedRequests
-	text := r.into("/requests?ended=1", &list)
+	text := r.ended(6, &list)
 	if strings.Contains(text, "private prompt") || strings.Contains(text, "secret-key") {
 		t.Errorf("text or a key is listed: %s", text)
 	}
@@ -168,7 +179,7 @@ func TestTry(t *testing.T) {
 		}
 	}
 	var list control.EndedRequests
-	if r.into("/requests?ended=1", &list); len(list.Ended) != 8 || list.Ended[0].Priority != "low" || list.Ended[0].Outcome != "ok" {
+	if r.ended(8, &list); len(list.Ended) != 8 || list.Ended[0].Priority != "low" || list.Ended[0].Outcome != "ok" {
 		t.Errorf("as they ended: %+v", list.Ended)
 	}
 	if status, _, text := r.inside("POST", "/try/v1/chat/completions", okBody); status != 200 {
@@ -234,7 +245,7 @@ func TestTryGoesOn(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	var list control.EndedRequests
-	if r.into("/requests?ended=1", &list); len(list.Ended) != 1 || list.Ended[0].Resumes != 1 || *list.Ended[0].Worker != "p/2" {
+	if r.ended(1, &list); len(list.Ended) != 1 || list.Ended[0].Resumes != 1 || *list.Ended[0].Worker != "p/2" {
 		t.Errorf("%+v", list.Ended)
 	}
 }

@@ -42,7 +42,7 @@ door {
   key "team" {
     sha256 = ["%x"]
     models = ["*"]
-    day_budget {
+    month_budget {
       requests = 12
     }
   }
@@ -110,7 +110,7 @@ func (b *budgeted) ask(n, want int) {
 // knows waits until the door knows of so many requests at all doors.
 func (b *budgeted) knows(n int) {
 	b.t.Helper()
-	want := fmt.Sprintf("\nroundhouse_key_budget_used{key=\"team\",kind=\"requests\",period=\"day\"} %d\n", n)
+	want := fmt.Sprintf("\nroundhouse_key_budget_used{key=\"team\",kind=\"requests\",period=\"month\"} %d\n", n)
 	poll(b.t, fmt.Sprintf("the door knows of %v requests", n), func() bool { return strings.Contains(b.asked("/metrics"), want) },
 		b.out.String)
 }
