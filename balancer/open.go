@@ -78,6 +78,8 @@ func (at attempt) refused() (bool, ledger.Outcome) {
 		return true, how // which costs no attempt: every worker may end at once
 	case a.Status == 429 || a.Status == 503:
 		how = ledger.Busy
+	case a.Status == 404 && !a.JSON():
+		// No engine says it like this: where its worker was, another program listens by now.
 	case a.Status < 500 || a.Status == 501 || a.Status == 505:
 		return false, ledger.Neutral
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 )
 
 // ErrAnswer is returned for a worker's answer that is not framed as RFC 9112
@@ -24,6 +25,12 @@ type Answer struct {
 
 // Bodiless reports whether the answer has no body, whatever its head says.
 func (a *Answer) Bodiless() bool { return a.Status == 204 || a.Status == 304 }
+
+// JSON reports whether the body is said to be JSON, as all that an engine refuses is.
+func (a *Answer) JSON() bool {
+	const json = "application/json"
+	return len(a.ContentType) >= len(json) && strings.EqualFold(string(a.ContentType[:len(json)]), json)
+}
 
 // ParseAnswer reads the head of an answer, the empty line included.
 func ParseAnswer(head []byte, a *Answer) error {
