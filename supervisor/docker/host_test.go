@@ -102,15 +102,15 @@ func live(t *testing.T, host moby.Host) {
 	} else if i := drivertest.Only(t, d); i.Memory > 0 {
 		t.Errorf("its memory: %+v; the engine: %+v", i, d.can())
 	}
-	logs, err := d.Logs(t.Context(), i.ID, driver.LogOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(logs)
-	logs.Close()
-	if err != nil || !strings.Contains(string(text), "worker fake") {
-		t.Errorf("its output: %q %v", text, err)
-	}
+	drivertest.Until(t, "its output is there", func() bool {
+		logs, err := d.Logs(t.Context(), i.ID, driver.LogOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer logs.Close()
+		text, err := io.ReadAll(logs)
+		return err == nil && strings.Contains(string(text), "worker fake")
+	})
 	for len(d.Changed()) > 0 {
 		<-d.Changed()
 	}
