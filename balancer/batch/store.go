@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"roundhouse/balancer/statefile"
 )
 
 // errNotFound says that there is no such thing, or that it is somebody else's.
@@ -69,19 +71,7 @@ func write(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return statefile.Write(path, text)
 }
 
 // read reads a file of JSON.
@@ -258,7 +248,7 @@ func (s *store) sweepContents(now time.Time, wanted map[string]bool) error {
 	names, err := os.ReadDir(filepath.Join(s.dir, "files"))
 	for _, e := range names {
 		id, isContent := strings.CutSuffix(e.Name(), ".data")
-		if !isContent && !strings.HasPrefix(e.Name(), ".new-") || wanted[id] {
+		if !isContent && !statefile.Abandoned(e) || wanted[id] {
 			continue
 		}
 		info, failure := e.Info()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/statefile"
 	"roundhouse/configs"
 )
 
@@ -190,16 +191,7 @@ func (b *Book) write() error {
 	if err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(b.dir, "."+file+".*")
-	if err != nil {
-		return fmt.Errorf("canaries: %w", err)
-	}
-	_, err = next.Write(data)
-	if err = errors.Join(err, next.Sync(), next.Close()); err == nil {
-		err = os.Rename(next.Name(), filepath.Join(b.dir, file))
-	}
-	if err != nil {
-		_ = os.Remove(next.Name()) // what is left of it is of no use
+	if err := statefile.Write(filepath.Join(b.dir, file), data); err != nil {
 		return fmt.Errorf("canaries: %w", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/statefile"
 )
 
 // Term is how long a door obeys no other supervisor after a PUT.
@@ -62,19 +63,7 @@ func Keep(dir string, set *control.WorkerSet, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, setFile)
-	f, err := os.CreateTemp(dir, setFile+".*") // 0600: it holds the workers' API keys
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return statefile.Write(filepath.Join(dir, setFile), b) // for its owner alone: it holds the workers' API keys
 }
 
 // Read reads what was kept; a set without an epoch was never kept.

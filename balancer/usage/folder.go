@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"roundhouse/balancer/control"
+	"roundhouse/balancer/statefile"
 )
 
 const (
@@ -274,7 +275,7 @@ func (f *folder) append(month string, rows map[at]control.Used) error {
 
 // rewrite puts sums in place of the present month's lines.
 func (f *folder) rewrite(rows map[at]control.Used) error {
-	if err := f.replace(f.path(f.month), text(rows)); err != nil {
+	if err := replace(f.path(f.month), text(rows)); err != nil {
 		return err
 	}
 	f.close() // it is opened anew, and read
@@ -282,17 +283,9 @@ func (f *folder) rewrite(rows map[at]control.Used) error {
 }
 
 // replace puts a whole file in the place of another.
-func (f *folder) replace(path string, text []byte) error {
-	fresh, err := os.CreateTemp(f.dir, "fresh-*")
-	if err != nil {
+func replace(path string, text []byte) error {
+	if err := statefile.Write(path, text); err != nil {
 		return fmt.Errorf("usage: %w", err)
-	}
-	_, err = fresh.Write(text)
-	if err = errors.Join(err, fresh.Sync(), fresh.Close()); err == nil {
-		err = os.Rename(fresh.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("usage: %w", errors.Join(err, os.Remove(fresh.Name())))
 	}
 	return nil
 }
@@ -314,7 +307,7 @@ func (f *folder) sweep(month string) error {
 	}
 	for _, e := range entries {
 		of, is := strings.CutSuffix(e.Name(), suffix)
-		if _, err := time.Parse("2006-01", of); is && err == nil && of < oldest || strings.HasPrefix(e.Name(), "fresh-") {
+		if _, err := time.Parse("2006-01", of); is && err == nil && of < oldest || statefile.Abandoned(e) {
 			if err := os.Remove(filepath.Join(f.dir, e.Name())); err != nil {
 				return fmt.Errorf("usage: %w", err)
 			}

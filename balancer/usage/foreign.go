@@ -100,5 +100,5 @@ func (f *folder) keepForeign(all foreign, month string) error {
 	if err != nil {
 		return fmt.Errorf("usage: %w", err)
 	}
-	return f.replace(f.foreignPath(), text)
+	return replace(f.foreignPath(), text)
 }

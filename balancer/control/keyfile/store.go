@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"roundhouse/balancer/statefile"
 	"roundhouse/configs"
 )
 
@@ -124,16 +125,8 @@ func (s *Store) write(made []Made) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(s.path), Name+".*") // 0600
-	if err != nil {
+	if err := statefile.Write(s.path, append(text, '\n')); err != nil {
 		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if d, err := os.Open(filepath.Dir(s.path)); err == nil { // a revoked key must not come back with the power
 		_ = d.Sync()
