@@ -147,7 +147,7 @@ func (s *Supervisor) takeDoorUpdate(n doorUpdate) {
 		return
 	}
 	if n.err != nil {
-		if d.lastErr == "" && d.state != nil {
+		if d.lastErr == "" && d.state != nil && !s.ending { // it is ended as well
 			s.log.Warn("door does not answer", "door", d.id, "error", n.err)
 		}
 		if d.silent.IsZero() {

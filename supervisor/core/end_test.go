@@ -112,6 +112,19 @@ func TestRotationWaitsForItsDriver(t *testing.T) {
 	}
 }
 
+// A supervisor that has just begun has not heard of its drivers yet: a rotation that went on
+// meanwhile waits a moment, and nobody is told that a driver is away.
+func TestRotationGoesOnAfterStart(t *testing.T) {
+	b := newBench(t, 2)
+	b.command(Rotate(b.d, "p", nil, b.now))
+	b.until("it drains", time.Minute, func() bool { return b.d.Intent.Workers["p/1"].Phase == Draining })
+	b.away(time.Second, true)
+	b.until("the rotation is done", time.Hour, func() bool { return b.rotation().State == Done })
+	if b.told("waits", "") {
+		t.Errorf("events %+v", b.events)
+	}
+}
+
 // A driver that stays away halts the rotation once its time is up, with the reason,
 // and so does one that comes and goes. What had no turn waits for --continue.
 func TestRotationHaltsWhereItsDriverStaysAway(t *testing.T) {

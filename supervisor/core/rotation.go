@@ -233,6 +233,9 @@ func (s *step) wait(p *Pool, r *Rotation, why string) {
 		r.Waiting = s.now
 	}
 	if strings.HasSuffix(why, awayWhy) && r.Why != why {
+		if s.now.Sub(r.Waiting) < time.Second {
+			return // a supervisor that has just begun has not asked it yet
+		}
 		s.event(p.Name, "", "waits", "rotation %d: %s; it goes on by itself once it does, and halts at %s", r.ID, why, r.Waiting.Add(p.Drain+p.Ready).UTC().Format(time.RFC3339))
 	}
 	r.Why = why
