@@ -28,16 +28,33 @@ func (r *rig) trusts(pool *x509.CertPool) {
 // metrics.
 func (r *rig) fault(what string) string {
 	r.t.Helper()
-	text, on := "", "0"
+	text := r.inState(what)
+	for {
+		on := "1"
+		if text == "" {
+			on = "0"
+		}
+		metrics := r.metrics()
+		after := r.inState(what)
+		if after != text { // it began or ended between the two
+			text = after
+			continue
+		}
+		if line := fmt.Sprintf("roundhouse_door_fault{what=%q} %s\n", what, on); !strings.Contains(metrics, line) {
+			r.t.Errorf("metrics do not say %s", line)
+		}
+		return text
+	}
+}
+
+// inState returns the fault's words in the door's state, or "".
+func (r *rig) inState(what string) string {
 	for _, f := range r.door.State().Faults {
 		if f.What == what {
-			text, on = f.Error, "1"
+			return f.Error
 		}
 	}
-	if line := fmt.Sprintf("roundhouse_door_fault{what=%q} %s\n", what, on); !strings.Contains(r.metrics(), line) {
-		r.t.Errorf("metrics do not say %s", line)
-	}
-	return text
+	return ""
 }
 
 // take has the door take another set, in which the first worker drains or not.

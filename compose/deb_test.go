@@ -78,6 +78,7 @@ mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/r
 mount -t proc proc "$1/root/proc"
 mount --rbind /dev "$1/root/dev"
 mount --rbind /sys "$1/root/sys"
+rm -rf "$1/root/var/lib/roundhouse" "$1/root/etc/roundhouse" # what runs on this machine is not this owner's
 cp "$2" "$1/root/tmp/first.deb"
 cp "$3" "$1/root/tmp/second.deb"
 exec chroot "$1/root" sh -e -c '

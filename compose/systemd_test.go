@@ -3,9 +3,11 @@
 package compose
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,6 +41,7 @@ else
 	mount -t cgroup -o none,name=systemd cgroup "$root/sys/fs/cgroup/systemd"
 fi
 rm -rf "$root"/etc/systemd/system/*.wants "$root"/lib/systemd/system/*.wants
+rm -rf "$root/var/lib/roundhouse" "$root/etc/roundhouse" # what runs on this machine is not this owner's
 cp "$2" "$root/tmp/roundhouse.deb"
 chroot "$root" dpkg --install /tmp/roundhouse.deb
 sed -i "s/\":8000\"/\"127.0.0.1:$3\"/; s/127.0.0.1:8001/127.0.0.1:$4/" "$root/etc/roundhouse/roundhouse.hcl"
@@ -72,20 +75,23 @@ exec env -i container=other "PATH=$PATH" /lib/systemd/systemd --system --unit=ow
 `
 
 // owned is what an owner does with the unit: he starts it, reloads it, has it lose its
-// supervisor, and stops it.
-const owned = `set -e
-serves() { for i in $(seq 600); do roundhouse ps --admin %ADMIN% 2>/dev/null | grep "chat  2/2" && return; sleep 0.1; done; systemctl status roundhouse; roundhouse ps --admin %ADMIN%; false; }
+// supervisor, and stops it. Its waits end with the test's own patience; each step is told
+// before it is done, so that a failure names it.
+const owned = `set -ex
+serves() { { set +x; } 2>/dev/null; until last=$(roundhouse ps --admin %ADMIN% 2>&1) && grep "chat  2/2" <<<"$last"; do [ "$last" = "$told" ] || echo "$last"; told=$last; sleep 0.1; done; set -x; }
 systemctl start roundhouse
 serves
 echo STARTED
 door=$(pgrep -f "roundhouse.* balance")
 grep -q "^Uid:.60777" "/proc/$door/status" && echo "DOOR IS NOBODY"
 workers=$(pgrep -d" " roundhouse-work)
+roundhouse ps --admin %ADMIN%
 systemctl reload roundhouse && echo RELOADED
 old=$(systemctl show --property MainPID --value roundhouse)
 kill -9 "$old"
-for i in $(seq 300); do new=$(systemctl show --property MainPID --value roundhouse); [ "$new" != 0 ] && [ "$new" != "$old" ] && break; sleep 0.1; done
+until new=$(systemctl show --property MainPID --value roundhouse); [ "$new" != 0 ] && [ "$new" != "$old" ]; do sleep 0.1; done
 serves
+roundhouse ps --admin %ADMIN%
 [ "$door" = "$(pgrep -f "roundhouse.* balance")" ] && [ "$workers" = "$(pgrep -d" " roundhouse-work)" ] && echo ADOPTED
 touch "/proc/$door/root/tmp/of-the-door" "/proc/$new/root/tmp/of-the-supervisor" && echo "ROOM FOR PLUGINS"
 for place in /usr /etc /boot /var/lib /run; do ! touch "/proc/$new/root$place/mine" 2>/dev/null || echo "OPEN $place"; done
@@ -140,7 +146,7 @@ func TestUnitStarted(t *testing.T) {
 		t.Skip("this machine mounts no overlay: " + out)
 	}
 	for _, want := range []string{"STARTED", "DOOR IS NOBODY", "RELOADED", "ADOPTED", "ROOM FOR PLUGINS", "RESTARTED", "STOPPED", "DONE"} {
-		if !strings.Contains(out, want) {
+		if !strings.Contains("\n"+out, "\n"+want+"\n") { // the command that prints it is told as well
 			t.Errorf("no %q in what was printed", want)
 		}
 	}
@@ -179,8 +185,14 @@ func controlGroup(t *testing.T) place {
 			}
 			return nil
 		})
+		limit := patience.For(time.Minute)
 		for i := len(below) - 1; i >= 0; i-- {
-			if err := os.Remove(below[i]); err != nil {
+			err := os.Remove(below[i])
+			for errors.Is(err, unix.EBUSY) && !limit.Over() { // the kernel still lets the last process go
+				runtime.Gosched()
+				err = os.Remove(below[i])
+			}
+			if err != nil {
 				t.Error(err)
 			}
 		}
