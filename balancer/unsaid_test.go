@@ -65,3 +65,47 @@ func TestModelsNotSaidYet(t *testing.T) {
 		t.Errorf("a model that nobody serves: %s %s", resp.Status, text)
 	}
 }
+
+// TestModelsOfAnotherNotSaidYet: one worker has said what it serves, another was not heard
+// yet. What only that one may serve is not refused for good.
+func TestModelsOfAnotherNotSaidYet(t *testing.T) {
+	says := make(chan struct{})
+	engine := func(model string, wait <-chan struct{}) *httptest.Server {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-wait:
+			case <-r.Context().Done():
+			}
+			switch r.URL.Path {
+			case "/metrics":
+				fmt.Fprintln(w, "vllm:kv_cache_usage_perc 0")
+			case "/v1/models":
+				fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"max_model_len":4096}]}`, model)
+			default:
+				w.WriteHeader(http.StatusNotFound)
+			}
+		}))
+		t.Cleanup(s.Close)
+		return s
+	}
+	open := make(chan struct{})
+	close(open)
+	r := foreignRig(t, map[string]string{"a": engine("first", open).URL, "b": engine("second", says).URL})
+	status := func(model string) int {
+		resp, err := r.client.Get(r.url + "/v1/models/" + model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	r.until("the first has said what it serves", func() bool { return status("first") == 200 })
+	if got := status("second"); got != 503 {
+		t.Errorf("status %d before the second was heard; want 503", got)
+	}
+	close(says)
+	r.until("the second has said what it serves", func() bool { return status("second") == 200 })
+	if got := status("none"); got != 404 {
+		t.Errorf("status %d for a model that nobody serves; want 404", got)
+	}
+}

@@ -99,9 +99,14 @@ func (p *Pool) Models() []string {
 	return p.known
 }
 
-// Says reports whether the configuration or a worker has said what the pool
-// serves.
-func (p *Pool) Says() bool { return p.named.Load() || len(p.Models()) > 0 }
+// Says reports whether the configuration or the workers have said what the pool
+// serves. While a worker was not asked yet, it may serve what no other does.
+func (p *Pool) Says() bool {
+	if p.named.Load() {
+		return true
+	}
+	return len(p.Models()) > 0 && !slices.ContainsFunc(*p.Workers.Load(), (*Worker).unasked)
+}
 
 // Others reports whether a worker is left that has what a request asks for and has not
 // failed it, beside the one that it is at (nil: none).

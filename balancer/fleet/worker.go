@@ -249,6 +249,13 @@ func (w *Worker) forget() {
 	w.aside.forget()
 }
 
+// unasked reports whether the worker is ready, and has neither answered this door nor failed to.
+func (w *Worker) unasked() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cfg.State == phase.Ready && !w.reached && w.fault == "" && len(w.ModelList()) == 0
+}
+
 // modalities are what a prompt may hold; nil where the worker does not say.
 func (w *Worker) modalities() []string {
 	if m := w.takes.Load(); m != nil {
