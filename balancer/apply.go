@@ -146,6 +146,7 @@ func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted trust,
 	for _, p := range v.pools {
 		p.Pump(&d.fleet)
 	}
+	d.fleet.LookSoon()
 }
 
 // checkSet refuses what could only be applied in part.

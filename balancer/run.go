@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"roundhouse/balancer/beat"
 	"roundhouse/balancer/canary"
 	"roundhouse/balancer/conn"
 	"roundhouse/balancer/fleet"
@@ -265,33 +266,42 @@ func (d *Door) stopAll() {
 	d.requests.Close()
 }
 
-// lookAtFiles is how often the certificate's files are looked at, in tenths of a
-// second.
-const lookAtFiles = 50
+// lookAtFiles is how often the certificate's files are looked at, in seconds.
+const lookAtFiles = 5
+
+// lookSoon is how often room is looked for while requests wait: some of it comes by time
+// alone, as a breaker's end.
+const lookSoon = 100 * time.Millisecond
 
 // keepHouse does what is due by time alone.
 func (d *Door) keepHouse() {
 	defer d.wg.Done()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for n := 0; ; n++ {
+	second, soon := time.NewTimer(beat.Next(time.Second, 0)), time.NewTimer(time.Hour)
+	defer second.Stop()
+	defer soon.Stop()
+	d.side.batches.start()
+	due := d.fleet.Due // nil while soon is set
+	for n := 1; ; {
 		select {
 		case <-d.ctx.Done():
 			return
-		case <-tick.C:
-		}
-		v := d.current()
-		for _, p := range v.pools {
-			p.Pump(&d.fleet)
-		}
-		d.side.batches.start()
-		if n%10 == 0 {
-			d.everySecond(v)
-		}
-		if n%lookAtFiles == 0 {
-			d.mu.Lock()
-			d.recertify()
-			d.mu.Unlock()
+		case <-due:
+			soon.Reset(lookSoon)
+			due = nil
+		case <-soon.C:
+			due = d.fleet.Due
+			d.side.batches.start()
+			for _, p := range d.current().pools {
+				p.Pump(&d.fleet)
+			}
+		case <-second.C:
+			second.Reset(beat.Next(time.Second, 0))
+			d.everySecond(d.current())
+			if n++; n%lookAtFiles == 0 {
+				d.mu.Lock()
+				d.recertify()
+				d.mu.Unlock()
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"roundhouse/balancer/beat"
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/ledger"
 	"roundhouse/balancer/surface"
@@ -18,7 +19,7 @@ import (
 // soon after a choice.
 func (p *peers) run() {
 	defer p.wg.Done()
-	tick := time.NewTicker(tellEvery)
+	tick := time.NewTimer(tellEvery)
 	defer tick.Stop()
 	soon := time.NewTimer(time.Hour)
 	defer soon.Stop()
@@ -38,9 +39,21 @@ func (p *peers) run() {
 			p.find(time.Now())
 			p.countElsewhere(time.Now())
 			p.tell(func(*way) bool { return true }, false)
+			tick.Reset(p.pace())
 		}
 		changed, told = p.changed, time.Now()
 	}
+}
+
+// pace is how long it is until other doors are told again, or looked for where there is
+// none.
+func (p *peers) pace() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ways)+len(p.heard) == 0 {
+		return beat.Next(lookEvery, 0)
+	}
+	return tellEvery
 }
 
 // tell sends this door's totals to other doors. It does not wait for any of them,

@@ -93,7 +93,7 @@ func (w *way) took(own string, ack, fleet string, err error) {
 // find looks where other doors may be, once in a while.
 func (p *peers) find(now time.Time) {
 	p.mu.Lock()
-	due := now.Sub(p.looked) >= lookEvery
+	due := now.Sub(p.looked) > lookEvery-tellEvery/2
 	if due {
 		p.looked = now
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"roundhouse/balancer/beat"
 )
 
 // Limits bound what batches take.
@@ -82,7 +84,7 @@ func (s *Service) Run(ctx context.Context) {
 	}()
 	running := map[string]bool{}
 	done := make(chan string, 64)
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTimer(beat.Next(lookEvery, 0))
 	defer tick.Stop()
 	swept := time.Time{}
 	for {
@@ -105,6 +107,7 @@ func (s *Service) Run(ctx context.Context) {
 			delete(running, id)
 		case <-s.wake:
 		case <-tick.C:
+			tick.Reset(beat.Next(lookEvery, 0))
 		}
 	}
 }

@@ -28,7 +28,9 @@ type Fleet struct {
 	wg        sync.WaitGroup
 	HungAfter time.Duration
 	said      said
-	FirstByte atomic.Int64 // how long an answer may take to begin
+	FirstByte atomic.Int64  // how long an answer may take to begin
+	Due       chan struct{} // holds one: LookSoon was called
+	turn      atomic.Int64  // of the worker that came last
 
 	Remap    func()                                               // a worker serves other models now
 	MoveAway func(w *Worker, hung bool)                           // its requests must go on elsewhere
@@ -38,6 +40,7 @@ type Fleet struct {
 // Start makes the fleet of a door. Its hooks are still to be set.
 func (f *Fleet) Start(ctx context.Context, id string, log *slog.Logger, epoch time.Time, l *ledger.Ledger) {
 	f.ctx, f.ID, f.log, f.epoch, f.ledger, f.HungAfter = ctx, id, log, epoch, l, hungAfter
+	f.Due = make(chan struct{}, 1)
 	f.errands = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: conn.IdleFor, DisableCompression: true}}
 }
 
@@ -53,6 +56,15 @@ func (f *Fleet) Suspect(w *Worker, err error) {
 		w.reached = false
 		w.update(f)
 		w.mu.Unlock()
+	}
+}
+
+// LookSoon has the door look for what is due before the next beat: requests wait, or what
+// it serves is other than it was.
+func (f *Fleet) LookSoon() {
+	select {
+	case f.Due <- struct{}{}:
+	default:
 	}
 }
 

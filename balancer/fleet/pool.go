@@ -138,10 +138,15 @@ func (p *Pool) Alive(f *Fleet) bool {
 	return false
 }
 
-// Pump gives room to those who wait, as long as there is some.
+// Pump gives room to those who wait, as long as there is some, and tells if there is not
+// enough.
 func (p *Pool) Pump(f *Fleet) {
+	if p.Queue.Len() == 0 {
+		return
+	}
+	p.Queue.Pump(&wait.Room{Ledger: f.ledger, Group: &p.Group, Now: f.now, Workers: p.accounts})
 	if p.Queue.Len() > 0 {
-		p.Queue.Pump(&wait.Room{Ledger: f.ledger, Group: &p.Group, Now: f.now, Workers: p.accounts})
+		f.LookSoon()
 	}
 }
 
@@ -185,7 +190,7 @@ func (f *Fleet) ApplyPool(p *Pool, cfg *control.Pool, pools int, kept map[*Worke
 		}
 		w := p.find(wc.Name)
 		if w == nil {
-			w = &Worker{ID: workerid.Of(cfg.Name, wc.Name), Pool: p, Slot: p.freeSlot(workers)}
+			w = &Worker{ID: workerid.Of(cfg.Name, wc.Name), Pool: p, Slot: p.freeSlot(workers), turn: f.turn.Add(1) - 1}
 			w.Acct = &ledger.Worker{ID: w.ID, Of: w}
 		}
 		w.apply(f, wc, up)

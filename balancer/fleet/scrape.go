@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"roundhouse/balancer/beat"
 	"roundhouse/balancer/ledger"
 )
 
@@ -85,8 +86,17 @@ func (w *Worker) scrape(ctx context.Context, f *Fleet) {
 			interval = max(interval, time.Second)
 		}
 		wait = 50 * time.Millisecond
-		Sleep(ctx, interval)
+		Sleep(ctx, beat.Next(interval, w.part(interval)))
 	}
+}
+
+// together is how many workers are asked at one instant: a door wakes once for all of
+// them, and what they answer keeps it from requests for a millisecond at most.
+const together = 8
+
+// part is how long after the beat a worker is asked, where there are many.
+func (w *Worker) part(interval time.Duration) time.Duration {
+	return interval * time.Duration(w.turn/together%together) / together
 }
 
 // learnModels asks the worker which models it serves; an answer shows that it

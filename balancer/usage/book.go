@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundhouse/balancer/beat"
 	"roundhouse/balancer/control"
 )
 
@@ -322,17 +323,8 @@ func (b *Book) take(rows map[at]control.Used) {
 
 // Run writes once a second, and a last time when ctx has ended.
 func (b *Book) Run(ctx context.Context) {
-	tick := time.NewTicker(writeEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			b.Write(time.Now())
-			return
-		case <-tick.C:
-			b.Write(time.Now())
-		}
-	}
+	beat.Run(ctx, writeEvery, func() { b.Write(time.Now()) })
+	b.Write(time.Now())
 }
 
 // note keeps why what was counted could not be written. b.mu is held.
