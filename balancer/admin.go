@@ -235,9 +235,6 @@ func (d *Door) keysAPI(a Admin) *keyfile.API {
 		Store:      a.Keys,
 		Configured: func(context.Context) ([]configs.Key, string, error) { return d.current().set.Door.Keys, a.File, nil },
 		Used:       func(context.Context) *control.KeysUse { return d.keysUse() },
-		Who: func(r *http.Request) string {
-			return "operator " + strconv.Quote(r.Header.Get("X-Roundhouse-Operator"))
-		},
 		Changed: func(_ context.Context, by, what string) control.Taken {
 			err := d.Change(func(set *control.WorkerSet) error {
 				set.Keys, set.Keyed = a.Keys.Keys(set.Door.Keys), a.Keys.Asked()

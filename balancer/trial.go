@@ -101,7 +101,10 @@ func serveCanaries(d *common, m *http.ServeMux) {
 			control.Fail(w, http.StatusNotFound, "there is no route "+strconv.Quote(r.PathValue("route"))+" with a canary")
 			return
 		}
-		by := "operator " + strconv.Quote(cmp.Or(r.URL.Query().Get("by"), r.Header.Get("X-Roundhouse-Operator")))
+		by := control.Asker(r)
+		if name := r.URL.Query().Get("by"); name != "" {
+			by = control.Named(name)
+		}
 		if err := t.Command(r.PathValue("verb"), by, time.Now()); err != nil {
 			control.Fail(w, http.StatusNotFound, err.Error())
 			return

@@ -70,7 +70,7 @@ func commandCanary(s *Supervisor, w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	path := strings.TrimPrefix(r.URL.EscapedPath(), "/api") + "?by=" + url.QueryEscape(r.Header.Get("X-Roundhouse-Operator"))
+	path := strings.TrimPrefix(r.URL.EscapedPath(), "/api") + "?by=" + url.QueryEscape(r.Header.Get(control.OperatorHeader))
 	status, data := 0, []byte(nil)
 	for _, d := range doors {
 		got, answer, err := d.ask(r.Context(), http.MethodPost, path, nil)

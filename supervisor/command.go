@@ -6,33 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
 
+	"roundhouse/balancer/control"
 	"roundhouse/configs"
 	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 )
 
-// Who names the asker for the events: by the name that he gives, which nobody has
-// checked, and by the address that he came from.
-func Who(r *http.Request) string {
-	by := "operator"
-	if name := r.Header.Get("X-Roundhouse-Operator"); name != "" && len(name) <= 64 {
-		by += " " + strconv.Quote(name)
-	}
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		by += " from " + host
-	}
-	return by
-}
-
 // commandWorker does POST /api/workers/{pool}/{name}/{verb}.
 func (s *Supervisor) commandWorker(r *http.Request) (any, error) {
 	pool, name, verb := r.PathValue("pool"), r.PathValue("name"), r.PathValue("verb")
-	by, now := Who(r), s.clock.Now()
+	by, now := control.Asker(r), s.clock.Now()
 	var next core.Intent
 	var err error
 	switch verb {
@@ -81,7 +68,7 @@ func (s *Supervisor) rotate(r *http.Request, pool string, which []string) (any, 
 	if err := Body(r, &ask); err != nil {
 		return nil, err
 	}
-	by, now := Who(r), s.clock.Now()
+	by, now := control.Asker(r), s.clock.Now()
 	var next core.Intent
 	var err error
 	verb := "rotate"
@@ -125,7 +112,7 @@ func (s *Supervisor) commandPool(r *http.Request) (any, error) {
 		if ask.Workers == nil {
 			return nil, errors.New("the body is {\"workers\": N}")
 		}
-		return s.scale(Who(r), pool, *ask.Workers)
+		return s.scale(control.Asker(r), pool, *ask.Workers)
 	}
 	return nil, fmt.Errorf("%q: %w; there are rotate and scale", r.PathValue("verb"), core.ErrUnknown)
 }
@@ -221,7 +208,7 @@ func (s *Supervisor) commandSchedule(r *http.Request) (any, error) {
 			}
 		}
 		next.Pools[p.Name] = c
-		s.events.noteBy(Who(r), p.Name, "", "schedule", text)
+		s.events.noteBy(control.Asker(r), p.Name, "", "schedule", text)
 	}
 	if !found {
 		return nil, fmt.Errorf("pool %q: %w", ask.Pool, core.ErrUnknown)

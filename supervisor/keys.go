@@ -13,7 +13,7 @@ import (
 
 // keysAPI makes, lists and revokes keys.
 func (s *Supervisor) keysAPI() *keyfile.API {
-	return &keyfile.API{Store: s.keys, Who: Who, Changed: s.keysChanged,
+	return &keyfile.API{Store: s.keys, Changed: s.keysChanged,
 		Configured: func(ctx context.Context) (keys []configs.Key, file string, err error) {
 			err = s.ask(ctx, func() { keys, file = s.plan.config.Door.Keys, s.options.File })
 			return keys, file, err

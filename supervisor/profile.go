@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"roundhouse/balancer/control"
 	"roundhouse/configs/workerid"
 	"roundhouse/supervisor/core"
 )
@@ -75,7 +76,7 @@ func (s *Supervisor) serveProfile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.profiler.busy.Unlock()
-	by := Who(r)
+	by := control.Asker(r)
 	s.tell(func() { s.events.noteBy(by, pool, at.id, "profile", "for "+took.String()) })
 	s.profiler.serve(w, r, at, took)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"roundhouse/balancer/control"
 	"roundhouse/configs"
 	"roundhouse/supervisor/core"
 	"roundhouse/supervisor/driver"
@@ -24,7 +25,7 @@ type reloading struct {
 func (s *Supervisor) reload(w http.ResponseWriter, r *http.Request) {
 	s.reloading.Lock() // one after the other
 	defer s.reloading.Unlock()
-	by := Who(r)
+	by := control.Asker(r)
 	cfg, opened, err := s.prepareReload(r)
 	var changes []string
 	asked := s.ask(r.Context(), func() {

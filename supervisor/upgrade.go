@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"roundhouse/balancer/control"
 	"roundhouse/balancer/control/phase"
 	"roundhouse/supervisor/core"
 )
@@ -48,7 +49,7 @@ func (s *Supervisor) upgrade(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	by := Who(r)
+	by := control.Asker(r)
 	if err := s.ask(r.Context(), func() {
 		s.events.noteBy(by, "", "", "upgrade", "from "+s.options.Version+" to "+v.Version)
 		s.flushEvents()

@@ -154,8 +154,8 @@ func (g *guard) forbidden(r *http.Request, rights Rights) string {
 		return ""
 	case g.cfg.Console == "read_only":
 		return `the console only looks here: admin.console is "read_only"`
-	case r.Header.Get("X-Roundhouse-Operator") == "":
-		return "a command from a browser needs the header X-Roundhouse-Operator, which no form of another page can send"
+	case r.Header.Get(OperatorHeader) == "":
+		return "a command from a browser needs the header " + OperatorHeader + ", which no form of another page can send"
 	}
 	return ""
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"roundhouse/balancer/control"
 )
 
 // defaultAdmin is where the admin API is if nothing says otherwise.
@@ -126,7 +128,7 @@ func (a *client) send(ctx context.Context, method, path string, body any) (*http
 		req.Header.Set("Authorization", "Bearer "+a.token)
 	}
 	if me, err := user.Current(); err == nil {
-		req.Header.Set("X-Roundhouse-Operator", me.Username)
+		req.Header.Set(control.OperatorHeader, me.Username)
 	}
 	res, err := a.http.Do(req)
 	if err != nil {

@@ -193,7 +193,7 @@ func (c *cluster) rotate(r *http.Request) (any, error) {
 		}
 		names = []string{pod}
 	}
-	by, now := supervisor.Who(r), time.Now()
+	by, now := control.Asker(r), time.Now()
 	state, err := rotator.Command(r.Context(), func(in pods.State, seen []pods.Pod) (pods.State, error) {
 		switch {
 		case ask.Abort:

@@ -23,8 +23,6 @@ type API struct {
 	Changed func(ctx context.Context, by, what string) control.Taken
 	// Used is what the doors know; nil: none answers.
 	Used func(context.Context) *control.KeysUse
-	// Who names the asker.
-	Who func(*http.Request) string
 }
 
 // Mount adds the routes.
@@ -122,7 +120,7 @@ func show(k *configs.Key, use *control.KeysUse, all map[string]control.KeyUsed, 
 
 // add makes a key, or takes one whose hash the asker gives.
 func (a *API) add(w http.ResponseWriter, r *http.Request) {
-	made := Made{Key: configs.NewKey(""), Created: time.Now().UTC().Truncate(time.Second), By: a.Who(r)}
+	made := Made{Key: configs.NewKey(""), Created: time.Now().UTC().Truncate(time.Second), By: control.Asker(r)}
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&made.Key); err != nil {
@@ -177,6 +175,6 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	out.Taken = a.Changed(r.Context(), a.Who(r), fmt.Sprintf("%q is revoked", name))
+	out.Taken = a.Changed(r.Context(), control.Asker(r), fmt.Sprintf("%q is revoked", name))
 	answer(w, http.StatusOK, out)
 }
