@@ -261,7 +261,7 @@ func (d *Door) workersShown() control.WorkersShown {
 
 // shown is the worker as the admin API shows it.
 func (d *Door) shown(w *fleet.Worker) control.WorkerShown {
-	s := w.View(&d.fleet)
+	s := w.State(&d.fleet)
 	pool, name := workerid.Split(w.ID)
 	shown := control.WorkerShown{ID: w.ID, Pool: pool, Name: name, Driver: d.driver(pool), State: s.State, Reason: control.Known(s.Reason), Since: s.Since.UTC(),
 		Models: s.Models, Modalities: s.Modalities, KV: s.KV, Requests: s.Requests, Traffic: s.Traffic(), Generation: s.Generation, Place: control.PlaceShown{GPUs: []string{}, NUMA: []int{}}}

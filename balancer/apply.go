@@ -22,7 +22,7 @@ import (
 
 // openTraces is the exporter for an endpoint: the one that is there, where the
 // endpoint has not changed.
-func (d *Door) openTraces(old *view, endpoint string) *otlp.Exporter {
+func (d *Door) openTraces(old *snapshot, endpoint string) *otlp.Exporter {
 	switch {
 	case endpoint == old.set.OTLP.Endpoint && old.traces != nil:
 		return old.traces
@@ -99,11 +99,11 @@ func (d *Door) plugIn(old *extend.Set, set *control.WorkerSet) (*extend.Set, err
 	return ext, nil
 }
 
-// replace makes the view of a set that was checked, and puts it in place of the old
+// replace makes the snapshot of a set that was checked, and puts it in place of the old
 // one. d.mu is held.
 func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted trust, ext *extend.Set) {
 	old := d.current()
-	v := &view{lines: d.side.batches.inside, tls: d.cert.Shown(set.Door.HTTP2), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door)}
+	v := &snapshot{lines: d.side.batches.inside, tls: d.cert.Shown(set.Door.HTTP2), set: set, keys: keys, trusted: trusted, ext: ext, byName: map[string]*fleet.Pool{}, limits: limitsOf(&set.Door)}
 	if old.set.Door.HTTP2 && !set.Door.HTTP2 {
 		d.http2.Retire()
 	}
@@ -124,7 +124,7 @@ func (d *Door) replace(set control.WorkerSet, keys *keyring.Ring, trusted trust,
 	d.canaries.Keep(set.Routes)
 	v.models = mapModels(v)
 	v.traces = d.openTraces(old, set.OTLP.Endpoint)
-	d.view.Store(v)
+	d.snapshot.Store(v)
 	if d.opts.Logs != nil && set.Log != old.set.Log {
 		d.opts.Logs(set.Log)
 	}
@@ -177,7 +177,7 @@ func (d *Door) remap() {
 	defer d.mu.Unlock()
 	v := *d.current()
 	v.models = mapModels(&v)
-	d.view.Store(&v)
+	d.snapshot.Store(&v)
 }
 
 // certify finds the certificate of a worker set. Where its files do not load, the
@@ -219,7 +219,7 @@ func (d *Door) recertify() {
 	if c, err := certificate.Read(*want); err == nil { // that of the set in force did not load before
 		next := *v
 		d.cert, next.tls = c, c.Shown(next.set.Door.HTTP2)
-		d.view.Store(&next)
+		d.snapshot.Store(&next)
 		d.faults.note(d.log, faultCertificate, nil)
 	}
 }

@@ -42,7 +42,7 @@ type asked struct {
 	key      *keyring.Key
 	priority int
 	route    *route
-	target   *target
+	target   *serving
 	pool     *fleet.Pool
 	within   *fleet.Pool // it must be served by, whatever its model; nil: any
 	renamed  bool        // model is not the client's word for it, but a gateway's
@@ -94,7 +94,7 @@ func (a *asked) labels() metrics.Labels {
 }
 
 // find resolves the model that a client asked for into a target and a pool.
-func (a *asked) find(f *fleet.Fleet, v *view, pass *extend.Pass, body []byte, sessionHeader string) *surface.Failure {
+func (a *asked) find(f *fleet.Fleet, v *snapshot, pass *extend.Pass, body []byte, sessionHeader string) *surface.Failure {
 	name := a.peek.Model
 	if pass != nil && pass.Route != "" {
 		name = pass.Route
@@ -142,7 +142,7 @@ func (a *asked) find(f *fleet.Fleet, v *view, pass *extend.Pass, body []byte, se
 // findWithin resolves a model in a pool that was chosen before. Its workers are the
 // judges of a name that is neither a route nor theirs: an adapter may have been loaded
 // that nobody was told of.
-func (a *asked) findWithin(f *fleet.Fleet, v *view, name string, body []byte, sessionHeader string) {
+func (a *asked) findWithin(f *fleet.Fleet, v *snapshot, name string, body []byte, sessionHeader string) {
 	a.pool, a.model = a.within, name
 	if r := v.routes[name]; r != nil {
 		a.route = r
@@ -164,7 +164,7 @@ func (a *asked) findWithin(f *fleet.Fleet, v *view, name string, body []byte, se
 }
 
 // fallback serves a route none of whose targets can.
-func (a *asked) fallback(f *fleet.Fleet, v *view, r *route, name string) *surface.Failure {
+func (a *asked) fallback(f *fleet.Fleet, v *snapshot, r *route, name string) *surface.Failure {
 	if p := v.byName[r.cfg.Fallback]; p != nil {
 		for model, t := range v.models {
 			for _, of := range t.pools {
@@ -190,7 +190,7 @@ func (a *asked) fallback(f *fleet.Fleet, v *view, r *route, name string) *surfac
 }
 
 // pickPool takes the first pool of the target that is alive.
-func (a *asked) pickPool(f *fleet.Fleet, v *view, name string) *surface.Failure {
+func (a *asked) pickPool(f *fleet.Fleet, v *snapshot, name string) *surface.Failure {
 	if a.target == nil {
 		return v.unknown(name)
 	}

@@ -93,7 +93,7 @@ func (b *batches) end() {
 func (b *batches) wants(path string) bool { return b.service.Load() != nil && batch.Serves(path) }
 
 // serve answers a request for files or batches.
-func (b *batches) serve(w http.ResponseWriter, r *http.Request, v *view, seen *wire.Seen) {
+func (b *batches) serve(w http.ResponseWriter, r *http.Request, v *snapshot, seen *wire.Seen) {
 	k, f := v.admit(seen.Authorization, seen.Key)
 	if f == nil && v.ext != nil {
 		f = &surface.Failure{Status: 404, Type: "invalid_request_error", Code: "not_found", Message: "files and batches are not served while filter plugins are set: they could not see a line as its client's"}

@@ -244,7 +244,7 @@ func (p *passing) noteJob(resp *http.Response) {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(begin), resp.Body), resp.Body}
 	if v, ok := wire.Field(begin, `"id"`); err == nil && ok && len(v) > 2 && v[0] == '"' {
-		p.x.d.responses.Put(string(v[1:len(v)-1]), stored.Holding{Try: p.x.booking.Charge.Try(), Owner: p.x.asked.owner})
+		p.x.d.responses.Put(string(v[1:len(v)-1]), stored.Entry{Try: p.x.booking.Charge.Try(), Owner: p.x.asked.owner})
 	}
 }
 
@@ -266,7 +266,7 @@ func (p *passing) rewrite(resp *http.Response) error {
 			return surface.WorkerFailed(p.x.asked.pool.Name)
 		}
 		came := int64(text.Len())
-		if full, ok := errors.AsType[*errNoRoom](p.x.mayHold(came+conn.Piece, came)); ok {
+		if full, ok := errors.AsType[*errNoRoom](p.x.bookAnswer(came+conn.Piece, came)); ok {
 			return full.failure()
 		}
 	}

@@ -31,11 +31,11 @@ type common struct {
 	epoch  time.Time // the door's clock begins here
 	access io.Writer // nil: no line is written for a request
 
-	view    atomic.Pointer[view] // in force
-	fleet   fleet.Fleet
-	ledger  *ledger.Ledger
-	metrics *metrics.Metrics
-	watcher *conn.Watcher
+	snapshot atomic.Pointer[snapshot] // in force
+	fleet    fleet.Fleet
+	ledger   *ledger.Ledger
+	metrics  *metrics.Metrics
+	watcher  *conn.Watcher
 
 	memory    memory.Bound
 	promises  memory.Promises // of bodies that have still to come
@@ -66,7 +66,7 @@ type common struct {
 // now is the door's clock: nanoseconds, monotonic, never 0.
 func (d *common) now() int64 { return int64(time.Since(d.epoch)) }
 
-func (d *common) current() *view { return d.view.Load() }
+func (d *common) current() *snapshot { return d.snapshot.Load() }
 
 // room reports whether another connection fits.
 func (d *common) room() bool {

@@ -61,8 +61,8 @@ type Door struct {
 
 	applying sync.Mutex // held while a worker set is put in force, and whatever that may wait for
 
-	mu    sync.Mutex               // held while the view is replaced
-	cert  *certificate.Certificate // of the view; nil: plain HTTP
+	mu    sync.Mutex               // held while the snapshot is replaced
+	cert  *certificate.Certificate // of the snapshot; nil: plain HTTP
 	lease lease.Lease              // no other supervisor than the present one is obeyed while it runs
 }
 

@@ -23,7 +23,7 @@ import (
 // at what is atomic.
 type exchange struct {
 	d *common
-	v *view
+	v *snapshot
 	g *guard
 
 	asked   asked

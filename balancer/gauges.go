@@ -85,7 +85,7 @@ func (g *gaugeSet) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, w := range v.workers {
 		pool, name := workerid.Split(w.ID)
-		s := w.View(&g.d.fleet)
+		s := w.State(&g.d.fleet)
 		put(g.inFlight, float64(s.Requests.InFlight), pool, name)
 		for outcome, n := range map[string]int64{"served": s.Served, "failed": s.Failed} {
 			ch <- prometheus.MustNewConstMetric(g.answers, prometheus.CounterValue, float64(n), pool, name, outcome)
@@ -129,7 +129,7 @@ func (g *gaugeSet) canary(c *control.CanaryShown, put func(*prometheus.Desc, flo
 }
 
 // serveMetrics answers GET /metrics on the door's listener.
-func (d *common) serveMetrics(ctx *fasthttp.RequestCtx, v *view) {
+func (d *common) serveMetrics(ctx *fasthttp.RequestCtx, v *snapshot) {
 	if v.set.Door.Metrics != "listen" && v.set.Door.Metrics != "" {
 		d.fail(ctx, surface.NotFound("/metrics is not served here"))
 		return

@@ -60,7 +60,7 @@ func (d *common) handle(ctx *fasthttp.RequestCtx) {
 }
 
 // exchange serves a request that goes to a worker.
-func (d *common) exchange(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, kd surface.Kind, path string) *surface.Failure {
+func (d *common) exchange(ctx *fasthttp.RequestCtx, v *snapshot, k *keyring.Key, kd surface.Kind, path string) *surface.Failure {
 	h := &ctx.Request.Header
 	method := string(h.Method())
 	if f := surface.NotTaken(method, surface.MethodsOf(kd, path)); f != nil {
@@ -96,7 +96,7 @@ func (d *common) exchange(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, kd 
 }
 
 // health answers 200 while some pool can serve or park.
-func (d *common) health(ctx *fasthttp.RequestCtx, v *view) {
+func (d *common) health(ctx *fasthttp.RequestCtx, v *snapshot) {
 	ctx.SetContentType("application/json")
 	ok := false
 	for _, p := range v.pools {
@@ -128,12 +128,12 @@ type modelCard struct {
 
 // listModels answers /v1/models and /v1/models/{id}: the union of what pools
 // and routes serve, as far as the key may see it.
-func (d *common) listModels(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, path string) {
+func (d *common) listModels(ctx *fasthttp.RequestCtx, v *snapshot, k *keyring.Key, path string) {
 	if m := string(ctx.Method()); m != "GET" && m != "HEAD" {
 		d.fail(ctx, surface.NotTaken(m, surface.MethodsOf(surface.Models, path)))
 		return
 	}
-	names := map[string]*target{}
+	names := map[string]*serving{}
 	for name, t := range v.models {
 		names[name] = t
 	}
@@ -169,7 +169,7 @@ func (d *common) listModels(ctx *fasthttp.RequestCtx, v *view, k *keyring.Key, p
 	}{"list", cards})
 }
 
-func (d *common) card(name string, t *target) modelCard {
+func (d *common) card(name string, t *serving) modelCard {
 	c := modelCard{ID: name, Object: "model", Created: d.epoch.Unix(), OwnedBy: "roundhouse"}
 	if t == nil {
 		return c
@@ -177,7 +177,7 @@ func (d *common) card(name string, t *target) modelCard {
 	var least int64
 	for _, p := range t.pools {
 		for _, w := range *p.Workers.Load() {
-			if v := d.ledger.View(w.Acct, d.now()); v.MaxLen > 0 && (least == 0 || v.MaxLen < least) {
+			if v := d.ledger.Account(w.Acct, d.now()); v.MaxLen > 0 && (least == 0 || v.MaxLen < least) {
 				least = v.MaxLen
 			}
 		}

@@ -26,9 +26,9 @@ func (p *peers) handOver() control.Handover {
 	}
 	now := time.Now()
 	for _, k := range v.keys.Keys {
-		l := control.KeyLevel{Name: k.Name}
-		l.Requests, l.Tokens = k.Levels(now)
-		h.Levels = append(h.Levels, l)
+		l := control.KeyRemaining{Name: k.Name}
+		l.Requests, l.Tokens = k.Remaining(now)
+		h.Remaining = append(h.Remaining, l)
 	}
 	for name, r := range v.routes {
 		if name == r.cfg.Name {
@@ -74,7 +74,7 @@ func (p *peers) takeOver() {
 		}
 		if h.Schema == 1 && h.Totals.Door != p.d.id {
 			p.take(&h)
-			p.d.log.Info("taken over from another door", "door", h.Totals.Door, "workers", len(h.Workers), "keys", len(h.Levels), "stored_responses", len(h.Stored))
+			p.d.log.Info("taken over from another door", "door", h.Totals.Door, "workers", len(h.Workers), "keys", len(h.Remaining), "stored_responses", len(h.Stored))
 		}
 	}
 }
@@ -92,9 +92,9 @@ func (p *peers) take(h *control.Handover) {
 			d.ledger.SetRates(w.Acct, ledger.Rates{Prefill: f.Prefill, Decode: f.Decode, TTFT: f.TTFT, Limit: f.Limit})
 		}
 	}
-	for _, l := range h.Levels {
+	for _, l := range h.Remaining {
 		if k := v.keys.Configured(l.Name); k != nil {
-			k.TakeLevels(l.Requests, l.Tokens, now)
+			k.TakeRemaining(l.Requests, l.Tokens, now)
 		}
 	}
 	for _, t := range h.Routes {
@@ -140,7 +140,7 @@ func (d *common) lengths(p *fleet.Pool) control.PoolFacts {
 }
 
 // stored lists which worker has stored which response, the oldest first.
-func (d *common) stored(v *view) (out []control.Stored) {
+func (d *common) stored(v *snapshot) (out []control.Stored) {
 	by := map[*ledger.Worker]*fleet.Worker{}
 	for _, w := range v.workers {
 		by[w.Acct] = w
@@ -159,7 +159,7 @@ func (d *common) stored(v *view) (out []control.Stored) {
 
 // takeStored enters where another door's responses lie. A worker that has turned
 // since is found out by its identity.
-func (d *common) takeStored(v *view, all []control.Stored) {
+func (d *common) takeStored(v *snapshot, all []control.Stored) {
 	by := map[string]*fleet.Worker{}
 	for _, w := range v.workers {
 		by[w.ID] = w
@@ -171,7 +171,7 @@ func (d *common) takeStored(v *view, all []control.Stored) {
 		}
 		at := w.Instance()
 		if at.Generation == s.Generation && (at.Identity == s.Identity || at.Identity == "" || s.Identity == "") {
-			d.responses.Put(s.ID, stored.Holding{Try: ledger.Try{Worker: w.Acct, Generation: at.Known}, Owner: s.Owner})
+			d.responses.Put(s.ID, stored.Entry{Try: ledger.Try{Worker: w.Acct, Generation: at.Known}, Owner: s.Owner})
 		}
 	}
 }

@@ -144,7 +144,7 @@ func (at attempt) awaitHead(c *conn.Conn, began int64) error {
 			return err
 		}
 		now = x.d.now()
-		v := x.d.ledger.View(at.w.Acct, now)
+		v := x.d.ledger.Account(at.w.Acct, now)
 		if since := max(began, v.ProgressAt); now-since > max(limit, int64(fleet.Slower*v.PrefillSeconds*1e9)) {
 			return err
 		}

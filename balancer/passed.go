@@ -153,7 +153,7 @@ func (p *passing) read(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 }
 
 // findPass finds a pool with a task for the path, by the model if one is named.
-func (a *asked) findPass(f *fleet.Fleet, v *view, path *pass.Path) *surface.Failure {
+func (a *asked) findPass(f *fleet.Fleet, v *snapshot, path *pass.Path) *surface.Failure {
 	name := a.peek.Model
 	var fits []*fleet.Pool
 	for i, p := range v.pools {

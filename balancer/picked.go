@@ -34,14 +34,14 @@ type picked struct {
 	meter  recorder
 	stream *resume.Stream // nil: the answer does not stream
 	odd    error          // of the stream: what follows is not read
-	held   []byte         // of an answer whose model's name is changed
-	booked int64          // for held
+	buf    []byte         // of an answer whose model's name is changed
+	booked int64          // for buf
 	long   bool           // it is too long to be changed
 	tail   []byte         // the end of an answer that does not stream
 }
 
-// Hold implements extproc.Exchange.
-func (p *picked) Hold(n int64) *extproc.Refusal {
+// Reserve implements extproc.Exchange.
+func (p *picked) Reserve(n int64) *extproc.Refusal {
 	x := p.x
 	var f *surface.Failure
 	switch limit := x.v.limits.body; {
@@ -342,25 +342,25 @@ func (p *picked) renamed(b []byte, end bool) (out []byte) {
 		return b
 	}
 	more := int64(len(b))
-	if int64(len(p.held))+more > mostHeld || !x.d.book(more) {
+	if int64(len(p.buf))+more > mostBuffered || !x.d.book(more) {
 		p.long = true
-		return append(p.held, b...)
+		return append(p.buf, b...)
 	}
 	p.booked += more
-	p.held = append(p.held, b...)
+	p.buf = append(p.buf, b...)
 	for p.stream != nil {
-		n := wire.NextEvent(p.held)
+		n := wire.NextEvent(p.buf)
 		if n == 0 {
 			break
 		}
-		out = append(out, resume.Rename(slices.Clone(p.held[:n]), x.asked.model, x.asked.peek.Model)...)
-		p.held = p.held[n:]
+		out = append(out, resume.Rename(slices.Clone(p.buf[:n]), x.asked.model, x.asked.peek.Model)...)
+		p.buf = p.buf[n:]
 	}
 	if end {
-		out = append(out, resume.Rename(p.held, x.asked.model, x.asked.peek.Model)...)
-		p.held = nil
+		out = append(out, resume.Rename(p.buf, x.asked.model, x.asked.peek.Model)...)
+		p.buf = nil
 	}
-	free := p.booked - int64(len(p.held))
+	free := p.booked - int64(len(p.buf))
 	x.d.memory.Give(free)
 	p.booked -= free
 	return out
@@ -382,7 +382,7 @@ func (p *picked) End(how extproc.Ending) {
 		p.left()
 	}
 	x.d.memory.Give(p.booked)
-	p.booked, p.held = 0, nil
+	p.booked, p.buf = 0, nil
 	if !p.began {
 		x.payload.Body = nil
 		x.payload.GiveBack(&x.d.memory) // its client left before it was whole

@@ -183,7 +183,7 @@ const (
 // unseenFor is how long a request should take whose answer is not seen. What it takes
 // beyond that the worker's report shows, as load that others have sent.
 func unseenFor(x *exchange) time.Duration {
-	decode := x.d.ledger.View(x.booking.worker.Load().Acct, x.d.now()).Decode
+	decode := x.d.ledger.Account(x.booking.worker.Load().Acct, x.d.now()).Decode
 	if decode <= 0 {
 		decode = plainDecode
 	}

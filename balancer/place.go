@@ -258,7 +258,7 @@ func (x *exchange) askPolicy() {
 	candidates := make([]*pb.Candidate, 0, len(workers))
 	predicted := x.d.ledger.Predicted(nil, &x.asked.pool.Group, &x.booking.Ask)
 	for i, w := range workers {
-		if v := x.d.ledger.View(w.Acct, x.booking.Ask.Now); v.Ready && v.Ejected == "" {
+		if v := x.d.ledger.Account(w.Acct, x.booking.Ask.Now); v.Ready && v.Ejected == "" {
 			candidates = append(candidates, candidate(i, v, x.booking.Ask.Hits, predicted))
 		}
 	}
@@ -281,7 +281,7 @@ func (x *exchange) askPolicy() {
 }
 
 // candidate is one worker's account as a policy plugin reads it.
-func candidate(i int, v ledger.View, hits []int32, predicted []float64) *pb.Candidate {
+func candidate(i int, v ledger.Account, hits []int32, predicted []float64) *pb.Candidate {
 	c := &pb.Candidate{
 		Worker: v.ID, CapacityTokens: v.Capacity, ChargedTokens: v.KV, ForeignTokens: v.Foreign, PrefillTokens: v.Prefill,
 		InFlight: int32(v.InFlight), TokensPerSecond: v.Decode, ReportAgeSeconds: -1,

@@ -201,7 +201,7 @@ func (d *Door) State() control.State {
 		s.Pools = append(s.Pools, p.Tally.Shown(p.Name, waiting))
 	}
 	for _, w := range v.workers {
-		s.Workers = append(s.Workers, w.View(&d.fleet))
+		s.Workers = append(s.Workers, w.State(&d.fleet))
 	}
 	return s
 }

@@ -15,9 +15,9 @@ import (
 	"roundhouse/configs/workerid"
 )
 
-// readHeld finds the worker that a stored response lies with, and whether it is to be
+// readStored finds the worker that a stored response lies with, and whether it is to be
 // told as a stream.
-func (x *exchange) readHeld() *surface.Failure {
+func (x *exchange) readStored() *surface.Failure {
 	id, _, _ := strings.Cut(strings.TrimPrefix(x.asked.path, surface.ResponsePrefix), "/")
 	if query, err := url.ParseQuery(x.asked.query); err == nil && x.asked.method == "GET" {
 		x.asked.peek.Stream = wire.IsTrue(query.Get("stream"))
@@ -72,7 +72,7 @@ func (x *exchange) read(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 		}
 		return x.asked.permit(k)
 	case surface.Stored:
-		return x.readHeld()
+		return x.readStored()
 	case surface.Pass:
 		return x.reads(seen, k)
 	}
@@ -99,7 +99,7 @@ func (x *exchange) read(seen *wire.Seen, k *keyring.Key) *surface.Failure {
 }
 
 // newExchange begins a request whose head says what was seen.
-func (d *common) newExchange(v *view, g *guard, seen *wire.Seen) *exchange {
+func (d *common) newExchange(v *snapshot, g *guard, seen *wire.Seen) *exchange {
 	x := blank()
 	x.d, x.v, x.g = d, v, g
 	a := &x.asked
@@ -162,7 +162,7 @@ func (x *exchange) pinTo(id string) *surface.Failure {
 		if t := x.asked.target; t != nil && !slices.Contains(t.pools, w.Pool) {
 			return surface.BadRequest("model", "pool %q, which the worker %s belongs to, does not serve %q", workerid.Pool(id), id, x.asked.model)
 		}
-		if s := w.View(&x.d.fleet); s.State != phase.Ready {
+		if s := w.State(&x.d.fleet); s.State != phase.Ready {
 			return &surface.Failure{Status: 503, Type: "service_unavailable", Code: "no_worker", Message: "the worker " + id + " takes no requests now: it is " + string(s.State)}
 		}
 		x.asked.pool, x.booking.Ask.Prefer, x.booking.Ask.AnyLength, x.booking.Bound, x.booking.pinned = w.Pool, w.Acct, true, true, true

@@ -171,7 +171,7 @@ func (s *relay) await(c *conn.Conn) error {
 		if s.answer.Events() == 0 {
 			// A long prefill is no hang while the worker makes progress.
 			limit = int64(time.Duration(x.v.set.Door.Limits.FirstByte))
-			from = max(from, x.d.ledger.View(x.booking.worker.Load().Acct, now).ProgressAt)
+			from = max(from, x.d.ledger.Account(x.booking.worker.Load().Acct, now).ProgressAt)
 		}
 		if now-from > limit {
 			return errIdle

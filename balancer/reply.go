@@ -147,7 +147,7 @@ func (d *common) alone(f *surface.Failure, path, id string, close bool) []byte {
 }
 
 // cors answers to pages of the origins that are allowed.
-func (d *common) cors(ctx *fasthttp.RequestCtx, v *view) {
+func (d *common) cors(ctx *fasthttp.RequestCtx, v *snapshot) {
 	allowed := v.set.Door.CORS.Origins
 	if len(allowed) == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 // has of its own, and a target that goes moves its own sessions alone.
 func TestSameOnEveryDoor(t *testing.T) {
 	cfg := configs.Route{Name: "r", Targets: []configs.Target{{Model: "a", Weight: 50}, {Model: "b", Weight: 30}, {Model: "c", Weight: 20}}}
-	one, other := makeRoutes([]configs.Route{cfg}, &view{})["r"], makeRoutes([]configs.Route{cfg}, &view{})["r"]
+	one, other := makeRoutes([]configs.Route{cfg}, &snapshot{})["r"], makeRoutes([]configs.Route{cfg}, &snapshot{})["r"]
 	all := func(string) bool { return true }
 	const n = 20_000
 	count := map[int]int{}

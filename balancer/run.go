@@ -63,7 +63,7 @@ func New(o Options) (*Door, error) {
 	d.ledger.OnEject = d.metrics.Ejected
 	def := configs.DefaultDoor()
 	d.memory.Limit.Store(int64(def.Memory))
-	d.view.Store(&view{byName: map[string]*fleet.Pool{}, routes: map[string]*route{}, models: map[string]*target{}, keys: &keyring.Ring{}, limits: limitsOf(&def)})
+	d.snapshot.Store(&snapshot{byName: map[string]*fleet.Pool{}, routes: map[string]*route{}, models: map[string]*serving{}, keys: &keyring.Ring{}, limits: limitsOf(&def)})
 	d.server, d.side = d.newServer(), newSide(c, newBatches(c, d.ctx, o.Batches))
 	c.aside = d.side.of
 	if err := d.firstSet(); err != nil {
@@ -306,7 +306,7 @@ func (d *Door) keepHouse() {
 	}
 }
 
-func (d *Door) everySecond(v *view) {
+func (d *Door) everySecond(v *snapshot) {
 	d.fleet.EverySecond(v.workers)
 	d.faults.note(d.log, faultUsage, d.usage.Fault())
 	d.canaries.Tend(time.Now(), false)

@@ -74,7 +74,7 @@ func (g *guard) serveReady(fd uintptr) bool {
 
 // plain looks at a head and reports what it is for and where it ends, surface.None
 // where the request is not plain.
-func (g *guard) plain(v *view, h *wire.Head) (surface.Kind, int) {
+func (g *guard) plain(v *snapshot, h *wire.Head) (surface.Kind, int) {
 	b := g.buf[g.from:g.to]
 	end := wire.HeadEnd(b)
 	if end == 0 || end > g.limits.headers || b[0] != 'P' || v.ext != nil || len(v.set.Door.CORS.Origins) > 0 {
@@ -183,7 +183,7 @@ func (g *guard) servePlain(whole bool) (then after) {
 }
 
 // answer serves one plain request.
-func (g *guard) answer(v *view, h *wire.Head, kd surface.Kind, body []byte, lent *[]byte) after {
+func (g *guard) answer(v *snapshot, h *wire.Head, kd surface.Kind, body []byte, lent *[]byte) after {
 	d := g.d
 	x := d.newExchange(v, g, &h.Seen)
 	x.asked.kind, x.asked.method, x.asked.path, x.asked.query, x.close = kd, "POST", surface.PathOf(h.Path), string(h.Query), d.parting(g)

@@ -13,7 +13,7 @@ import (
 const alone = "alone"
 
 // fleet tells whose workers the door serves; empty: it knows of none yet.
-func (v *view) fleet() string {
+func (v *snapshot) fleet() string {
 	switch {
 	case v.set.Schema == 0:
 		return ""
@@ -33,7 +33,7 @@ func sameProcess(t *control.WorkerTotal, at fleet.Instance) bool {
 }
 
 // sharedWith lists the pools of which another door serves workers too.
-func (v *view) sharedWith(t *control.Totals) (pools []string) {
+func (v *snapshot) sharedWith(t *control.Totals) (pools []string) {
 	if !sameFleet(t.Fleet, v.fleet()) {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (v *view) sharedWith(t *control.Totals) (pools []string) {
 // shareOut tells the ledger which workers other doors take first when requests
 // come to all doors at once. Doors that hear of each other come to the same
 // shares, each by itself, by the names of all doors of a pool and all its workers.
-func (p *peers) shareOut(v *view) {
+func (p *peers) shareOut(v *snapshot) {
 	p.sharing.Lock()
 	defer p.sharing.Unlock()
 	p.mu.Lock()

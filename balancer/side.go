@@ -144,7 +144,7 @@ func (s *side) take(g *guard) {
 }
 
 // cors answers to pages of the origins that are allowed.
-func (s *side) cors(w http.ResponseWriter, r *http.Request, v *view) {
+func (s *side) cors(w http.ResponseWriter, r *http.Request, v *snapshot) {
 	origin := r.Header.Get("Origin")
 	for _, o := range v.set.Door.CORS.Origins {
 		if o == "*" || o == origin && origin != "" {

@@ -147,7 +147,7 @@ func (x *exchange) gather(c *conn.Conn, a *wire.Answer, dst []byte) (body []byte
 	}
 	if n := a.Length; n >= 0 {
 		if n > int64(fits) {
-			if err = x.mayHold(n, n); err == errLong {
+			if err = x.bookAnswer(n, n); err == errLong {
 				return dst, conn.NewReader(a), nil
 			}
 		}
@@ -175,7 +175,7 @@ func (x *exchange) gather(c *conn.Conn, a *wire.Answer, dst []byte) (body []byte
 		case len(dst)-was > fits:
 			came := len(dst) - was
 			fits = came + conn.Piece
-			if err = x.mayHold(int64(fits), int64(came)); err == errLong {
+			if err = x.bookAnswer(int64(fits), int64(came)); err == errLong {
 				return dst, r, nil
 			} else if err != nil {
 				return dst, nil, err
@@ -187,11 +187,11 @@ func (x *exchange) gather(c *conn.Conn, a *wire.Answer, dst []byte) (body []byte
 // errLong says that an answer is to be passed on as it comes.
 var errLong = errors.New("the answer is too long to be held")
 
-// mayHold books n bytes in all for an answer of which came bytes are known.
-func (x *exchange) mayHold(n, came int64) error {
+// bookAnswer books n bytes in all for an answer of which came bytes are known.
+func (x *exchange) bookAnswer(n, came int64) error {
 	g := x.g
 	if !x.pass.WantsChunks() && !x.asked.keepsName() { // else it is changed, and must be held whole
-		if came > mostHeld || !g.keep(n) {
+		if came > mostBuffered || !g.keep(n) {
 			return errLong
 		}
 		return nil
@@ -202,10 +202,10 @@ func (x *exchange) mayHold(n, came int64) error {
 	return nil
 }
 
-// mostHeld is the longest answer without a stream that is held whole: a worker that
+// mostBuffered is the longest answer without a stream that is held whole: a worker that
 // dies before its end costs another try and nothing else. One that is longer, or that
 // the door's memory has no room for, is passed on as it comes.
-const mostHeld = 16 << 20
+const mostBuffered = 16 << 20
 
 // passage is an answer that is passed on as it comes, for it is too long to be held.
 type passage struct {

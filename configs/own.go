@@ -33,7 +33,7 @@ func (p *Pool) Of(w Worker) (Engine, Container) {
 	}
 	if len(w.Volumes) > 0 {
 		c.Volumes = slices.DeleteFunc(slices.Clone(c.Volumes), func(old string) bool {
-			return slices.ContainsFunc(w.Volumes, func(own string) bool { return target(own) == target(old) })
+			return slices.ContainsFunc(w.Volumes, func(own string) bool { return mountedAt(own) == mountedAt(old) })
 		})
 		c.Volumes = append(c.Volumes, w.Volumes...)
 	}
@@ -43,8 +43,8 @@ func (p *Pool) Of(w Worker) (Engine, Container) {
 	return e, c
 }
 
-// target is where a volume is seen inside; one that cannot be read is its own.
-func target(volume string) string {
+// mountedAt is where a volume is seen inside; one that cannot be read is its own.
+func mountedAt(volume string) string {
 	v, err := ParseVolume(volume)
 	if err != nil {
 		return volume

@@ -18,7 +18,7 @@
 // For every operation, a row of the result depends on that row's inputs
 // alone, computed in an order of sums that is fixed by the shapes of the
 // weights: never by the number of rows in the step, the number of threads or
-// the level of instructions. So a prompt gives the same tokens alone, in a
+// the instruction set. So a prompt gives the same tokens alone, in a
 // batch of 64, chunked, preempted or from the prefix cache.
 //
 // # Rounding points
@@ -35,5 +35,5 @@
 // float64, every rounding named; kerneltest gets odd sizes, tails, infinite values and a
 // tolerance with its reason; cpu has it in plain Go, products as float32(a*b) before they
 // are added, or Go may fuse them. If it is hot, it is described in cpu/gen, added to
-// cpu's level, and shows 10 % of a step.
+// cpu's instruction set, and shows 10 % of a step.
 package kernels

@@ -158,7 +158,7 @@ func Thresholds(w http.ResponseWriter, _ *http.Request) {
 		Table  []shown `json:"thresholds"`
 	}{Schema: 1}
 	for _, t := range verdict.Table {
-		out.Table = append(out.Table, shown{t.Code, t.Text, t.Below, control.Known(t.Value), t.Unit, t.For.Seconds(), control.Known(t.Level), control.Known(t.Rule), control.Known(t.Alert)})
+		out.Table = append(out.Table, shown{t.Code, t.Text, t.Below, control.Known(t.Value), t.Unit, t.For.Seconds(), control.Known(t.Severity), control.Known(t.Rule), control.Known(t.Alert)})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(out) // the asker may be gone

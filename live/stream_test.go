@@ -101,7 +101,7 @@ func TestWorkerDies(t *testing.T) {
 		t.Helper()
 		s.wait("change", func(m message) bool {
 			c := read[live.Change](t, m.data)
-			return c.Verdict != nil && string(c.Verdict.Level) == level
+			return c.Verdict != nil && string(c.Verdict.Severity) == level
 		})
 	}
 	h.ask("POST", "/api/workers/chat/w1/drain", "")

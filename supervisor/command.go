@@ -42,7 +42,7 @@ func (s *Supervisor) commandWorker(r *http.Request) (any, error) {
 	s.events.noteBy(by, pool, workerid.Of(pool, name), verb, "asked for")
 	s.memory.remember(next)
 	s.publish()
-	return map[string]any{"schema": 1, "worker": s.view(pool, name)}, nil
+	return map[string]any{"schema": 1, "worker": s.workerShown(pool, name)}, nil
 }
 
 // RotateCommand is the body of a rotate command; it may be empty.

@@ -83,7 +83,7 @@ func (s *Screen) rows() []*worker {
 func (s *Screen) Frame() []string {
 	var lines []string
 	st := &s.House.State
-	lines = append(lines, s.paint(string(st.Verdict.Level), s.mark(string(st.Verdict.Level))+" "+strings.ReplaceAll(string(st.Verdict.Level), "_", " "))+"  "+clean(st.Verdict.Sentence))
+	lines = append(lines, s.paint(string(st.Verdict.Severity), s.mark(string(st.Verdict.Severity))+" "+strings.ReplaceAll(string(st.Verdict.Severity), "_", " "))+"  "+clean(st.Verdict.Sentence))
 	lines = append(lines, s.summary(), s.courses())
 	room := s.High - len(lines) - 1
 	switch s.view {
@@ -123,7 +123,7 @@ func (s *Screen) Once() []string {
 	return lines
 }
 
-// marks are the shapes of levels and states: never a colour alone.
+// marks are the shapes of severities and states: never a colour alone.
 var marks = map[string][2]string{ // as it is, in ASCII
 	"well": {"●", "+"}, "ready": {"●", "+"}, "changing": {"◐", "~"}, "draining": {"◐", "~"}, "starting": {"◐", "~"}, "warming": {"◐", "~"},
 	"at_risk": {"▲", "!"}, "ejected": {"▲", "!"}, "unreachable": {"▲", "!"}, "hurting": {"✖", "X"}, "down": {"✖", "X"}, "failed": {"✖", "X"}, "quarantined": {"✖", "X"},
@@ -141,7 +141,7 @@ func (s *Screen) mark(state string) string {
 	return m[0]
 }
 
-// colours are those of levels and states.
+// colours are those of severities and states.
 var colours = map[string]string{
 	"well": "32", "ready": "32", "changing": "36", "draining": "36", "starting": "36", "warming": "36", "at_risk": "33", "ejected": "33", "unreachable": "33",
 	"hurting": "31", "down": "31", "failed": "31", "quarantined": "31",

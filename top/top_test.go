@@ -29,7 +29,7 @@ func ref[T any](v T) *T { return &v }
 func house(t *testing.T) *House {
 	t.Helper()
 	s := live.State{
-		Schema: 1, At: noon, Verdict: verdict.Verdict{Level: verdict.AtRisk, Since: noon, Sentence: "chat/3 has failed: ended: killed; it is started again at 12:00:10 UTC"},
+		Schema: 1, At: noon, Verdict: verdict.Verdict{Severity: verdict.AtRisk, Since: noon, Sentence: "chat/3 has failed: ended: killed; it is started again at 12:00:10 UTC"},
 		Door:    control.DoorShown{State: "ready", Streams: 12, Queued: 3},
 		Pools:   []control.PoolShown{{Name: "chat", Desired: 4, Ready: 2, Rotation: control.RotationShown{State: "running"}}, {Name: "vision", Desired: 1, Ready: 1, Rotation: control.RotationShown{State: "idle"}}},
 		Figures: []live.Figures{{Tokens: ref(412.0), TTFT50: ref(0.21), TTFT95: ref(1.9)}, {Pool: ref("chat"), Tokens: ref(400.0), InFlight: 11, Waiting: 3, KVUsage: ref(0.62)}, {Pool: ref("vision")}},

@@ -11,11 +11,11 @@ import (
 	"roundhouse/worker/workertest"
 )
 
-// day is scheduler and pool under a day's traffic on a simulated clock.
+// day is scheduler and KV cache under a day's traffic on a simulated clock.
 type day struct {
 	t     *testing.T
 	rng   *rand.Rand
-	pool  *kv.Pool
+	pool  *kv.Cache
 	sched *Scheduler
 	now   float64               // seconds
 	next  float64               // when the next request comes

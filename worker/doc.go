@@ -14,9 +14,9 @@
 //
 // # Who owns what
 //
-// The goroutine of Engine.Run owns the Scheduler, the kv.Pool and all
+// The goroutine of Engine.Run owns the Scheduler, the kv.Cache and all
 // sequences. Others reach them through functions that they post, which run
-// between two steps. Scheduler and kv.Pool are pure: no goroutine, lock,
+// between two steps. Scheduler and kv.Cache are pure: no goroutine, lock,
 // clock or I/O.
 //
 // # What can be relied on

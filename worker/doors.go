@@ -196,7 +196,7 @@ func (d *doors) report(e *Engine) map[string]api.DoorStatus {
 			}
 		}
 		out[id] = api.DoorStatus{
-			Through: x.through, Beyond: slices.Clone(x.beyond), ResidentTokens: int64(len(seen) * e.pool.BlockTokens()),
+			Through: x.through, Beyond: slices.Clone(x.beyond), ResidentTokens: int64(len(seen) * e.cache.BlockTokens()),
 		}
 	}
 	return out

@@ -35,7 +35,7 @@ type Config struct {
 // goroutine, Run, touches them; all else talks to it through posted functions.
 type Engine struct {
 	cfg   Config
-	pool  *kv.Pool
+	cache *kv.Cache
 	sched *Scheduler
 	stats *Stats
 	feed  feed
@@ -61,7 +61,7 @@ type Engine struct {
 	wake     chan struct{} // holds one when something was posted
 	closed   error         // why nothing is taken in any more
 	draining bool
-	holds    int // answers that take several requests
+	pins     int // answers that take several requests
 	done     chan struct{}
 }
 
@@ -92,7 +92,7 @@ func NewEngine(cfg Config) *Engine {
 		s.cache.budget = cfg.Tower.Budget
 	}
 	return &Engine{
-		cfg: cfg, sight: s, pool: pool, adapters: adapters{slots: make([]*Adapter, cfg.Adapters.Count)}, sched: NewScheduler(pool, cfg.Limits), stats: newStats(cfg.MaxModelLen),
+		cfg: cfg, sight: s, cache: pool, adapters: adapters{slots: make([]*Adapter, cfg.Adapters.Count)}, sched: NewScheduler(pool, cfg.Limits), stats: newStats(cfg.MaxModelLen),
 		feed: newFeed(), doors: newDoors(), live: map[*request]struct{}{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
@@ -260,8 +260,8 @@ func (e *Engine) submit(req Request) (*Stream, error) {
 	return r.stream, nil
 }
 
-// Hold begins such an answer. It is to be released by the caller.
-func (e *Engine) Hold() (*Hold, error) {
+// Pin begins such an answer. It is to be released by the caller.
+func (e *Engine) Pin() (*Pin, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -270,15 +270,15 @@ func (e *Engine) Hold() (*Hold, error) {
 	case e.draining:
 		return nil, ErrClosed
 	}
-	e.holds++
-	return &Hold{engine: e}, nil
+	e.pins++
+	return &Pin{engine: e}, nil
 }
 
-// holding is how many answers hold the engine open.
-func (e *Engine) holding() int {
+// pinned is how many answers hold the engine open.
+func (e *Engine) pinned() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.holds
+	return e.pins
 }
 
 // newSequence makes one choice, with what was generated before.
@@ -382,7 +382,7 @@ func (e *Engine) endWith(r *request, choice int, last Event) {
 // run.
 func (e *Engine) ResetPrefixCache(ctx context.Context) bool {
 	ok := false
-	return e.call(ctx, func() { ok = e.pool.Reset() }) && ok
+	return e.call(ctx, func() { ok = e.cache.Reset() }) && ok
 }
 
 // AbortRequests ends the requests with these ids, all when there are none.

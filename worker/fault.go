@@ -35,7 +35,7 @@ func (e *Engine) failStep(plan Plan, err error) error {
 // failTexts is failStep for a step of texts.
 func (e *Engine) failTexts(batch []*pooled, err error) error {
 	for _, j := range batch {
-		e.pool.Release(&j.table)
+		e.cache.Release(&j.table)
 	}
 	var failed *kernels.StepError
 	if !errors.As(err, &failed) {

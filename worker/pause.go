@@ -42,7 +42,7 @@ func (e *Engine) leave(over chan struct{}) {
 }
 
 // settle pauses the engine when a wait for that has nothing left to wait for.
-// What is held already would never end.
+// A suspended request would never end.
 func (e *Engine) settle() {
 	if len(e.pausing.waiters) == 0 {
 		return
@@ -53,7 +53,7 @@ func (e *Engine) settle() {
 			left--
 		}
 	}
-	if left == 0 || e.held() {
+	if left == 0 || e.suspended() {
 		e.paused = true
 		e.letIn()
 	}

@@ -53,7 +53,7 @@ func TestPauseWaits(t *testing.T) {
 				if a := collect(late, 1); a.err != nil || len(a.tokens[0]) != 12 {
 					t.Errorf("the one that came meanwhile: %+v", a)
 				}
-				if !e.PauseIdle(t.Context()) || !e.PauseIdle(t.Context()) { // an idle one, and one that is held, pause at once
+				if !e.PauseIdle(t.Context()) || !e.PauseIdle(t.Context()) { // an idle engine and a suspended engine pause at once
 					t.Error("an idle engine does not pause")
 				}
 			})

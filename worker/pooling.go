@@ -78,11 +78,11 @@ func (e *Engine) poolStep() (bool, error) {
 		if len(batch) == e.cfg.Limits.Seqs || len(s.Tokens)+n > e.cfg.Limits.Tokens {
 			break
 		}
-		if _, ok := e.pool.Admit(&j.table, j.text.Tokens, n, false); !ok {
+		if _, ok := e.cache.Admit(&j.table, j.text.Tokens, n, false); !ok {
 			break
 		}
-		if !e.pool.Extend(&j.table, 0, n) {
-			e.pool.Release(&j.table)
+		if !e.cache.Extend(&j.table, 0, n) {
+			e.cache.Release(&j.table)
 			break
 		}
 		first := len(s.Tokens)
@@ -113,7 +113,7 @@ func (e *Engine) poolStep() (bool, error) {
 	e.pooling = e.pooling[len(batch):]
 	e.stats.pooled(len(s.Tokens), batch)
 	for i, j := range batch {
-		e.pool.Release(&j.table)
+		e.cache.Release(&j.table)
 		j.row = slices.Clone(e.result.Output[i])
 		close(j.done)
 	}
@@ -126,7 +126,7 @@ func (e *Engine) poolStep() (bool, error) {
 // failPooling ends all texts that wait.
 func (e *Engine) failPooling(err error) {
 	for _, j := range e.pooling {
-		e.pool.Release(&j.table)
+		e.cache.Release(&j.table)
 		j.err = err
 		close(j.done)
 	}

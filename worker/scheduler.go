@@ -29,7 +29,7 @@ type Limits struct {
 //
 // It is pure: no goroutine, lock, clock or I/O.
 type Scheduler struct {
-	pool    *kv.Pool
+	cache   *kv.Cache
 	limits  Limits
 	running []*Sequence // in the order in which they started
 	waiting []*Sequence // in the order of arrival, preempted ones first
@@ -57,12 +57,12 @@ type Entry struct {
 	Samples bool
 }
 
-// NewScheduler makes a scheduler over the blocks of pool.
-func NewScheduler(pool *kv.Pool, limits Limits) *Scheduler {
+// NewScheduler makes a scheduler over the blocks of cache.
+func NewScheduler(pool *kv.Cache, limits Limits) *Scheduler {
 	if limits.Seqs < 1 || limits.Tokens < limits.Seqs || limits.Rows < limits.Seqs {
 		panic("BUG: a step has no room for one token of every running sequence")
 	}
-	return &Scheduler{pool: pool, limits: limits}
+	return &Scheduler{cache: pool, limits: limits}
 }
 
 // Add takes a sequence in.
@@ -76,7 +76,7 @@ func (s *Scheduler) Add(q *Sequence) {
 func (s *Scheduler) Remove(q *Sequence) {
 	switch q.state {
 	case seqRunning:
-		s.pool.Release(&q.Table)
+		s.cache.Release(&q.Table)
 		s.running = remove(s.running, q)
 	case seqWaiting:
 		s.waiting = remove(s.waiting, q)
@@ -135,7 +135,7 @@ func (s *Scheduler) decodes(plan *Plan, b *budget) {
 		}
 		kept := len(s.candidates) - i // one token each for those that still come
 		drafts := max(0, min(len(q.Drafts), b.tokens-kept, b.rows-kept))
-		if drafts > 0 && !s.pool.Extend(&q.Table, q.Computed, len(q.Tokens)+drafts) {
+		if drafts > 0 && !s.cache.Extend(&q.Table, q.Computed, len(q.Tokens)+drafts) {
 			drafts = 0
 		}
 		if !s.makeRoom(plan, q, len(q.Tokens)) {
@@ -150,7 +150,7 @@ func (s *Scheduler) decodes(plan *Plan, b *budget) {
 // makeRoom preempts until q has room for upto tokens. It says false when q had
 // to give way itself.
 func (s *Scheduler) makeRoom(plan *Plan, q *Sequence, upto int) bool {
-	for !s.pool.Extend(&q.Table, q.Computed, upto) {
+	for !s.cache.Extend(&q.Table, q.Computed, upto) {
 		victim := s.victim(plan)
 		if victim == nil {
 			panic("BUG: the cache is full and nobody can make room")
@@ -184,7 +184,7 @@ func placed(plan *Plan, q *Sequence) bool {
 
 // preempt takes all blocks of a running sequence; it is computed again later.
 func (s *Scheduler) preempt(plan *Plan, q *Sequence) {
-	s.pool.Release(&q.Table)
+	s.cache.Release(&q.Table)
 	q.Computed, q.Drafts, q.state = 0, nil, seqWaiting
 	s.running = remove(s.running, q)
 	s.waiting = slices.Insert(s.waiting, 0, q)
@@ -285,10 +285,10 @@ func (s *Scheduler) weight(q *Sequence) int {
 func (s *Scheduler) admit(q *Sequence) bool {
 	hit, ok := 0, false
 	if p := q.Parent; p != nil && p.state == seqRunning && len(q.Tokens) == q.Prompt && !q.NoLookup {
-		hit, ok = s.pool.Fork(&q.Table, &p.Table, q.Prompt, len(q.Tokens))
+		hit, ok = s.cache.Fork(&q.Table, &p.Table, q.Prompt, len(q.Tokens))
 	}
 	if !ok {
-		hit, ok = s.pool.Admit(&q.Table, q.Tokens, len(q.Tokens), !q.NoLookup)
+		hit, ok = s.cache.Admit(&q.Table, q.Tokens, len(q.Tokens), !q.NoLookup)
 	}
 	if !ok {
 		return false
@@ -319,5 +319,5 @@ func (s *Scheduler) Commit(e Entry, computed int) {
 		panic("BUG: a step computed a sequence that does not run")
 	}
 	q.Computed = computed
-	s.pool.Commit(&q.Table, q.Tokens, computed)
+	s.cache.Commit(&q.Table, q.Tokens, computed)
 }

@@ -24,7 +24,7 @@ type Tower struct {
 // Slice is one of a tower's programs.
 type Slice struct {
 	Exec    kernels.Executable
-	Windows bool // its step's sequences are the windows of a View; otherwise the item
+	Windows bool // its step's sequences are the windows of a Input; otherwise the item
 	Fold    int  // rows of the slice before it that are one row of its own
 	Aside   bool // its rows stand behind those of the last; the slice behind it reads what it has read
 }
@@ -35,16 +35,16 @@ type Item struct {
 	First       int      // of its tokens in the prompt
 	Lines, Line int      // its rows
 
-	// View makes what the tower reads. It is called beside the engine, once, if
+	// Input makes what the tower reads. It is called beside the engine, once, if
 	// the rows are not there.
-	View func() (View, error)
+	Input func() (TowerInput, error)
 }
 
 // Count is the number of an item's rows.
 func (i *Item) Count() int { return i.Lines * i.Line }
 
-// View is an item as a tower reads it.
-type View struct {
+// TowerInput is an item as a tower reads it.
+type TowerInput struct {
 	Features []float32
 	Axes     []int32 // (patches, 3)
 	Cuts     []int32 // the patch behind each window
@@ -65,7 +65,7 @@ type sight struct {
 type look struct {
 	request *request
 	item    *Item
-	view    *View // nil: it is being made
+	input   *TowerInput // nil: it is being made
 	slice   int
 	rows    []float32   // of the slices so far
 	aside   [][]float32 // of those that stand behind the last's
@@ -135,7 +135,7 @@ func (s *sight) look(e *Engine) (worked bool, err error) {
 	budget := 2 * e.timings.ended.Sub(e.timings.began)
 	for {
 		worked = s.letSee(e) || worked
-		if s.job == nil || s.job.view == nil && s.job.err == nil {
+		if s.job == nil || s.job.input == nil && s.job.err == nil {
 			return worked, nil
 		}
 		worked = true
@@ -159,7 +159,7 @@ func (s *sight) letSee(e *Engine) (scheduled bool) {
 		}
 		r.rows = s.cache.pin(r.Media)
 		for i := range r.Media {
-			r.Media[i].View = nil // what it holds of the picture is not needed again
+			r.Media[i].Input = nil // what it holds of the picture is not needed again
 		}
 		e.schedule(r)
 		scheduled = true
@@ -196,20 +196,20 @@ func (s *sight) begin(e *Engine, r *request) {
 		s.job = j
 		go func() {
 			view, err := seen(it)
-			e.post(func() { j.view, j.err = view, err })
+			e.post(func() { j.input, j.err = view, err })
 		}()
 		return
 	}
 }
 
-// seen makes an item's view; a panic in it is the request's.
-func seen(it *Item) (v *View, err error) {
+// seen makes an item's input; a panic in it is the request's.
+func seen(it *Item) (v *TowerInput, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = kernels.Panicked(p)
 		}
 	}()
-	view, err := it.View()
+	view, err := it.Input()
 	return &view, err
 }
 
@@ -230,10 +230,10 @@ func (s *sight) step() error {
 	}
 	slice, in := &all[j.slice], j.rows
 	if j.slice == 0 {
-		in = j.view.Features
+		in = j.input.Features
 	}
 	var out kernels.Result
-	if err := slice.Exec.Run(j.view.stepOf(slice, in, j.item.Count()), &out); err != nil {
+	if err := slice.Exec.Run(j.input.stepOf(slice, in, j.item.Count()), &out); err != nil {
 		var failed *kernels.StepError
 		if !errors.As(err, &failed) {
 			return err
@@ -245,7 +245,7 @@ func (s *sight) step() error {
 	if slice.Aside {
 		j.aside = append(j.aside, rows)
 	} else {
-		j.view.Features, j.rows = nil, rows
+		j.input.Features, j.rows = nil, rows
 	}
 	if j.slice++; j.slice == len(all) {
 		s.finish()
@@ -254,7 +254,7 @@ func (s *sight) step() error {
 }
 
 // stepOf is a slice's step over the whole item, which has so many rows.
-func (v *View) stepOf(s *Slice, in []float32, rows int) *kernels.Step {
+func (v *TowerInput) stepOf(s *Slice, in []float32, rows int) *kernels.Step {
 	if v.Frames > 0 {
 		return v.heard(in, rows)
 	}
@@ -276,7 +276,7 @@ func (v *View) stepOf(s *Slice, in []float32, rows int) *kernels.Step {
 }
 
 // heard is a slice's step over a sound, whose rows stand one after the other.
-func (v *View) heard(in []float32, rows int) *kernels.Step {
+func (v *TowerInput) heard(in []float32, rows int) *kernels.Step {
 	n := int32(rows)
 	step := &kernels.Step{Tokens: make([]int32, rows), Positions: make([]int32, rows), Features: in,
 		Seqs: []kernels.Seq{{Count: n, Context: n, Frames: int32(v.Frames)}}}
@@ -305,7 +305,7 @@ func (s *sight) finish() {
 	for i := range places {
 		places[i] = i
 	}
-	for i, at := range j.view.Order {
+	for i, at := range j.input.Order {
 		places[at] = i
 	}
 	for _, at := range places {

@@ -89,8 +89,8 @@ func seer(t *testing.T, budget int64, panes ...*glass) (*worker.Engine, *watched
 
 // item is one of two by two rows, whose numbers begin with from.
 func item(first int, name byte, from float32) worker.Item {
-	return worker.Item{Digest: [32]byte{name}, First: first, Lines: 2, Line: 2, View: func() (worker.View, error) {
-		v := worker.View{Axes: make([]int32, 12), Order: []int32{0, 2, 1, 3}}
+	return worker.Item{Digest: [32]byte{name}, First: first, Lines: 2, Line: 2, Input: func() (worker.TowerInput, error) {
+		v := worker.TowerInput{Axes: make([]int32, 12), Order: []int32{0, 2, 1, 3}}
 		for i := range 8 {
 			v.Features = append(v.Features, from+float32(i))
 		}
@@ -145,8 +145,8 @@ func TestRowsAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, m, settle := seer(t, 1<<20, &glass{add: 1}, &glass{aside: true, add: 100}, &glass{add: 10})
 		it := item(2, 'a', 0)
-		it.View = func() (worker.View, error) {
-			return worker.View{Features: []float32{0, 1, 2, 3}, Axes: make([]int32, 12), Order: []int32{0, 2, 1, 3}}, nil
+		it.Input = func() (worker.TowerInput, error) {
+			return worker.TowerInput{Features: []float32{0, 1, 2, 3}, Axes: make([]int32, 12), Order: []int32{0, 2, 1, 3}}, nil
 		}
 		a := collect(seeing(e, t, 2, it), 1)
 		settle()
@@ -186,16 +186,16 @@ func TestUnseen(t *testing.T) {
 			}
 		}
 		broken := item(2, 'a', 1)
-		broken.View = func() (worker.View, error) { panic("a decoder") }
+		broken.Input = func() (worker.TowerInput, error) { panic("a decoder") }
 		ends(broken)
-		broken.View = func() (worker.View, error) { return worker.View{}, errors.New("no picture") }
+		broken.Input = func() (worker.TowerInput, error) { return worker.TowerInput{}, errors.New("no picture") }
 		ends(broken)
 		g.err = &kernels.StepError{Seq: -1, Err: errors.New("too hot")}
 		ends(item(2, 'b', 1))
 		g.err = nil
 		slow, hold := item(2, 'c', 1), make(chan struct{})
-		inner := slow.View
-		slow.View = func() (worker.View, error) { <-hold; return inner() }
+		inner := slow.Input
+		slow.Input = func() (worker.TowerInput, error) { <-hold; return inner() }
 		gone := seeing(e, t, 2, slow)
 		gone.Close()
 		if a := collect(seeing(e, t, 2, item(2, 'd', 1)), 1); a.err != nil || a.why[0] != worker.FinishLength {

@@ -14,7 +14,7 @@ type shadow struct {
 	seed   uint64
 	rng    *rand.Rand
 	groups []kv.Group
-	pool   *kv.Pool
+	pool   *kv.Cache
 	sched  *Scheduler
 	limits Limits
 	pages  []map[[2]int32]uint64 // (groups)(block, offset) → hash of all tokens up to there
@@ -156,7 +156,7 @@ func (s *shadow) check() {
 	}
 }
 
-// TestSimulation sends random traffic through scheduler and pool and compares
+// TestSimulation sends random traffic through scheduler and KV cache and compares
 // every step with the naive picture.
 func TestSimulation(t *testing.T) {
 	full := func(blocks int) []kv.Group { return []kv.Group{{Blocks: blocks, BlockTokens: 4}} }

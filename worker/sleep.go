@@ -33,14 +33,14 @@ func (e *Engine) operate(ctx context.Context, f func()) bool {
 	})
 }
 
-// Paused reports whether the engine is held, by Pause or by Sleep.
+// Paused reports whether the engine is suspended, by Pause or by Sleep.
 func (e *Engine) Paused(ctx context.Context) bool {
 	held := false
-	e.call(ctx, func() { held = e.held() })
+	e.call(ctx, func() { held = e.suspended() })
 	return held
 }
 
-func (e *Engine) held() bool { return e.paused || e.asleep > 0 }
+func (e *Engine) suspended() bool { return e.paused || e.asleep > 0 }
 
 // ErrCannotSleep is returned by Sleep of an engine whose memory is not its own.
 var ErrCannotSleep = errors.New("this engine cannot give its memory back")
@@ -61,8 +61,8 @@ func (e *Engine) Sleep(ctx context.Context, level int) (err error) {
 			return
 		}
 		e.sched.Suspend()
-		e.pool.Reset()
-		e.doors.evict(e.pool.TakeEvicted())
+		e.cache.Reset()
+		e.doors.evict(e.cache.TakeEvicted())
 		e.asleep, e.cfg.Exec = level, nil
 		err = e.cfg.Memory.Release()
 	})

@@ -222,7 +222,7 @@ func (s *Stats) pooled(tokens int, batch []*pooled) {
 
 // gauges records what stands now.
 func (s *Stats) gauges(e *Engine) {
-	queries, hits := e.pool.Counts()
+	queries, hits := e.cache.Counts()
 	running, waiting := "", ""
 	if e.cfg.Adapters.Count > 0 {
 		running, waiting = e.adapterNames()
@@ -230,9 +230,9 @@ func (s *Stats) gauges(e *Engine) {
 	s.with(func(s *Snapshot) {
 		s.RunningAdapters, s.WaitingAdapters = running, waiting
 		s.Running, s.Waiting = e.sched.Running(), e.sched.Waiting()+len(e.pooling)+len(e.sight.queue)
-		s.Usage, s.Blocks, s.BlockTokens = e.pool.Usage(), e.pool.Blocks(), e.pool.BlockTokens()
-		s.CapacityTokens = e.pool.CapacityTokens()
+		s.Usage, s.Blocks, s.BlockTokens = e.cache.Usage(), e.cache.Blocks(), e.cache.BlockTokens()
+		s.CapacityTokens = e.cache.CapacityTokens()
 		s.PrefixQueries, s.PrefixHits = queries, hits
-		s.Paused, s.Asleep = e.held(), e.asleep
+		s.Paused, s.Asleep = e.suspended(), e.asleep
 	})
 }

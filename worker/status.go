@@ -47,8 +47,8 @@ func (e *Engine) report() api.Status {
 	stats := &e.stats.s // written by this goroutine alone
 	return api.Status{
 		Protocol: api.StatusProtocol, Generation: e.cfg.Generation,
-		CapacityTokens: int64(e.pool.CapacityTokens()), UsedTokens: int64(e.pool.UsedTokens()),
-		CachedTokens: int64(e.pool.CachedTokens()), MaxModelLen: e.cfg.MaxModelLen,
+		CapacityTokens: int64(e.cache.CapacityTokens()), UsedTokens: int64(e.cache.UsedTokens()),
+		CachedTokens: int64(e.cache.CachedTokens()), MaxModelLen: e.cfg.MaxModelLen,
 		Running: e.sched.Running(), Waiting: e.sched.Waiting() + len(e.pooling) + len(e.sight.queue), PrefillTokens: int64(e.sched.PrefillTokens()),
 		PromptTokens: stats.PromptTokens, GeneratedTokens: stats.GenerationTokens,
 		Models: e.models(), Modalities: e.modalities(), Draining: e.Err() != nil, Doors: e.doors.report(e),
@@ -135,7 +135,7 @@ func (e *Engine) WaitIdle(ctx context.Context) bool {
 	defer tick.Stop()
 	for {
 		idle := false
-		if !e.call(ctx, func() { idle = len(e.live)+len(e.pooling)+e.holding() == 0 }) {
+		if !e.call(ctx, func() { idle = len(e.live)+len(e.pooling)+e.pinned() == 0 }) {
 			return e.isDone()
 		}
 		if idle {

@@ -22,7 +22,7 @@ const forced = 1e30
 // runStep schedules, computes and commits one step. It says false when there
 // was nothing to do.
 func (e *Engine) runStep(ctx context.Context) (bool, error) {
-	if e.held() {
+	if e.suspended() {
 		return false, nil
 	}
 	if len(e.pooling) > 0 {
@@ -57,7 +57,7 @@ func (e *Engine) runStep(ctx context.Context) (bool, error) {
 	e.timings = stepTimes{began: began, ended: time.Now()}
 	e.stats.step(plan)
 	e.commit(plan)
-	e.doors.evict(e.pool.TakeEvicted())
+	e.doors.evict(e.cache.TakeEvicted())
 	if e.watch != nil {
 		e.watched(planned, plan, 0, 0)
 	}
@@ -203,7 +203,7 @@ func (e *Engine) commitEntry(en Entry, row, end int) {
 	} else {
 		r.times.firstToken(e.timings.ended, e.stats)
 		r.cached = q.Cached
-		e.doors.computed(r, q, e.pool.BlockTokens())
+		e.doors.computed(r, q, e.cache.BlockTokens())
 	}
 	for _, ev := range events {
 		e.deliver(q, ev)

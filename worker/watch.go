@@ -40,7 +40,7 @@ func (e *Engine) watched(planned time.Time, plan Plan, tokens, texts int) {
 	w := Watched{
 		Tokens: tokens, Prompts: texts,
 		Planned: planned, Began: e.timings.began, Ended: e.timings.ended, Committed: time.Now(),
-		Running: e.sched.Running(), Waiting: e.sched.Waiting(), Preempted: len(plan.Preempted), Usage: e.pool.Usage(),
+		Running: e.sched.Running(), Waiting: e.sched.Waiting(), Preempted: len(plan.Preempted), Usage: e.cache.Usage(),
 	}
 	for _, en := range plan.Entries {
 		w.Tokens += en.Count

@@ -73,16 +73,16 @@ type TotalsAck struct {
 // Handover is what a new door takes over from one that it is to replace, before
 // it accepts the first connection.
 type Handover struct {
-	Schema   int           `json:"schema"` // 1
-	Totals   Totals        `json:"totals"`
-	Workers  []WorkerFacts `json:"workers"`
-	Levels   []KeyLevel    `json:"levels"` // of the keys' buckets
-	Routes   []RouteDebts  `json:"routes"`
-	Models   []ModelFacts  `json:"models"`
-	Pools    []PoolFacts   `json:"pools"`
-	Stored   []Stored      `json:"stored"` // which worker has which response
-	Prefix   []PrefixFacts `json:"prefix"`
-	Canaries []CanaryState `json:"canaries,omitempty"` // with all conversations
+	Schema    int            `json:"schema"` // 1
+	Totals    Totals         `json:"totals"`
+	Workers   []WorkerFacts  `json:"workers"`
+	Remaining []KeyRemaining `json:"remaining"` // of the keys' buckets
+	Routes    []RouteDebts   `json:"routes"`
+	Models    []ModelFacts   `json:"models"`
+	Pools     []PoolFacts    `json:"pools"`
+	Stored    []Stored       `json:"stored"` // which worker has which response
+	Prefix    []PrefixFacts  `json:"prefix"`
+	Canaries  []CanaryState  `json:"canaries,omitempty"` // with all conversations
 }
 
 // MovedConn describes one idle connection that moves to the next door; its
@@ -114,8 +114,8 @@ type WorkerFacts struct {
 	Limit      int     `json:"limit"`
 }
 
-// KeyLevel is what is left in a key's buckets.
-type KeyLevel struct {
+// KeyRemaining is what is left in a key's buckets.
+type KeyRemaining struct {
 	Name     string   `json:"name"`
 	Requests *float64 `json:"requests"` // nil: never used
 	Tokens   *float64 `json:"tokens"`

@@ -34,8 +34,8 @@ type Choice struct {
 
 // Exchange is one request. Its methods are called by one goroutine, but for Part.
 type Exchange interface {
-	// Hold books memory for n more bytes of the body.
-	Hold(n int64) *Refusal
+	// Reserve books memory for n more bytes of the body.
+	Reserve(n int64) *Refusal
 	// Choose finds an endpoint, and waits for one. Body is the host's until GaveBack.
 	Choose(body []byte) (*Choice, *Refusal)
 	// GaveBack says that the body is held no more.

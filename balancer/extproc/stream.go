@@ -180,7 +180,7 @@ func (st *stream) requestHead(ctx context.Context) (Ending, error) {
 func (st *stream) requestBody() (Ending, error) {
 	m := &st.in
 	if len(m.body) > 0 {
-		if f := st.x.Hold(int64(len(m.body))); f != nil {
+		if f := st.x.Reserve(int64(len(m.body))); f != nil {
 			return st.refuse(f)
 		}
 		if st.body == nil && m.end {

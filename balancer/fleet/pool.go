@@ -262,7 +262,7 @@ func (p *Pool) Patience(f *Fleet) int {
 	waiting := float64(p.Queue.Len())
 	rate := 0.0
 	for _, w := range *p.Workers.Load() {
-		if v := f.ledger.View(w.Acct, f.now()); v.Decode > 0 && v.InFlight > 0 {
+		if v := f.ledger.Account(w.Acct, f.now()); v.Decode > 0 && v.InFlight > 0 {
 			rate += v.Decode * float64(v.InFlight) / 256
 		}
 	}

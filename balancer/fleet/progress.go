@@ -38,7 +38,7 @@ type silence struct {
 }
 
 // look takes the pulse, and returns how long it has been still.
-func (s *silence) look(v *ledger.View, now int64) time.Duration {
+func (s *silence) look(v *ledger.Account, now int64) time.Duration {
 	p := pulse{v.Progress, v.Reported, v.Generated, v.Running, v.Waiting}
 	if p != s.last || v.InFlight == 0 || v.Running == 0 || s.since == 0 {
 		s.last, s.since, s.told = p, now, false
@@ -56,7 +56,7 @@ func (s *silence) look(v *ledger.View, now int64) time.Duration {
 // be computed, silence shows nothing: what was learned of the worker's rate says
 // from when on it is a suspicion, for which a bad health is the second sign; without
 // that it goes on as long as an answer may take to begin, and as long as predicted.
-func (f *Fleet) patience(v *ledger.View, own bool, firstByte time.Duration) (suspect, hung time.Duration) {
+func (f *Fleet) patience(v *ledger.Account, own bool, firstByte time.Duration) (suspect, hung time.Duration) {
 	predicted := time.Duration(Slower * v.PrefillSeconds * 1e9)
 	switch {
 	case own:
@@ -74,7 +74,7 @@ func (f *Fleet) patience(v *ledger.View, own bool, firstByte time.Duration) (sus
 // no token comes.
 func (f *Fleet) watchProgress(w *Worker) {
 	now := f.now()
-	v := f.ledger.View(w.Acct, now)
+	v := f.ledger.Account(w.Acct, now)
 	silent := w.silence.look(&v, now)
 	if v.InFlight == 0 || v.Running <= 0 || v.ReportAge < 0 || v.ReportAge > int64(5*time.Second) || v.OldestSent == 0 {
 		return

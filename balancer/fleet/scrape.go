@@ -82,7 +82,7 @@ func (w *Worker) scrape(ctx context.Context, f *Fleet) {
 			Sleep(ctx, wait)
 			wait = min(2*wait, 2*time.Second)
 			continue
-		case f.ledger.View(w.Acct, f.now()).InFlight == 0:
+		case f.ledger.Account(w.Acct, f.now()).InFlight == 0:
 			interval = max(interval, time.Second)
 		}
 		wait = 50 * time.Millisecond

@@ -282,9 +282,9 @@ func (w *Worker) setModels(f *Fleet, models, modalities []string) {
 	f.Remap()
 }
 
-// View is the worker as the private socket shows it.
-func (w *Worker) View(f *Fleet) control.WorkerState {
-	v := f.ledger.View(w.Acct, f.now())
+// State is the worker as the private socket shows it.
+func (w *Worker) State(f *Fleet) control.WorkerState {
+	v := f.ledger.Account(w.Acct, f.now())
 	w.mu.Lock()
 	s := control.WorkerState{
 		ID: w.ID, Generation: w.cfg.Generation, State: w.state, Reason: w.reason, Since: w.since, Reached: w.reached,

@@ -52,24 +52,24 @@ type use struct {
 
 // bucket fills by the minute's limit over a minute, and holds as much at most.
 type bucket struct {
-	level float64
-	at    time.Time
+	remaining float64
+	at        time.Time
 }
 
-// fill brings the level up to now.
+// fill brings the bucket up to now.
 func (b *bucket) fill(limit float64, now time.Time) {
 	if b.at.IsZero() {
-		b.level = limit
+		b.remaining = limit
 	} else {
-		b.level = math.Min(limit, b.level+limit*now.Sub(b.at).Minutes())
+		b.remaining = math.Min(limit, b.remaining+limit*now.Sub(b.at).Minutes())
 	}
 	b.at = now
 }
 
-// wait is how long until the level is above zero, in whole seconds, at most a
+// wait is how long until more than zero remains, in whole seconds, at most a
 // day.
 func (b *bucket) wait(limit float64) int {
-	return max(1, int(math.Ceil(math.Min(86400, (1-b.level)/limit*60))))
+	return max(1, int(math.Ceil(math.Min(86400, (1-b.remaining)/limit*60))))
 }
 
 // New makes a ring of keys; one that was there before keeps what it has used. Of two of
@@ -169,15 +169,15 @@ func (k *Key) Enter(now time.Time) *surface.Failure {
 		return over("concurrent requests", limit, 1)
 	}
 	if limit := k.Cfg.TokensPerMinute; limit > 0 {
-		if k.tokens.fill(float64(limit), now); k.tokens.level < 1 {
+		if k.tokens.fill(float64(limit), now); k.tokens.remaining < 1 {
 			return over("tokens a minute", limit, k.tokens.wait(float64(limit)))
 		}
 	}
 	if limit := k.Cfg.RequestsPerMinute; limit > 0 {
-		if k.requests.fill(float64(limit), now); k.requests.level < 1 {
+		if k.requests.fill(float64(limit), now); k.requests.remaining < 1 {
 			return over("requests a minute", limit, k.requests.wait(float64(limit)))
 		}
-		k.requests.level--
+		k.requests.remaining--
 	}
 	k.live++
 	k.entered++
@@ -185,7 +185,7 @@ func (k *Key) Enter(now time.Time) *surface.Failure {
 }
 
 // Charge takes tokens from the key, or gives them back where tokens is below
-// zero. The level may sink far below zero; it saturates long before it could
+// zero. What remains may sink far below zero; it saturates long before it could
 // wrap.
 func (k *Key) Charge(tokens int64) {
 	k.mu.Lock()
@@ -197,7 +197,7 @@ func (k *Key) Charge(tokens int64) {
 // take takes tokens out of the bucket. k.mu is held.
 func (k *Key) take(tokens int64) {
 	if limit := float64(k.Cfg.TokensPerMinute); limit > 0 {
-		k.tokens.level = math.Max(-1e15, math.Min(limit, k.tokens.level-float64(tokens)))
+		k.tokens.remaining = math.Max(-1e15, math.Min(limit, k.tokens.remaining-float64(tokens)))
 	}
 }
 
@@ -208,7 +208,7 @@ func (k *Key) UsedElsewhere(requests uint64, tokens int64, live int, now time.Ti
 	defer k.mu.Unlock()
 	if limit := float64(k.Cfg.RequestsPerMinute); limit > 0 {
 		k.requests.fill(limit, now)
-		k.requests.level = math.Max(-limit, k.requests.level-float64(requests))
+		k.requests.remaining = math.Max(-limit, k.requests.remaining-float64(requests))
 	}
 	if limit := float64(k.Cfg.TokensPerMinute); limit > 0 {
 		k.tokens.fill(limit, now)
@@ -225,8 +225,8 @@ func (k *Key) Total() (requests uint64, tokens int64, live int) {
 	return k.entered, k.spent, k.live
 }
 
-// Levels are what is left in the buckets; nil for one that was never used.
-func (k *Key) Levels(now time.Time) (requests, tokens *float64) {
+// Remaining is what is left in the buckets; nil for one that was never used.
+func (k *Key) Remaining(now time.Time) (requests, tokens *float64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	level := func(b *bucket, limit int) *float64 {
@@ -234,21 +234,21 @@ func (k *Key) Levels(now time.Time) (requests, tokens *float64) {
 			return nil
 		}
 		b.fill(float64(limit), now)
-		v := b.level
+		v := b.remaining
 		return &v
 	}
 	return level(&k.requests, k.Cfg.RequestsPerMinute), level(&k.tokens, k.Cfg.TokensPerMinute)
 }
 
-// TakeLevels takes over what another door has left in the buckets.
-func (k *Key) TakeLevels(requests, tokens *float64, now time.Time) {
+// TakeRemaining takes over what another door has left in the buckets.
+func (k *Key) TakeRemaining(requests, tokens *float64, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if requests != nil {
-		k.requests = bucket{level: *requests, at: now}
+		k.requests = bucket{remaining: *requests, at: now}
 	}
 	if tokens != nil {
-		k.tokens = bucket{level: *tokens, at: now}
+		k.tokens = bucket{remaining: *tokens, at: now}
 	}
 }
 

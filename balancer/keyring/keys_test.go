@@ -39,7 +39,7 @@ func TestKeyBuckets(t *testing.T) {
 	f("far beyond the limit", time.Hour, "429 86400")
 	k.Charge(math.MinInt64)
 	k.Charge(math.MinInt64)
-	if k.tokens.level != 600 {
-		t.Errorf("what is given back fills the bucket to %g; want 600", k.tokens.level)
+	if k.tokens.remaining != 600 {
+		t.Errorf("what is given back fills the bucket to %g; want 600", k.tokens.remaining)
 	}
 }

@@ -113,7 +113,7 @@ func (g *Group) weigh(a *Ask, c *demand) tally {
 		fill, noRoom := 0.0, false
 		if r.capacity > 0 {
 			foreign := r.foreign * trust
-			fill = (r.held + foreign + c.need) / r.capacity
+			fill = (r.booked + foreign + c.need) / r.capacity
 			if fill > lowFill {
 				noRoom, fill = g.crowded(i, a, c, foreign, fill)
 			}
@@ -200,7 +200,7 @@ func (g *Group) cached(i int, a *Ask) float64 {
 func (g *Group) crowded(i int, a *Ask, c *demand, foreign, fill float64) (noRoom bool, now float64) {
 	r := &g.rows[i]
 	if hit := int64(g.terms[i].hit); hit > 0 {
-		fill = (r.held + foreign + c.need - float64(g.workers[i].live(a, hit))) / r.capacity
+		fill = (r.booked + foreign + c.need - float64(g.workers[i].live(a, hit))) / r.capacity
 	}
 	// An engine that computes prompts as they come admits by what a prompt needs now. Of
 	// what ours hold, the answers have grown to a half on average.

@@ -25,7 +25,7 @@ func TestSlowStart(t *testing.T) {
 					t.Fatal("not picked")
 				}
 			}
-			if n := l.View(ws[3], joined+age).InFlight; n < least || n > most {
+			if n := l.Account(ws[3], joined+age).InFlight; n < least || n > most {
 				t.Errorf("%v: %d s after it joined a worker has %d of 64 requests; want %d to %d", policy, age/second, n, least, most)
 			}
 		}
@@ -98,12 +98,12 @@ func TestBlame(t *testing.T) {
 	}
 	end(Failed)
 	end(Served)
-	if end(Failed); l.View(ws[0], now).Ejected != "" {
+	if end(Failed); l.Account(ws[0], now).Ejected != "" {
 		t.Error("two failures with a success between took a worker out")
 	}
 	end(Served)
 	end(Busy)
-	if v := l.View(ws[0], now); v.Ejected != "busy" {
+	if v := l.Account(ws[0], now); v.Ejected != "busy" {
 		t.Errorf("a worker without room is %q", v.Ejected)
 	}
 	if now += 250e6; end(Served) != Picked {
@@ -113,11 +113,11 @@ func TestBlame(t *testing.T) {
 		for range 2 {
 			end(Failed) // the first time two in a row, then the probe
 		}
-		if now += open - 1; l.View(ws[0], now).Ejected == "" {
+		if now += open - 1; l.Account(ws[0], now).Ejected == "" {
 			t.Errorf("time %d: in again before %d s", i, open/1e9)
 		}
-		if now++; l.View(ws[0], now).Ejected != "" {
-			t.Errorf("time %d: still out after %d s: %s", i, open/1e9, l.View(ws[0], now).Ejected)
+		if now++; l.Account(ws[0], now).Ejected != "" {
+			t.Errorf("time %d: still out after %d s: %s", i, open/1e9, l.Account(ws[0], now).Ejected)
 		}
 	}
 	if end(Served); end(Served) != Picked {

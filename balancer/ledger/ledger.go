@@ -96,8 +96,8 @@ func (l *Ledger) SetWorker(w *Worker, generation uint64, ready bool, capacity in
 	w.post()
 }
 
-// View is one worker's account at one instant.
-type View struct {
+// Account is one worker's account at one instant.
+type Account struct {
 	ID           string
 	Generation   uint64
 	Ready        bool
@@ -130,11 +130,11 @@ type View struct {
 	RateLearned    bool
 }
 
-// View returns a worker's account.
-func (l *Ledger) View(w *Worker, now int64) View {
+// Account returns a worker's account.
+func (l *Ledger) Account(w *Worker, now int64) Account {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return w.view(now)
+	return w.accountAt(now)
 }
 
 // Weighed is one worker as a choice saw it.
@@ -170,8 +170,8 @@ func (l *Ledger) Weighed(dst []Weighed, g *Group, chosen *Worker, limit int, now
 	return dst
 }
 
-func (w *Worker) view(now int64) View {
-	v := View{
+func (w *Worker) accountAt(now int64) Account {
+	v := Account{
 		ID: w.ID, Generation: w.generation, Ready: w.ready, Ejected: w.breaker.open(now),
 		Capacity: w.capacity, KV: w.kv, Prefill: w.prefill, Foreign: w.foreignNow(now), Elsewhere: w.elsewhere,
 		Reported: -1, ReportAge: -1, InFlight: w.inflight, Running: -1, Waiting: -1, PrefillTotal: -1,

@@ -33,7 +33,7 @@ func TestSpread(t *testing.T) {
 				}
 			}
 			for _, w := range ws {
-				if got := l.View(w, 3).InFlight; math.Abs(float64(got)-64/float64(n)) > 1 {
+				if got := l.Account(w, 3).InFlight; math.Abs(float64(got)-64/float64(n)) > 1 {
 					t.Errorf("%v over %d workers: one has %d", policy, n, got)
 				}
 			}
@@ -81,7 +81,7 @@ func TestAccounts(t *testing.T) {
 				w := ws[rapid.IntRange(0, len(ws)-1).Draw(t, "worker")]
 				var e Elsewhere
 				e.Add(Elsewhere{KV: rapid.Int64().Draw(t, "kv"), Prefill: rapid.Int64().Draw(t, "prefill"), InFlight: rapid.Int().Draw(t, "in flight")})
-				l.SetElsewhere(w, l.View(w, now).Generation, e)
+				l.SetElsewhere(w, l.Account(w, now).Generation, e)
 			},
 			"release": func(t *rapid.T) {
 				c := some()
@@ -98,11 +98,11 @@ func TestAccounts(t *testing.T) {
 			},
 			"restart": func(t *rapid.T) {
 				w := ws[rapid.IntRange(0, len(ws)-1).Draw(t, "worker")]
-				l.SetWorker(w, l.View(w, now).Generation+1, true, 50_000, now)
+				l.SetWorker(w, l.Account(w, now).Generation+1, true, 50_000, now)
 			},
 			"report": func(t *rapid.T) {
 				w := ws[rapid.IntRange(0, len(ws)-1).Draw(t, "worker")]
-				l.Report(w, l.View(w, now).Generation, Report{
+				l.Report(w, l.Account(w, now).Generation, Report{
 					At: now, Used: rapid.Int64Range(-5, 200_000).Draw(t, "used"), Own: rapid.Int64Range(-1, 60_000).Draw(t, "own"),
 					Running: rapid.IntRange(-1, 50).Draw(t, "running"), Waiting: rapid.IntRange(-1, 50).Draw(t, "waiting"), Progress: -1,
 				})
@@ -139,7 +139,7 @@ func TestAccounts(t *testing.T) {
 					if got := w.backlog[classes-1].work; got != work || w.work != work {
 						t.Fatalf("%s: %d is to be computed; its requests say %d", w.ID, got, work)
 					}
-					v := l.View(w, now)
+					v := l.Account(w, now)
 					if v.KV != kv || v.Prefill != prefill || v.InFlight != n || v.Foreign < 0 {
 						t.Fatalf("%s: the account says kv %d prefill %d in flight %d foreign %d; its requests %d %d %d", w.ID, v.KV, v.Prefill, v.InFlight, v.Foreign, kv, prefill, n)
 					}
@@ -157,7 +157,7 @@ func TestForeign(t *testing.T) {
 	f := func(name string, r Report, now, want int64) {
 		t.Helper()
 		l.Report(ws[0], 1, r)
-		if got := l.View(ws[0], now).Foreign; got != want {
+		if got := l.Account(ws[0], now).Foreign; got != want {
 			t.Errorf("%s: foreign is %d; want %d", name, got, want)
 		}
 	}
@@ -201,7 +201,7 @@ func TestBreaker(t *testing.T) {
 	if _, v := pick(1600); v != Picked {
 		t.Fatal("a worker that answered its probe is in again")
 	}
-	if got := l.View(ws[0], 1600).Served; got != 1 {
+	if got := l.Account(ws[0], 1600).Served; got != 1 {
 		t.Errorf("served %d; want 1", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // floating-point number that it becomes: all of it is exact.
 type row struct {
 	capacity       float64 // tokens of its KV cache; 0: unknown
-	held           float64 // tokens that all doors have booked there
+	booked         float64 // tokens that all doors have booked there
 	foreign        float64 // tokens, as its report had them
 	foreignPrefill float64
 	work           float64 // of the prompts to be prefilled, and how many
@@ -110,7 +110,7 @@ func (w *Worker) post() {
 	e := &w.elsewhere
 	r := &g.rows[w.index]
 	*r = row{
-		capacity: float64(max(w.capacity, 0)), held: float64(w.kv + e.KV - min(w.twice, w.kv, e.KV)), foreign: float64(w.foreign),
+		capacity: float64(max(w.capacity, 0)), booked: float64(w.kv + e.KV - min(w.twice, w.kv, e.KV)), foreign: float64(w.foreign),
 		foreignPrefill: float64(w.report.foreignPrefill), elsewhere: float64(e.Prefill),
 		work: float64(w.work), prompts: float64(w.prompts),
 		mean: max(1, 2*float64(w.work)/float64(max(w.prefill, 1))-1), credit: 1,

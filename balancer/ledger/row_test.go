@@ -377,7 +377,7 @@ func (s *stirred) ask(t *rapid.T) *Ask {
 func (s *stirred) worker(t *rapid.T) {
 	l, now := s.l, s.now
 	w := s.ws[rapid.IntRange(0, len(s.ws)-1).Draw(t, "worker")]
-	generation := l.View(w, now).Generation
+	generation := l.Account(w, now).Generation
 	switch rapid.IntRange(0, 7).Draw(t, "what") {
 	case 0:
 		l.SetWorker(w, generation+1, rapid.Bool().Draw(t, "ready"), rapid.SampledFrom([]int64{0, 50_000}).Draw(t, "capacity"), now)

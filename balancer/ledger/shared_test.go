@@ -21,7 +21,7 @@ func TestSharedOnce(t *testing.T) {
 	}
 	f := func(what string, want int64) {
 		t.Helper()
-		if got := l.View(ws[0], 6).KV; got != want {
+		if got := l.Account(ws[0], 6).KV; got != want {
 			t.Errorf("%s: %d tokens are booked; want %d", what, got, want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestElsewhere(t *testing.T) {
 	l, g, ws := fleet(2, 10_000)
 	l.SetElsewhere(ws[0], 1, Elsewhere{KV: 9000, Prefill: 8000, Resident: 9000, InFlight: 4})
 	l.Report(ws[0], 1, Report{At: 3, Used: 9500, Own: 0, Others: -1, Progress: -1})
-	if got := l.View(ws[0], 4).Foreign; got != 500 {
+	if got := l.Account(ws[0], 4).Foreign; got != 500 {
 		t.Errorf("foreign is %d; want what no door has sent, 500", got)
 	}
 	for range 4 {
@@ -70,11 +70,11 @@ func TestElsewhere(t *testing.T) {
 		}
 	}
 	l.SetElsewhere(ws[0], 7, Elsewhere{})
-	if got := l.View(ws[0], 4).Elsewhere.KV; got != 9000 {
+	if got := l.Account(ws[0], 4).Elsewhere.KV; got != 9000 {
 		t.Errorf("totals of another generation were taken: %d", got)
 	}
 	l.SetWorker(ws[0], 2, true, 10_000, 6)
-	if got := l.View(ws[0], 6).Elsewhere; got != (Elsewhere{}) {
+	if got := l.Account(ws[0], 6).Elsewhere; got != (Elsewhere{}) {
 		t.Errorf("a new generation begins with %+v", got)
 	}
 }

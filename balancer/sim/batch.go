@@ -30,10 +30,10 @@ type Sequence struct {
 	Pieces []uint64 // chained digests of the prompt's pieces that others may have too
 	Cached int      // tokens of the prompt that were there before
 
-	held   int // of Pieces, those that others may hit
-	done   int // tokens computed
-	now    int // tokens that this step computes
-	blocks int
+	indexed int // of Pieces, those that others may hit
+	done    int // tokens computed
+	now     int // tokens that this step computes
+	blocks  int
 }
 
 func (s *Sequence) tokens() int { return s.Prompt + s.Out }
@@ -83,7 +83,7 @@ func (b *Batch) evict() {
 
 // lacks is how many blocks more a sequence needs to hold so many tokens.
 func (b *Batch) lacks(s *Sequence, tokens int) int {
-	return max(0, (tokens+b.Block-1)/b.Block-s.blocks-s.held*b.perPiece())
+	return max(0, (tokens+b.Block-1)/b.Block-s.blocks-s.indexed*b.perPiece())
 }
 
 func (b *Batch) take(s *Sequence, tokens int) {
@@ -174,7 +174,7 @@ func (b *Batch) Commit(st Step) {
 		s.blocks -= b.pieces.computed(s, b.piece()) * b.perPiece()
 	}
 	for _, s := range st.Say {
-		if s.blocks+s.held > 0 { // it may have been removed meanwhile
+		if s.blocks+s.indexed > 0 { // it may have been removed meanwhile
 			s.Out++
 		}
 	}

@@ -50,7 +50,7 @@ func (b *blocks) admit(j *Job, alone bool) (hit int, ok bool) {
 	for _, d := range j.Blocks[:hit/blockTokens] {
 		b.hold(d)
 	}
-	j.held = hit / blockTokens
+	j.indexed = hit / blockTokens
 	b.used += j.tokens() - hit
 	b.evict()
 	return hit, true
@@ -67,22 +67,22 @@ func (b *blocks) hold(digest uint64) {
 
 // computed offers a job's blocks to others as far as they are computed.
 func (b *blocks) computed(j *Job) {
-	for j.held < len(j.Blocks) && (j.held+1)*blockTokens <= min(j.done, j.Prompt) {
-		d := j.Blocks[j.held]
+	for j.indexed < len(j.Blocks) && (j.indexed+1)*blockTokens <= min(j.done, j.Prompt) {
+		d := j.Blocks[j.indexed]
 		if b.known[d] != nil {
 			// Another has computed the same: what is one's own of it stays one's own.
 			return
 		}
 		b.known[d] = &block{holders: 1}
-		j.held++
+		j.indexed++
 	}
 }
 
 // release gives back all that a job holds. Its prefix stays, its end on top of
 // what is evicted first.
 func (b *blocks) release(j *Job) {
-	b.used -= j.tokens() - j.held*blockTokens
-	for i := j.held - 1; i >= 0; i-- {
+	b.used -= j.tokens() - j.indexed*blockTokens
+	for i := j.indexed - 1; i >= 0; i-- {
 		d := j.Blocks[i]
 		k := b.known[d]
 		if k.holders--; k.holders == 0 {
@@ -90,7 +90,7 @@ func (b *blocks) release(j *Job) {
 			k.at = b.idle.PushFront(d)
 		}
 	}
-	j.held = 0
+	j.indexed = 0
 	b.evict()
 }
 

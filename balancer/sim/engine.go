@@ -16,22 +16,22 @@ type Job struct {
 	Key    int
 	shared int // of the prompt, in many others too
 
-	worker int
-	door   int     // that sends it, of several
-	turn   float64 // when it is sent, among those that its door holds
-	done   int     // tokens computed
-	cached int
-	told   bool // its worker is told how long it has waited
-	out    int
-	held   int // of its blocks, those that others may hit
-	order  int // of arrival at its worker
-	since  int // the worker's step then
-	sent   float64
-	began  float64 // when it was first computed
-	first  float64 // when the first token came; 0: not yet
-	token  float64 // when the last one did
-	end    float64
-	state  any // the policy's own
+	worker  int
+	door    int     // that sends it, of several
+	turn    float64 // when it is sent, among those that its door holds
+	done    int     // tokens computed
+	cached  int
+	told    bool // its worker is told how long it has waited
+	out     int
+	indexed int // of its blocks, those that others may hit
+	order   int // of arrival at its worker
+	since   int // the worker's step then
+	sent    float64
+	began   float64 // when it was first computed
+	first   float64 // when the first token came; 0: not yet
+	token   float64 // when the last one did
+	end     float64
+	state   any // the policy's own
 }
 
 // tokens is what there is of a job: its prompt and what was generated.
@@ -294,7 +294,7 @@ func residentOf(running []*Job, door int) (own, others int64) {
 	seen := map[key]bool{}
 	for _, j := range running {
 		tokens := j.tokens()
-		for _, d := range j.Blocks[:j.held] {
+		for _, d := range j.Blocks[:j.indexed] {
 			if k := (key{j.door, d}); seen[k] {
 				tokens -= blockTokens
 			} else {

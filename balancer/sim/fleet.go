@@ -67,9 +67,9 @@ type Fleet struct {
 	now     float64
 	events  eventHeap
 	serial  int
-	held    [][]*Job // by door, in the order in which they go
+	queued  [][]*Job // by door, in the order in which they go
 	policy  Policy
-	peak    int      // of held
+	peak    int      // of queued
 	scraped float64  // when the figures of Seen were
 	watched *watched // nil: nobody watches
 }
@@ -241,19 +241,19 @@ func (f *Fleet) scrape() {
 
 // arrive lets a job's door place it, unless others wait there already.
 func (f *Fleet) arrive(j *Job) {
-	for j.door >= len(f.held) {
-		f.held = append(f.held, nil)
+	for j.door >= len(f.queued) {
+		f.queued = append(f.queued, nil)
 	}
-	if len(f.held[j.door]) == 0 && f.place(j) {
+	if len(f.queued[j.door]) == 0 && f.place(j) {
 		return
 	}
 	if o, ok := f.policy.(interface{ turn(*Job, float64) float64 }); ok {
 		j.turn = o.turn(j, f.now)
 	}
-	held := f.held[j.door]
+	held := f.queued[j.door]
 	at, _ := slices.BinarySearchFunc(held, j, func(a, b *Job) int { return cmp.Compare(a.turn, b.turn) })
-	f.held[j.door] = slices.Insert(held, at, j)
-	f.peak = max(f.peak, len(f.held[j.door]))
+	f.queued[j.door] = slices.Insert(held, at, j)
+	f.peak = max(f.peak, len(f.queued[j.door]))
 }
 
 func (f *Fleet) place(j *Job) bool {
@@ -271,12 +271,12 @@ func (f *Fleet) place(j *Job) bool {
 
 // pump lets those whom a door holds go, until one must stay.
 func (f *Fleet) pump() {
-	for i := range f.held {
+	for i := range f.queued {
 		n := 0
-		for n < len(f.held[i]) && f.place(f.held[i][n]) {
+		for n < len(f.queued[i]) && f.place(f.queued[i][n]) {
 			n++
 		}
-		f.held[i] = slices.Delete(f.held[i], 0, n)
+		f.queued[i] = slices.Delete(f.queued[i], 0, n)
 	}
 }
 

@@ -23,15 +23,15 @@ func TestLaws(t *testing.T) {
 		waited, steps, leftOut := 0, 0, 0
 		began := make([]float64, peers)
 		run(&s, newLedgerPolicy(ledger.LeastKV), 7, func(f *Fleet) {
-			waits := len(f.held) > 0 && len(f.held[0]) > 0
+			waits := len(f.queued) > 0 && len(f.queued[0]) > 0
 			for i := range f.engines {
 				e := f.engines[i].(*ordered)
 				if waits && e.idle() {
-					t.Fatalf("%s: at %.3f s %d requests wait at the door, and engine %d is idle", c, f.now, len(f.held[0]), i)
+					t.Fatalf("%s: at %.3f s %d requests wait at the door, and engine %d is idle", c, f.now, len(f.queued[0]), i)
 				}
 				if waits && e.until != began[i] {
 					steps++
-					if e.leavesOut(f.held[0]) {
+					if e.leavesOut(f.queued[0]) {
 						leftOut++
 					}
 				}

@@ -82,7 +82,7 @@ func (o *ordered) ended() (begun, finished []*Job) {
 func (o *ordered) live() (all []*Job) {
 	for _, s := range o.batch.running {
 		j := o.jobs[s]
-		j.held = s.held
+		j.indexed = s.indexed
 		all = append(all, j)
 	}
 	return all

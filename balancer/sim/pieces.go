@@ -33,28 +33,28 @@ func (p *pieces) hold(s *Sequence, n int) {
 			k.at = nil
 		}
 	}
-	s.held = n
+	s.indexed = n
 }
 
 // drop ends what a sequence holds and returns how many pieces nobody holds any
 // more. The end of a prefix is evicted before its beginning.
 func (p *pieces) drop(s *Sequence) (n int) {
-	for i := s.held - 1; i >= 0; i-- {
+	for i := s.indexed - 1; i >= 0; i-- {
 		k := p.known[s.Pieces[i]]
 		if k.holders--; k.holders == 0 {
 			k.at = p.idle.PushFront(s.Pieces[i])
 			n++
 		}
 	}
-	s.held = 0
+	s.indexed = 0
 	return n
 }
 
 // computed offers a sequence's prompt to others as far as it is computed, and returns
 // how many pieces are new. What another has computed too stays its own.
 func (p *pieces) computed(s *Sequence, tokens int) (n int) {
-	for s.held < len(s.Pieces) && (s.held+1)*tokens <= min(s.done, s.Prompt) {
-		d := s.Pieces[s.held]
+	for s.indexed < len(s.Pieces) && (s.indexed+1)*tokens <= min(s.done, s.Prompt) {
+		d := s.Pieces[s.indexed]
 		if p.known[d] != nil {
 			return n
 		}
@@ -62,7 +62,7 @@ func (p *pieces) computed(s *Sequence, tokens int) (n int) {
 			p.known = map[uint64]*block{}
 		}
 		p.known[d] = &block{holders: 1}
-		s.held++
+		s.indexed++
 		n++
 	}
 	return n

@@ -83,8 +83,8 @@ func (o *ledgerPolicy) Place(f *Fleet, j *Job, now float64) int {
 	o.start(f, now)
 	_, expect := o.learned.Estimate(ledger.Size{}, 0)
 	a := ledger.Ask{Prompt: int64(j.Prompt), Expect: expect, Now: nanos(now)}
-	if j.door < len(f.held) {
-		a.Behind = max(0, len(f.held[j.door])-1)
+	if j.door < len(f.queued) {
+		a.Behind = max(0, len(f.queued[j.door])-1)
 	}
 	if len(j.Blocks) > 0 {
 		a.Chunks, a.ChunkTokens = j.Blocks, blockTokens

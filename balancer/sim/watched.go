@@ -64,7 +64,7 @@ func (w *watched) page(f *Fleet) string {
 	var b strings.Builder
 	put := func(name, labels string, v float64) { fmt.Fprintf(&b, "%s{%s} %g\n", name, labels, v) }
 	held := 0
-	for _, h := range f.held {
+	for _, h := range f.queued {
 		held += len(h)
 	}
 	put("roundhouse_queue_requests", `pool="w",priority="normal"`, float64(held))

@@ -10,40 +10,40 @@ import (
 	"roundhouse/balancer/wire"
 )
 
-// maxHeld is how many stored responses the door knows the workers of.
-const maxHeld = 65536
+// maxStored is how many stored responses the door knows the workers of.
+const maxStored = 65536
 
 // Responses remembers which worker has stored which response.
 type Responses struct {
 	mu   sync.Mutex
-	at   map[string]Holding
+	at   map[string]Entry
 	ring []string
 	next int
 }
 
-// Holding is where a response is stored, and by whose request.
-type Holding struct {
+// Entry is where a response is stored, and by whose request.
+type Entry struct {
 	ledger.Try
 	Owner string
 }
 
 // Put notes where a response is stored; the oldest is forgotten for it.
-func (h *Responses) Put(id string, t Holding) {
+func (h *Responses) Put(id string, t Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at == nil {
-		h.at, h.ring = map[string]Holding{}, make([]string, maxHeld)
+		h.at, h.ring = map[string]Entry{}, make([]string, maxStored)
 	}
 	if _, ok := h.at[id]; !ok {
 		delete(h.at, h.ring[h.next])
 		h.ring[h.next] = id
-		h.next = (h.next + 1) % maxHeld
+		h.next = (h.next + 1) % maxStored
 	}
 	h.at[id] = t
 }
 
 // Find reports where a response is stored.
-func (h *Responses) Find(id string) (Holding, bool) {
+func (h *Responses) Find(id string) (Entry, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t, ok := h.at[id]
@@ -51,8 +51,8 @@ func (h *Responses) Find(id string) (Holding, bool) {
 }
 
 // All yields the responses that are known, the oldest first.
-func (h *Responses) All() iter.Seq2[string, Holding] {
-	return func(yield func(string, Holding) bool) {
+func (h *Responses) All() iter.Seq2[string, Entry] {
+	return func(yield func(string, Entry) bool) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for i := range h.ring {
@@ -70,6 +70,6 @@ func (h *Responses) Keep(path, owner string, data []byte, t ledger.Try) {
 		return
 	}
 	if v, ok := wire.Field(data, `"id"`); ok && len(v) > 2 && strings.HasPrefix(string(v), `"resp_`) {
-		h.Put(string(v[1:len(v)-1]), Holding{t, owner})
+		h.Put(string(v[1:len(v)-1]), Entry{t, owner})
 	}
 }

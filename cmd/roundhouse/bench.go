@@ -171,8 +171,8 @@ func (f *benchFlags) addOurs(s *pflag.FlagSet) {
 	s.StringVar(&f.itl, "itl", "events", "events: gaps between events, as vLLM; tokens: divided by the tokens of each event")
 	s.BoolVar(&f.sweep, "sweep", false, "find the greatest rate that meets the goal: double, bisect, run again")
 	s.Float64Var(&f.target, "target", 0.99, "the share of requests that must meet the goal in a sweep")
-	s.IntVar(&f.sweepRequests, "sweep-requests", 300, "requests of each level of a sweep, at least")
-	s.DurationVar(&f.sweepTime, "sweep-time", time.Minute, "length of each level of a sweep, at least")
+	s.IntVar(&f.sweepRequests, "sweep-requests", 300, "requests of each run of a sweep, at least")
+	s.DurationVar(&f.sweepTime, "sweep-time", time.Minute, "length of each run of a sweep, at least")
 	s.StringVar(&f.report, "report", "", "write an HTML page with plots")
 	s.BoolVar(&f.compare, "compare", false, "set two result files side by side: --compare A.json B.json")
 }

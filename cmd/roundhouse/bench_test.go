@@ -114,13 +114,13 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// A sweep ends with a rate, or says why no level passed.
+// A sweep ends with a rate, or says why no rate passed.
 func TestBenchSweep(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	server := service(t)
 	code, out, errs := call(t, "bench", "--base-url", server.URL, "--header", "X-Team=a", "--sweep", "--sweep-requests", "3", "--sweep-time", "1ms",
 		"--goodput", "ttft:0.000001", "--random-input-len", "5", "--random-output-len", "2", "--disable-tqdm")
-	if code != 0 || !strings.Contains(out, "no level passed") || !strings.Contains(out, "met the goal") {
+	if code != 0 || !strings.Contains(out, "no rate passed") || !strings.Contains(out, "met the goal") {
 		t.Errorf("code %d\n%s\n%s", code, out, errs)
 	}
 }

@@ -33,7 +33,7 @@ func (d *benchData) describe() string {
 }
 
 // write writes the result file and the report.
-func (b *benchmark) write(all []bench.Level, page bench.Page) error {
+func (b *benchmark) write(all []bench.Measurement, page bench.Page) error {
 	f := b.flags
 	path := f.resultFile
 	if path == "" {

@@ -286,29 +286,29 @@ func (b *benchmark) settle(kind bench.Backend) error {
 func (b *benchmark) run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var all []bench.Level
+	var all []bench.Measurement
 	page := bench.Page{}
 	if b.flags.profile {
 		b.poke(ctx, "/start_profile")
 		defer b.poke(context.WithoutCancel(ctx), "/stop_profile")
 	}
 	if b.flags.sweep {
-		levels, rate, err := b.sweep(ctx)
+		runs, rate, err := b.sweep(ctx)
 		if err != nil {
 			return err
 		}
-		page.Sweep, page.Rate = levels, rate
-		for _, l := range levels {
+		page.Sweep, page.Rate = runs, rate
+		for _, l := range runs {
 			if l.Load.Rate == rate || len(all) == 0 {
-				all = []bench.Level{l.Level}
+				all = []bench.Measurement{l.Measurement}
 			}
 		}
 		b.setup.Load = all[0].Load
 		b.setup.Prompts = len(all[0].Outcome.Samples)
-		b.setup.Ours["sweep"] = sweepResult(levels, rate)
+		b.setup.Ours["sweep"] = sweepResult(runs, rate)
 	} else {
 		for i := range b.flags.runs {
-			l, err := b.level(ctx, b.setup.Load, b.flags.prompts, b.flags.seed+uint64(i)*1_000_003)
+			l, err := b.measure(ctx, b.setup.Load, b.flags.prompts, b.flags.seed+uint64(i)*1_000_003)
 			if err != nil {
 				return err
 			}
@@ -335,19 +335,19 @@ func (b *benchmark) run(ctx context.Context) error {
 	return nil
 }
 
-// level runs one level of load.
-func (b *benchmark) level(ctx context.Context, load bench.Load, n int, seed uint64) (bench.Level, error) {
+// measure runs one load.
+func (b *benchmark) measure(ctx context.Context, load bench.Load, n int, seed uint64) (bench.Measurement, error) {
 	f := b.flags
 	if f.duration > 0 && !math.IsInf(load.Rate, 1) && !f.sweep {
 		n = int(math.Ceil(load.Rate*f.duration.Seconds())) + 1
 	}
 	requests, err := f.dataset.requests(ctx, n, b.longest, b.countedWords, bench.Random(seed, "prompts"))
 	if err != nil {
-		return bench.Level{}, fmt.Errorf("bench: %w", err)
+		return bench.Measurement{}, fmt.Errorf("bench: %w", err)
 	}
 	if f.dataset.name == "checked" {
 		if requests, err = b.answered(ctx, requests); err != nil {
-			return bench.Level{}, err
+			return bench.Measurement{}, err
 		}
 	}
 	b.spread(requests, bench.Random(seed, "adapters").IntN)
@@ -360,14 +360,14 @@ func (b *benchmark) level(ctx context.Context, load bench.Load, n int, seed uint
 		p.Due = bench.Schedule(len(requests), load, bench.Random(seed, "arrivals"))
 	}
 	if p.WarmUp, err = b.warmUp(ctx, load, seed); err != nil {
-		return bench.Level{}, err
+		return bench.Measurement{}, err
 	}
 	b.setup.Prompts = len(requests)
 	o := bench.Run(ctx, b.client, p, b.progress(load))
 	if !f.quiet && isTerminal(b.err) {
 		fmt.Fprintln(b.err)
 	}
-	l := bench.Level{Load: load, Outcome: o, Metrics: bench.Measure(o.Samples, o.Duration, b.goal, b.points)}
+	l := bench.Measurement{Load: load, Outcome: o, Metrics: bench.Measure(o.Samples, o.Duration, b.goal, b.points)}
 	if window, took := bench.Steady(o.Samples); took > 0 {
 		l.Steady = bench.Measure(window, took, b.goal, b.points)
 	}
@@ -375,7 +375,7 @@ func (b *benchmark) level(ctx context.Context, load bench.Load, n int, seed uint
 	return l, nil
 }
 
-// warmUp makes the requests that come before a level: as many as will be under way
+// warmUp makes the requests that come before a run: as many as will be under way
 // at once, of other words than the measured ones.
 func (b *benchmark) warmUp(ctx context.Context, load bench.Load, seed uint64) ([]bench.Request, error) {
 	n := b.flags.warmUps

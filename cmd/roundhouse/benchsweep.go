@@ -10,42 +10,42 @@ import (
 )
 
 // sweep finds the greatest rate that the service bears.
-func (b *benchmark) sweep(ctx context.Context) ([]bench.SweepLevel, float64, error) {
+func (b *benchmark) sweep(ctx context.Context) ([]bench.SweepRun, float64, error) {
 	serial, err := b.serial(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	fmt.Fprintf(b.out, "one request after the other: %.3g requests/s\n", serial)
-	o := bench.SweepOptions{Goal: b.goal, Target: b.flags.target, MinRequests: b.flags.sweepRequests, MinTime: b.flags.sweepTime, Precision: 0.05, MaxLevels: 24}
+	o := bench.SweepOptions{Goal: b.goal, Attainment: b.flags.target, MinRequests: b.flags.sweepRequests, MinTime: b.flags.sweepTime, Precision: 0.05, MaxRuns: 24}
 	var failed error
 	n := uint64(0)
-	levels, rate := bench.Sweep(ctx, serial, o, func(rate float64, requests int) bench.Level {
+	runs, rate := bench.Sweep(ctx, serial, o, func(rate float64, requests int) bench.Measurement {
 		load := b.setup.Load
 		load.Rate = rate
 		n++
-		l, err := b.level(ctx, load, requests, b.flags.seed+n*1_000_003) // other prompts at each level: no cache helps
+		l, err := b.measure(ctx, load, requests, b.flags.seed+n*1_000_003) // other prompts at each rate: no cache helps
 		if err != nil {
 			failed = err
 			l.Verdict = bench.Verdict{Reasons: []string{err.Error()}}
 		}
-		b.tellLevel(rate, l)
+		b.tellRun(rate, l)
 		return l
 	})
 	if failed != nil {
 		return nil, 0, failed
 	}
-	if len(levels) == 0 {
-		return nil, 0, fmt.Errorf("bench: stopped before the first level had ended")
+	if len(runs) == 0 {
+		return nil, 0, fmt.Errorf("bench: stopped before the first run had ended")
 	}
-	b.tellSweep(levels, rate)
-	return levels, rate, nil
+	b.tellSweep(runs, rate)
+	return runs, rate, nil
 }
 
 // serial is the rate of one request after the other.
 func (b *benchmark) serial(ctx context.Context) (float64, error) {
 	was := b.flags.concurrency
 	b.flags.concurrency = 1
-	l, err := b.level(ctx, bench.Load{Rate: math.Inf(1), Burstiness: 1}, 8, b.flags.seed)
+	l, err := b.measure(ctx, bench.Load{Rate: math.Inf(1), Burstiness: 1}, 8, b.flags.seed)
 	b.flags.concurrency = was
 	switch {
 	case err != nil:
@@ -58,36 +58,36 @@ func (b *benchmark) serial(ctx context.Context) (float64, error) {
 	return l.Metrics.RequestsPerSecond, nil
 }
 
-func (b *benchmark) tellLevel(rate float64, l bench.Level) {
+func (b *benchmark) tellRun(rate float64, l bench.Measurement) {
 	m := l.Metrics
 	fmt.Fprintf(b.out, "%8.3g/s: %d ended, %d failed, %.1f %% within the goal, TTFT p50 %.0f ms, p95 %.0f from due\n",
 		rate, m.Completed, m.Failed, 100*float64(m.GoodDue)/float64(max(1, m.Completed+m.Failed)), m.TTFTDue.Median, m.TTFTDue.Quantile(95))
 }
 
-func (b *benchmark) tellSweep(levels []bench.SweepLevel, rate float64) {
-	for _, l := range levels {
+func (b *benchmark) tellSweep(runs []bench.SweepRun, rate float64) {
+	for _, l := range runs {
 		if !l.Pass {
 			fmt.Fprintf(b.out, "%8.3g/s does not pass: %s\n", l.Load.Rate, l.Why)
 		}
 	}
 	if rate == 0 {
-		fmt.Fprintln(b.out, "no level passed")
+		fmt.Fprintln(b.out, "no rate passed")
 		return
 	}
 	fmt.Fprintf(b.out, "the service bears %.3g requests/s\n", rate)
 }
 
 // sweepResult is the sweep in the result file.
-func sweepResult(levels []bench.SweepLevel, rate float64) map[string]any {
+func sweepResult(runs []bench.SweepRun, rate float64) map[string]any {
 	var all []map[string]any
-	for _, l := range levels {
+	for _, l := range runs {
 		all = append(all, map[string]any{"rate": l.Load.Rate, "completed": l.Metrics.Completed, "failed": l.Metrics.Failed, "good": l.Good,
 			"good_at_least": l.Bound, "saturated": l.Saturated, "pass": l.Pass, "why": l.Why, "p95_ttft_due_ms": l.Metrics.TTFTDue.Quantile(95)})
 	}
 	return map[string]any{"rate": rate, "levels": all}
 }
 
-// progress returns what tells how far a level is: one line that is written over on a
+// progress returns what tells how far a run is: one line that is written over on a
 // terminal, a line each ten seconds elsewhere.
 func (b *benchmark) progress(load bench.Load) func(bench.Progress) {
 	if b.flags.quiet {

@@ -34,14 +34,14 @@ begins with its worker's name. With --json, one object a line.`,
 			_, workers, err := a.resolve(cmd.Context(), args[0])
 			if err != nil && args[0] == "door" { // unless a pool or a worker has that name
 				p := &logPrinter{console: c, json: f.json}
-				return p.one(cmd.Context(), a, target{pool: "door"}, "/api/door/logs"+query)
+				return p.one(cmd.Context(), a, selection{pool: "door"}, "/api/door/logs"+query)
 			}
 			if err != nil {
 				return err
 			}
-			ids := make([]target, len(workers))
+			ids := make([]selection, len(workers))
 			for i, w := range workers {
-				ids[i] = target{w.Pool, w.Name}
+				ids[i] = selection{w.Pool, w.Name}
 			}
 			p := &logPrinter{console: c, named: len(ids) > 1, json: f.json}
 			return p.all(cmd.Context(), a, ids, query)
@@ -63,7 +63,7 @@ type logPrinter struct {
 
 // all prints every log. Without --follow that is one after the other; with
 // it, all at once.
-func (p *logPrinter) all(ctx context.Context, a *client, ids []target, query string) error {
+func (p *logPrinter) all(ctx context.Context, a *client, ids []selection, query string) error {
 	if !strings.HasSuffix(query, "follow=true") {
 		for _, id := range ids {
 			if err := p.one(ctx, a, id, logsOf(id)+query); err != nil {
@@ -89,9 +89,9 @@ func (p *logPrinter) all(ctx context.Context, a *client, ids []target, query str
 }
 
 // logsOf is where the admin API has a worker's log.
-func logsOf(id target) string { return "/api/workers" + escaped(id.pool, id.name, "logs") }
+func logsOf(id selection) string { return "/api/workers" + escaped(id.pool, id.name, "logs") }
 
-func (p *logPrinter) one(ctx context.Context, a *client, id target, url string) error {
+func (p *logPrinter) one(ctx context.Context, a *client, id selection, url string) error {
 	stream, err := a.open(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (p *logPrinter) one(ctx context.Context, a *client, id target, url string) 
 	}
 }
 
-func (p *logPrinter) print(id target, line string) error {
+func (p *logPrinter) print(id selection, line string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var err error

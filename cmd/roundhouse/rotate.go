@@ -21,7 +21,7 @@ type rotation struct {
 	*console
 	*client
 	ask     supervisor.RotateCommand
-	target  target
+	target  selection
 	noWait  bool
 	asJSON  bool
 	printed string // the last line of progress

@@ -9,13 +9,13 @@ import (
 	"roundhouse/configs/workerid"
 )
 
-// target is what an operator names: a pool, or one worker of it.
-type target struct {
+// selection is what an operator names: a pool, or one worker of it.
+type selection struct {
 	pool string
 	name string // empty: the whole pool
 }
 
-func (t target) String() string {
+func (t selection) String() string {
 	if t.name == "" {
 		return t.pool
 	}
@@ -24,14 +24,14 @@ func (t target) String() string {
 
 // resolve finds what arg means: a pool, pool/name, or a worker's name that
 // only one pool has. A pool goes before a worker of the same name.
-func resolve(arg string, workers []workerAnswer) (target, error) {
+func resolve(arg string, workers []workerAnswer) (selection, error) {
 	var pools, found []string
 	for _, w := range workers {
 		if !slices.Contains(pools, w.Pool) {
 			pools = append(pools, w.Pool)
 		}
 		if w.ID == arg {
-			return target{w.Pool, w.Name}, nil
+			return selection{w.Pool, w.Name}, nil
 		}
 		if w.Name == arg {
 			found = append(found, w.ID)
@@ -39,25 +39,25 @@ func resolve(arg string, workers []workerAnswer) (target, error) {
 	}
 	switch {
 	case slices.Contains(pools, arg):
-		return target{pool: arg}, nil
+		return selection{pool: arg}, nil
 	case len(found) == 1:
 		pool, name := workerid.Split(found[0])
-		return target{pool, name}, nil
+		return selection{pool, name}, nil
 	case len(found) > 1:
-		return target{}, usageError("%q is the name of several workers: %s", arg, strings.Join(found, ", "))
+		return selection{}, usageError("%q is the name of several workers: %s", arg, strings.Join(found, ", "))
 	}
-	return target{}, usageError("there is no pool or worker %q; there are the pools %s", arg, strings.Join(pools, ", "))
+	return selection{}, usageError("there is no pool or worker %q; there are the pools %s", arg, strings.Join(pools, ", "))
 }
 
 // resolve asks for the workers and finds what arg means.
-func (a *client) resolve(ctx context.Context, arg string) (target, []workerAnswer, error) {
+func (a *client) resolve(ctx context.Context, arg string) (selection, []workerAnswer, error) {
 	all, err := a.workers(ctx)
 	if err != nil {
-		return target{}, nil, err
+		return selection{}, nil, err
 	}
 	t, err := resolve(arg, all.Workers)
 	if err != nil {
-		return target{}, nil, err
+		return selection{}, nil, err
 	}
 	return t, slices.DeleteFunc(all.Workers, func(w workerAnswer) bool {
 		return w.Pool != t.pool || t.name != "" && w.Name != t.name

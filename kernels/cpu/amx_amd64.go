@@ -4,9 +4,9 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// levelAMX is AVX-512 with the matrix unit for linears of at least 8 rows.
-func levelAMX() *level {
-	l := levelAVX512()
+// isaAMX is AVX-512 with the matrix unit for linears of at least 8 rows.
+func isaAMX() *isa {
+	l := isaAVX512()
 	l.name = "amx"
 	for kind, shapes := range matrixAMX() {
 		l.matrix[kind] = append(shapes, l.matrix[kind]...)

@@ -3,4 +3,4 @@
 package cpu
 
 // UseAMX has a backend use the AMX kernels, whether the machine has them or not.
-func (b *Backend) UseAMX() { b.level = levelAMX() }
+func (b *Backend) UseAMX() { b.isa = isaAMX() }

@@ -14,9 +14,9 @@ import (
 )
 
 // EachAMXShape checks every shape of every AMX kernel against the portable
-// level, to the bit.
+// instruction set, to the bit.
 func EachAMXShape(t *testing.T) {
-	amx, plain := levelAMX(), portable()
+	amx, plain := isaAMX(), portable()
 	for kind, shapes := range matrixAMX() {
 		for _, m := range shapes {
 			for blocks := 1; blocks < 4; blocks++ {
@@ -29,10 +29,10 @@ func EachAMXShape(t *testing.T) {
 }
 
 // Every shape of the bf16 kernels, those that look ahead among them, gives the
-// bits of the portable level.
+// bits of the portable instruction set.
 func TestDotShapes(t *testing.T) {
-	l := levels()
-	dots := slices.IndexFunc(l, func(l *level) bool { return l.name == "avx512_bf16" })
+	l := isas()
+	dots := slices.IndexFunc(l, func(l *isa) bool { return l.name == "avx512_bf16" })
 	if dots < 0 {
 		t.Log("this machine has no AVX512_BF16")
 		return
@@ -49,7 +49,7 @@ func TestDotShapes(t *testing.T) {
 }
 
 // newProduct makes a matrix of m.tiles tiles and m.rows rows of activations.
-func newProduct(l *level, kind int, m multiply, blocks int) *product {
+func newProduct(l *isa, kind int, m multiply, blocks int) *product {
 	r := rand.New(rand.NewPCG(uint64(kind), uint64(m.rows*100+m.tiles*10+blocks)))
 	w := &weight{kind: kind, in: blocks * blockColumns(kind), out: 16 * m.tiles, tiles: m.tiles, blocks: blocks}
 	w.data = make([]byte, m.tiles*blocks*blockBytes[kind])

@@ -16,20 +16,20 @@ import (
 
 var emulated = flag.Bool("amx.emulated", false, "amxrun does what AMX would do")
 
-// The AMX kernels give the bits of the portable level and pass the conformance
+// The AMX kernels give the bits of the portable instruction set and pass the conformance
 // suite. Where the machine has AMX, TestLevels and TestSameBits show it; where
 // it has AVX-512 alone, this test runs itself under amxrun.
 func TestAMX(t *testing.T) {
 	if *emulated {
 		t.Run("Shapes", cpu.EachAMXShape)
-		b := open(t, cpu.Options{Threads: 2, Level: "avx512"})
+		b := open(t, cpu.Options{Threads: 2, ISA: "avx512"})
 		b.UseAMX()
 		b.ShareAll()
 		kerneltest.Run(t, b)
-		kerneltest.Equal(t, b, open(t, cpu.Options{Threads: 1, Level: "go"}))
+		kerneltest.Equal(t, b, open(t, cpu.Options{Threads: 1, ISA: "go"}))
 		return
 	}
-	if levels := cpu.Levels(); slices.Contains(levels, "amx") || !slices.Contains(levels, "avx512") || race {
+	if levels := cpu.ISAs(); slices.Contains(levels, "amx") || !slices.Contains(levels, "avx512") || race {
 		return
 	}
 	amxrun := filepath.Join(t.TempDir(), "amxrun")

@@ -272,7 +272,7 @@ func (a *attention) attend(s *scratch, seq, from, to, unit int) {
 		for q := range n * group {
 			if i := q / group; max(s.first[i], at) < min(s.end[i], end) {
 				y := a.outOf(from+i, unit*group+q%group)
-				s.most[q], s.total[q] = a.x.level.merge(y, a.partOf(s, q), s.ones, s.most[q], s.total[q], s.peak[q], s.sums[q])
+				s.most[q], s.total[q] = a.x.isa.merge(y, a.partOf(s, q), s.ones, s.most[q], s.total[q], s.peak[q], s.sums[q])
 			}
 		}
 		at = end
@@ -300,7 +300,7 @@ func (a *attention) end(s *scratch, row, head int, most, total float32) {
 	y := a.outOf(row, head)
 	if a.sinks != nil {
 		clear(s.part[:a.ValueDim])
-		_, total = a.x.level.merge(y, s.part[:a.ValueDim], s.ones, most, total, a.sinks[head], 1)
+		_, total = a.x.isa.merge(y, s.part[:a.ValueDim], s.ones, most, total, a.sinks[head], 1)
 	}
 	for d := range y {
 		y[d] /= total
@@ -314,7 +314,7 @@ func (a *attention) outOf(row, head int) []float32 {
 
 // merge adds a split (its greatest score m, its sum of exponents, its weighted
 // values, which it spoils) to what came before it.
-func (l *level) merge(y, part, ones []float32, most, total, m, sum float32) (float32, float32) {
+func (l *isa) merge(y, part, ones []float32, most, total, m, sum float32) (float32, float32) {
 	top := max(most, m)
 	if math.IsInf(float64(top), -1) {
 		return most, total
@@ -363,7 +363,7 @@ func (a *attention) splitOf(s *scratch, n, seq, unit, at, end int) {
 // softmax turns a row's scores into chances above their greatest one, and returns
 // that and their sum.
 func (a *attention) softmax(scores []float32) (peak, sum float32) {
-	l, scale := a.x.level, a.Scale
+	l, scale := a.x.isa, a.Scale
 	if a.SoftCap > 0 {
 		for t, v := range scores {
 			scores[t] = a.SoftCap * tanh(float32(v*a.Scale)/a.SoftCap)

@@ -11,7 +11,7 @@ import (
 )
 
 // Options are the choices of who runs the backend. The zero value takes all
-// processors that the process may use, and the best level.
+// processors that the process may use, and the best instruction set.
 type Options struct {
 	// Threads that compute, the caller of Run among them. 0: one for each
 	// processor of CPUs, or else as many as GOMAXPROCS says.
@@ -20,8 +20,8 @@ type Options struct {
 	// Threads+1, or its other goroutines wait while kernels run.
 	Threads int
 
-	// Level is one of Levels; empty takes the best that the machine has.
-	Level string
+	// ISA is one of ISAs; empty takes the best that the machine has.
+	ISA string
 
 	// CPUs ties thread i to processor CPUs[i]; the caller of Run, thread 0,
 	// stays where its process may run, unless CPUs are of several nodes: then it
@@ -39,7 +39,7 @@ type Options struct {
 // Backend computes on host processors.
 type Backend struct {
 	team    *team
-	level   *level
+	isa     *isa
 	weights arena
 	pages   arena
 	plans   arena  // buffers of executables
@@ -55,7 +55,7 @@ type Backend struct {
 
 // New starts the threads.
 func New(o Options) (*Backend, error) {
-	l, err := findLevel(o.Level)
+	l, err := findISA(o.ISA)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func New(o Options) (*Backend, error) {
 	if threads < 0 || threads > 1024 {
 		return nil, fmt.Errorf("%d threads; want 1 to 1024", threads)
 	}
-	b := &Backend{level: l}
+	b := &Backend{isa: l}
 	if o.Cache.Path != "" {
 		if b.cache, err = openCache(o.Cache); err != nil {
 			return nil, err
@@ -114,20 +114,20 @@ func (b *Backend) Loaded(finished func(error)) {
 	}()
 }
 
-// Levels is the levels that this machine has, the best first.
-func Levels() []string {
+// ISAs is the instruction sets that this machine has, the best first.
+func ISAs() []string {
 	var names []string
-	for _, l := range levels() {
+	for _, l := range isas() {
 		names = append(names, l.name)
 	}
 	return names
 }
 
-func findLevel(name string) (*level, error) {
-	all := levels()
-	i := slices.IndexFunc(all, func(l *level) bool { return name == "" || l.name == name })
+func findISA(name string) (*isa, error) {
+	all := isas()
+	i := slices.IndexFunc(all, func(l *isa) bool { return name == "" || l.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("no kernel level %q here; this machine has %s", name, strings.Join(Levels(), ", "))
+		return nil, fmt.Errorf("no instruction set %q here; this machine has %s", name, strings.Join(ISAs(), ", "))
 	}
 	return all[i], nil
 }
@@ -138,7 +138,7 @@ func (b *Backend) Name() string {
 	if b.team.threads == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf("cpu %s, %d thread%s", b.level.name, b.team.threads, plural)
+	return fmt.Sprintf("cpu %s, %d thread%s", b.isa.name, b.team.threads, plural)
 }
 
 // Bytes is the memory that the backend keeps: weights, pages and buffers.

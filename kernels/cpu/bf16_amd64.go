@@ -10,9 +10,9 @@ import (
 	"roundhouse/kernels/num"
 )
 
-// levelBF16 is AVX-512 with VDPBF16PS for bf16 linears of several rows.
-func levelBF16() *level {
-	l := levelAVX512()
+// isaBF16 is AVX-512 with VDPBF16PS for bf16 linears of several rows.
+func isaBF16() *isa {
+	l := isaAVX512()
 	l.name = "avx512_bf16"
 	l.matrix[kindBF16] = append(matrixDot(), l.matrix[kindBF16]...)
 	l.halves = halvesBy(pairsDot)
@@ -20,7 +20,7 @@ func levelBF16() *level {
 	return l
 }
 
-// halvesBy is level.halves by assembly.
+// halvesBy is isa.halves by assembly.
 func halvesBy(pack func(y *uint16, x *float32, n int)) func(y []uint16, x []float32) {
 	return func(y []uint16, x []float32) {
 		if len(x) > 0 {

@@ -50,7 +50,7 @@ func (pl *plan) convolution(op *kernels.Convolution) {
 		pl.depthwise(c)
 		return
 	}
-	c.packing = packingOf(x.level, w)
+	c.packing = packingOf(x.isa, w)
 	c.each = 4*((w.in+15)&^15) + placeRows*(c.packing.stride+4*16*placeStretch)
 	c.own = pl.buffer(x.threads * c.each)
 	x.queues = append(x.queues, c.queue)
@@ -80,12 +80,12 @@ func (c *convolution) piece(thread, first, last, group, from, to int) {
 	packed, row := own[:placeRows*c.packing.stride], floats(own[placeRows*c.packing.stride:])[:c.w.in]
 	c.visit(first, last, func(r int, g kernels.Grid, y, x int) {
 		c.gather(row, g, y, x, group)
-		c.packing.pack(c.x.level, packed[(r-first)*c.packing.stride:][:c.packing.stride], row, nil)
+		c.packing.pack(c.x.isa, packed[(r-first)*c.packing.stride:][:c.packing.stride], row, nil)
 	})
 	for tile := from / 16; 16*tile < to; tile += placeStretch {
 		end := min(tile+placeStretch, (to+15)/16)
 		p := product{w: c.w, packing: c.packing, in: packed, rows: last - first, out: results, stride: 16 * placeStretch, column: -16 * tile, scale: 1, bias: c.bias}
-		p.run(c.x.level, &c.x.scratch[thread], tile, end)
+		p.run(c.x.isa, &c.x.scratch[thread], tile, end)
 		low, high := max(from, 16*tile), min(to, 16*end) // tiles may hold outputs of two groups
 		for r := range last - first {
 			copy(c.x.row(c.Out, first+r)[low:high], results[r*16*placeStretch+low-16*tile:])
@@ -160,7 +160,7 @@ func (pl *plan) depthwise(c *convolution) {
 		reads = []int{c.halves}
 		pl.rowwise(rows, operand(op.In), reads, func(first, last int) {
 			to := floats(x.buffers[c.halves].memory)
-			x.level.operands(to[first*c.w.out:last*c.w.out], x.values[op.In][first*c.w.out:last*c.w.out])
+			x.isa.operands(to[first*c.w.out:last*c.w.out], x.values[op.In][first*c.w.out:last*c.w.out])
 		})
 	}
 	pl.stage(stage{reads: reads, writes: operand(op.Out), run: func(thread int) {
@@ -185,14 +185,14 @@ func (c *convolution) slide(r int, g kernels.Grid, y, x int) {
 	switch {
 	case top == bottom || left == right:
 	case w.Kernel[1] == 1:
-		c.x.level.slide(out, in[((line+top*w.Dilation[0])*g.Line+at)*n:], c.taps[top*n:], bottom-top, w.Dilation[0]*g.Line*n)
+		c.x.isa.slide(out, in[((line+top*w.Dilation[0])*g.Line+at)*n:], c.taps[top*n:], bottom-top, w.Dilation[0]*g.Line*n)
 	default:
 		for i := top; i < bottom; i++ {
-			c.x.level.slide(out, in[((line+i*w.Dilation[0])*g.Line+at+left*w.Dilation[1])*n:], c.taps[(i*w.Kernel[1]+left)*n:], right-left, w.Dilation[1]*n)
+			c.x.isa.slide(out, in[((line+i*w.Dilation[0])*g.Line+at+left*w.Dilation[1])*n:], c.taps[(i*w.Kernel[1]+left)*n:], right-left, w.Dilation[1]*n)
 		}
 	}
 	if c.bias != nil {
-		c.x.level.add(out, c.bias)
+		c.x.isa.add(out, c.bias)
 	}
 }
 

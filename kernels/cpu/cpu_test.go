@@ -11,9 +11,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// levels is the levels to test.
+// instruction sets is the instruction sets to test.
 func levels() []string {
-	all := cpu.Levels()
+	all := cpu.ISAs()
 	if race {
 		return all[:1]
 	}
@@ -38,18 +38,18 @@ func open(t testing.TB, o cpu.Options) *cpu.Backend {
 func TestLevels(t *testing.T) {
 	for i, level := range levels() {
 		t.Run(level, func(t *testing.T) {
-			b := open(t, cpu.Options{Threads: 2 + i%2, Level: level})
+			b := open(t, cpu.Options{Threads: 2 + i%2, ISA: level})
 			b.ShareAll()
 			kerneltest.Run(t, b)
 		})
 	}
 }
 
-// Every level, every number of threads and every split by memory nodes gives the bits of the portable level.
+// Every instruction set, every number of threads and every split by memory nodes gives the bits of the portable instruction set.
 func TestSameBits(t *testing.T) {
-	plain := open(t, cpu.Options{Threads: 1, Level: levels()[len(levels())-1]})
+	plain := open(t, cpu.Options{Threads: 1, ISA: levels()[len(levels())-1]})
 	for i, level := range levels() {
-		o := cpu.Options{Threads: 1 + (i+1)%3, Level: level, CPUs: []int{0, 1}}
+		o := cpu.Options{Threads: 1 + (i+1)%3, ISA: level, CPUs: []int{0, 1}}
 		if i == 0 { // as if they were of two memory nodes
 			o.Nodes = []int{0, 1}
 		}
@@ -72,6 +72,6 @@ func TestOptions(t *testing.T) {
 	}
 	f(cpu.Options{}, true)
 	f(cpu.Options{CPUs: []int{0, 1, 0}}, true)
-	f(cpu.Options{Level: "mmx"}, false)
+	f(cpu.Options{ISA: "mmx"}, false)
 	f(cpu.Options{Threads: -1}, false)
 }

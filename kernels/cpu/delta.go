@@ -75,7 +75,7 @@ func (d *delta) state(seq int) (past, memory []float32) {
 // convolve is the short convolution of a row with SiLU. Its queries and keys are
 // then of unit length, queries divided by √KeyDim.
 func (d *delta) convolve(row int, out []float32) {
-	l, seq := d.x.level, d.x.seqOf(row)
+	l, seq := d.x.isa, d.x.seqOf(row)
 	q := &d.x.step.Seqs[seq]
 	past, _ := d.state(seq)
 	clear(out)
@@ -161,7 +161,7 @@ func (d *delta) head(s *scratch, seq, h int, mixed []float32) {
 func (d *delta) ask(s *scratch, memory, k []float32, step int, y []float32, ys, rows int) {
 	tiles := d.ValueDim / 16
 	for tile := 0; tile < tiles; tile += 2 {
-		d.x.level.fuse(fusedF32, s.call(fused{y: unsafe.Pointer(&y[16*tile]), ys: uintptr(4 * ys), a: unsafe.Pointer(&k[0]), as: uintptr(4 * step),
+		d.x.isa.fuse(fusedF32, s.call(fused{y: unsafe.Pointer(&y[16*tile]), ys: uintptr(4 * ys), a: unsafe.Pointer(&k[0]), as: uintptr(4 * step),
 			b: unsafe.Pointer(&memory[16*tile]), second: 64, bs: uintptr(4 * d.ValueDim), n: uintptr(d.KeyDim)}), rows, min(2, tiles-tile))
 	}
 	for j := 16 * tiles; j < d.ValueDim; j++ { // fewer columns than a tile
@@ -176,11 +176,11 @@ func (d *delta) ask(s *scratch, memory, k []float32, step int, y []float32, ys, 
 // learn is S = g · S + k ⊗ x.
 func (d *delta) learn(s *scratch, memory, k, x []float32, g float32) {
 	for some := range slices.Chunk(memory, 1024) { // so few ones stay in the cache
-		d.x.level.normalise(some, some, d.ones, g)
+		d.x.isa.normalise(some, some, d.ones, g)
 	}
 	tiles := d.ValueDim / 16
 	for tile := 0; tile < tiles; tile += 2 {
-		d.x.level.fuse(fusedF32, s.call(fused{y: unsafe.Pointer(&memory[16*tile]), ys: uintptr(4 * d.ValueDim), a: unsafe.Pointer(&k[0]), as: 4,
+		d.x.isa.fuse(fusedF32, s.call(fused{y: unsafe.Pointer(&memory[16*tile]), ys: uintptr(4 * d.ValueDim), a: unsafe.Pointer(&k[0]), as: 4,
 			b: unsafe.Pointer(&x[16*tile]), second: 64, n: 1}), d.KeyDim, min(2, tiles-tile))
 	}
 	for j := 16 * tiles; j < d.ValueDim; j++ {
@@ -191,7 +191,7 @@ func (d *delta) learn(s *scratch, memory, k, x []float32, g float32) {
 }
 
 // inverseLength is 1 / √(Σx² + 1e-6).
-func inverseLength(l *level, x []float32) float64 {
+func inverseLength(l *isa, x []float32) float64 {
 	return 1 / math.Sqrt(float64(l.sumSquares(x))+1e-6)
 }
 

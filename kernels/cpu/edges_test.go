@@ -18,7 +18,7 @@ func FuzzSampling(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, temperature, topP, minP, penalty, add uint32, topK int32, odd uint32, kinds uint8) {
 		for _, level := range levels() {
-			kerneltest.CheckEdges(t, open(t, cpu.Options{Threads: 1, Level: level}), kerneltest.Edges{
+			kerneltest.CheckEdges(t, open(t, cpu.Options{Threads: 1, ISA: level}), kerneltest.Edges{
 				Seed: seed, Temperature: temperature, TopP: topP, MinP: minP, Penalty: penalty, Add: add, TopK: topK, Odd: odd, Kinds: kinds})
 		}
 	})

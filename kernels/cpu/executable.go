@@ -14,7 +14,7 @@ import (
 // Run allocates nothing.
 type executable struct {
 	b       *Backend
-	level   *level
+	isa     *isa
 	p       *kernels.Program
 	limits  kernels.Limits
 	threads int
@@ -189,7 +189,7 @@ func (x *executable) small() bool {
 	for kind, n := range x.counts {
 		cost += float64(n) * x.costs[kind]
 	}
-	return cost < x.level.small && !x.b.shareAll
+	return cost < x.isa.small && !x.b.shareAll
 }
 
 // work is one thread's part of a step.

@@ -11,7 +11,7 @@ const (
 )
 
 // multiplyFP8 multiplies by tiles first to last of fp8 in the kernels of bf16.
-func (p *product) multiplyFP8(l *level, s *scratch, first, last int) {
+func (p *product) multiplyFP8(l *isa, s *scratch, first, last int) {
 	w := p.w
 	bytes := w.blocks * blockBytes[kindFP8]
 	scales := 16 * max(w.groups, 1)

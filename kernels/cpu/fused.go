@@ -35,9 +35,9 @@ const (
 )
 
 // fused multiplies so many rows by one tile or two.
-func (l *level) fuse(kind int, f *fused, rows, tiles int) {
+func (l *isa) fuse(kind int, f *fused, rows, tiles int) {
 	shapes := l.fused[kind]
-	if shapes[0].tiles < tiles { // the level has no shapes of two
+	if shapes[0].tiles < tiles { // the instruction set has no shapes of two
 		g := *f
 		l.fuse(kind, f, rows, 1)
 		*f = g

@@ -51,7 +51,7 @@ func TestFMA(t *testing.T) {
 	}
 }
 
-// Every level and shape gives the bits of the portable kernels.
+// Every instruction set and shape gives the bits of the portable kernels.
 func TestFused(t *testing.T) {
 	const most, length = 11, 40
 	rng := rand.New(rand.NewPCG(9, 10))
@@ -69,12 +69,12 @@ func TestFused(t *testing.T) {
 	}
 	b := [fusedKinds]unsafe.Pointer{fusedF32: unsafe.Pointer(&wide[0]), fusedBF16: unsafe.Pointer(&narrow[0])}
 	plain := portable()
-	for _, l := range levels() {
+	for _, l := range isas() {
 		for kind, size := range [fusedKinds]uintptr{fusedF32: 4, fusedBF16: 2} {
 			for rows := 1; rows <= most; rows++ {
 				for _, tiles := range []int{1, 2} {
 					for _, n := range []int{1, 2, 16, length} {
-						run := func(l *level) []float32 {
+						run := func(l *isa) []float32 {
 							y := slices.Clone(sums)
 							l.fuse(kind, &fused{y: unsafe.Pointer(&y[0]), ys: 160, a: unsafe.Pointer(&a[0]), as: 4 * length,
 								b: b[kind], second: 20 * size, bs: 40 * size, n: uintptr(n)}, rows, tiles)

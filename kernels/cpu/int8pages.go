@@ -41,4 +41,4 @@ func putInt8(to []byte, step int, x []float32) float32 {
 }
 
 // scaleAll multiplies scores or chances by the scales of their tokens.
-func (l *level) scaleAll(p, scales []float32) { l.normalise(p, p, scales, 1) }
+func (l *isa) scaleAll(p, scales []float32) { l.normalise(p, p, scales, 1) }

@@ -11,7 +11,7 @@ import (
 // numbers' own size, which is much where they lie far from zero, so the second
 // sums what is left of it as well: both the mean and the variance are as
 // exact as the deviations are.
-func (l *level) layerNorm(op *kernels.Norm, out, in, factors, biases []float32) {
+func (l *isa) layerNorm(op *kernels.Norm, out, in, factors, biases []float32) {
 	n := float64(len(in))
 	mean := float32(float64(l.sum(in)) / n)
 	sum, square := l.deviations(in, mean)

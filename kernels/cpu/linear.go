@@ -47,7 +47,7 @@ type packing struct {
 	order  []int32
 }
 
-func packingOf(l *level, w *weight) packing {
+func packingOf(l *isa, w *weight) packing {
 	p := packing{form: formOf(w.kind), width: w.in, padded: w.blocks * blockColumns(w.kind), order: w.order}
 	p.stride = 4 * p.padded
 	switch p.form {
@@ -66,7 +66,7 @@ func packingOf(l *level, w *weight) packing {
 func (p *packing) plain() bool { return p.form == formFloat && p.width == p.padded }
 
 // pack packs one row into dst.
-func (p *packing) pack(l *level, dst []byte, row []float32, sorted []float32) {
+func (p *packing) pack(l *isa, dst []byte, row []float32, sorted []float32) {
 	if p.order != nil {
 		for k, c := range p.order {
 			sorted[k] = row[c]
@@ -107,7 +107,7 @@ func (p *packing) pack(l *level, dst []byte, row []float32, sorted []float32) {
 // packed adds the stage that packs a value for a weight, unless it has been,
 // and returns the buffer.
 func (pl *plan) packed(in kernels.Tensor, w *weight) int {
-	x, p := pl.x, packingOf(pl.x.level, w)
+	x, p := pl.x, packingOf(pl.x.isa, w)
 	if p.plain() {
 		return int(in)
 	}
@@ -131,7 +131,7 @@ func (pl *plan) packed(in kernels.Tensor, w *weight) int {
 		first, last := x.share(rows, thread)
 		memory := x.buffers[i].memory
 		for r := first; r < last; r++ {
-			p.pack(x.level, memory[r*p.stride:][:p.stride], x.row(in, r), sorted[thread])
+			p.pack(x.isa, memory[r*p.stride:][:p.stride], x.row(in, r), sorted[thread])
 		}
 	}})
 	return i
@@ -163,7 +163,7 @@ func (pl *plan) linear(op *kernels.Linear) {
 		}
 		run := func(i, first, last int) {
 			w := op.Weights[i].(*weight)
-			p := product{w: w, packing: packingOf(x.level, w), in: x.buffers[packs[i]].memory, rows: x.counts[rows],
+			p := product{w: w, packing: packingOf(x.isa, w), in: x.buffers[packs[i]].memory, rows: x.counts[rows],
 				out: x.values[op.Out], stride: x.p.Width(op.Out), column: columns[i], scale: one(op.Scale)}
 			if len(op.Biases) > 0 && op.Biases[i] != nil {
 				p.bias = op.Biases[i].(*weight).vector
@@ -173,7 +173,7 @@ func (pl *plan) linear(op *kernels.Linear) {
 			} else if op.Add != kernels.None {
 				p.add = x.values[op.Add]
 			}
-			p.run(x.level, &x.scratch[thread], first, last)
+			p.run(x.isa, &x.scratch[thread], first, last)
 		}
 		if x.active == 1 || x.b.nodes {
 			shares(tiles, thread, x.active, x.b.nodes, run)
@@ -209,7 +209,7 @@ type product struct {
 }
 
 // run multiplies by tiles first to last.
-func (p *product) run(l *level, s *scratch, first, last int) {
+func (p *product) run(l *isa, s *scratch, first, last int) {
 	if p.w.kind == kindFP8 && p.rows >= pairRows && l.pairsFP8 != nil {
 		p.multiplyFP8(l, s, first, last)
 		return
@@ -237,7 +237,7 @@ func (p *product) run(l *level, s *scratch, first, last int) {
 
 // tiles multiplies all rows by up to most tiles from tile at on; it returns how
 // many.
-func (p *product) tiles(l *level, s *scratch, at, most int, out []float32, stride int) int {
+func (p *product) tiles(l *isa, s *scratch, at, most int, out []float32, stride int) int {
 	shapes := l.matrix[p.w.kind]
 	width := 0
 	if p.rows == 1 || p.rows <= 4 && integer(p.w.kind) {
@@ -366,7 +366,7 @@ func (p *product) fill(t *tile, at, r int) {
 
 // finish applies to outputs first to last what comes after the sums: the
 // scales of the outputs, the factor, the bias and the residual.
-func (p *product) finish(l *level, first, last int) {
+func (p *product) finish(l *isa, first, last int) {
 	rows := p.w.rows
 	if p.w.groups > 0 {
 		rows = nil // the scales are in the sums

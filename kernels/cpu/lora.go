@@ -141,10 +141,10 @@ func (pl *plan) lora(op *kernels.LoRA) {
 		l.parts, l.rank = append(l.parts, s), max(l.rank, (s.rank+15)&^15)
 	}
 	reads := halfMatrix(16, x.p.Width(op.In))
-	l.in, l.packed = packingOf(x.level, &reads), pl.packed(op.In, &reads)
+	l.in, l.packed = packingOf(x.isa, &reads), pl.packed(op.In, &reads)
 	l.middle = pl.buffer(x.limits.Tokens * len(l.parts) * l.rank * 4)
 	widest := halfMatrix(16, l.rank)
-	operands := packingOf(x.level, &widest)
+	operands := packingOf(x.isa, &widest)
 	l.each = pieceRows * (operands.stride + 4*16*pieceStretch)
 	l.own = pl.buffer(x.threads * l.each)
 	pl.stage(stage{reads: []int{l.packed}, writes: []int{l.middle}, run: l.down})
@@ -172,7 +172,7 @@ func (l *lora) down(thread int) {
 		stride := len(l.parts) * l.rank
 		pr := product{w: w, packing: l.in, in: x.buffers[l.packed].memory[p.first*l.in.stride:], rows: p.last - p.first,
 			out: floats(x.buffers[l.middle].memory)[p.first*stride:], stride: stride, column: part * l.rank, scale: 1}
-		pr.run(x.level, &x.scratch[thread], first, min(first+pieceStretch, w.tiles))
+		pr.run(x.isa, &x.scratch[thread], first, min(first+pieceStretch, w.tiles))
 	})
 }
 
@@ -192,16 +192,16 @@ func (l *lora) up(thread int) {
 		last := min(first+pieceStretch, w.tiles)
 		own := x.buffers[l.own].memory[thread*l.each:][:l.each]
 		out, own := floats(own[:4*pieceRows*16*pieceStretch]), own[4*pieceRows*16*pieceStretch:]
-		operands := packingOf(x.level, w)
+		operands := packingOf(x.isa, w)
 		middle, stride := floats(x.buffers[l.middle].memory), len(l.parts)*l.rank
 		for r := range p.last - p.first {
-			operands.pack(x.level, own[r*operands.stride:][:operands.stride], middle[(p.first+r)*stride+part*l.rank:][:w.in], nil)
+			operands.pack(x.isa, own[r*operands.stride:][:operands.stride], middle[(p.first+r)*stride+part*l.rank:][:w.in], nil)
 		}
 		pr := product{w: w, packing: operands, in: own, rows: p.last - p.first, out: out, stride: 16 * pieceStretch, column: -16 * first, scale: a.factor}
-		pr.run(x.level, &x.scratch[thread], first, last)
+		pr.run(x.isa, &x.scratch[thread], first, last)
 		from, to := 16*first, min(16*last, w.out)
 		for r := range p.last - p.first {
-			x.level.add(x.row(l.Out, p.first+r)[l.Columns[part]+from:][:to-from], out[r*16*pieceStretch:][:to-from])
+			x.isa.add(x.row(l.Out, p.first+r)[l.Columns[part]+from:][:to-from], out[r*16*pieceStretch:][:to-from])
 		}
 	})
 }

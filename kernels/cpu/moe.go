@@ -36,7 +36,7 @@ func (pl *plan) moe(op *kernels.MoE) {
 	}
 	slots := limit * op.Top
 	x.costs[rows] += 6 * float64(op.Top) * float64(inner) * float64(x.p.Width(op.In))
-	m.upPacking, m.downPacking = packingOf(x.level, op.GateUp[0].(*weight)), packingOf(x.level, op.Down[0].(*weight))
+	m.upPacking, m.downPacking = packingOf(x.isa, op.GateUp[0].(*weight)), packingOf(x.isa, op.Down[0].(*weight))
 	scores := pl.buffer(limit * experts * 4)
 	table := pl.buffer(64) // stands for chosen, weights, slots and starts
 	m.upIn, m.both = pl.buffer(slots*m.upPacking.stride), pl.buffer(slots*2*inner*4)
@@ -45,12 +45,12 @@ func (pl *plan) moe(op *kernels.MoE) {
 	router := op.Router.(*weight)
 	in := pl.packed(op.In, router)
 	pl.stage(stage{reads: []int{in}, writes: []int{scores}, run: func(thread int) {
-		p := product{w: router, packing: packingOf(x.level, router), in: x.buffers[in].memory, rows: x.counts[rows], out: floats(x.buffers[scores].memory), stride: experts, scale: 1}
+		p := product{w: router, packing: packingOf(x.isa, router), in: x.buffers[in].memory, rows: x.counts[rows], out: floats(x.buffers[scores].memory), stride: experts, scale: 1}
 		if op.RouterAdd != nil {
 			p.bias = op.RouterAdd.(*weight).vector
 		}
 		if first, last := router.tiles*thread/x.active, router.tiles*(thread+1)/x.active; first < last && p.rows > 0 {
-			p.run(x.level, &x.scratch[thread], first, last)
+			p.run(x.isa, &x.scratch[thread], first, last)
 		}
 	}})
 	pl.stage(stage{reads: []int{scores}, writes: []int{table}, rowwise: true, rows: rows, run: func(thread int) {
@@ -229,7 +229,7 @@ func (m *mixture) each(thread int, run func(choice, slot int)) {
 func (m *mixture) gather(thread int) {
 	memory, p := m.x.buffers[m.upIn].memory, &m.upPacking
 	m.each(thread, func(i, slot int) {
-		p.pack(m.x.level, memory[slot*p.stride:][:p.stride], m.x.row(m.In, i/m.Top), nil)
+		p.pack(m.x.isa, memory[slot*p.stride:][:p.stride], m.x.row(m.In, i/m.Top), nil)
 	})
 }
 
@@ -239,7 +239,7 @@ func (m *mixture) activate(thread int) {
 	m.each(thread, func(_, slot int) {
 		row := both[slot*2*m.inner:][:2*m.inner]
 		m.x.gate(m.Kind, m.Limit, row[:m.inner], row[:m.inner], row[m.inner:])
-		p.pack(m.x.level, memory[slot*p.stride:][:p.stride], row[:m.inner], nil)
+		p.pack(m.x.isa, memory[slot*p.stride:][:p.stride], row[:m.inner], nil)
 	})
 }
 
@@ -271,7 +271,7 @@ func (m *mixture) multiply(thread int, q *queue, matrices, biases []kernels.Weig
 		if biases != nil && biases[e] != nil {
 			pr.bias = biases[e].(*weight).vector
 		}
-		pr.run(x.level, &x.scratch[thread], first, min(first+stretch, w.tiles))
+		pr.run(x.isa, &x.scratch[thread], first, min(first+stretch, w.tiles))
 	})
 }
 
@@ -296,7 +296,7 @@ func (m *mixture) combine(first, last int) {
 			}
 		}
 		if m.Add != kernels.None {
-			m.x.level.add(sum, m.x.row(m.Add, i))
+			m.x.isa.add(sum, m.x.row(m.Add, i))
 		}
 		copy(out, sum)
 	}

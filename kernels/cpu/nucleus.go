@@ -22,7 +22,7 @@ func (c chances) depth(logit float32) float32 { return c.most - float32(logit*c.
 // draw keeps what min_p, top_k and top_p leave, and walks it by ascending id:
 // the first token at which the running sum exceeds the random number is it.
 // With a nil row the candidates are s.picks, else all of the row.
-func (s *scratch) draw(sm *kernels.Sampling, row []float32, l *level) int32 {
+func (s *scratch) draw(sm *kernels.Sampling, row []float32, l *isa) int32 {
 	inverse := 1 / sm.Temperature
 	listed := row == nil
 	var most float32
@@ -53,7 +53,7 @@ func (s *scratch) draw(sm *kernels.Sampling, row []float32, l *level) int32 {
 
 // above lists the tokens of a row that pass; what passes is all from some logit
 // on.
-func (s *scratch) above(l *level, row []float32, pass func(float32) bool) {
+func (s *scratch) above(l *isa, row []float32, pass func(float32) bool) {
 	s.picks = s.picks[:0]
 	for at := 0; at < len(row); at += stretch {
 		part := row[at:min(at+stretch, len(row))]
@@ -70,7 +70,7 @@ func (s *scratch) above(l *level, row []float32, pass func(float32) bool) {
 
 // gather lists the nucleus of a row: candidates near the greatest first, and
 // further ones only while they might still be of it.
-func (s *scratch) gather(sm *kernels.Sampling, row []float32, l *level, c chances) {
+func (s *scratch) gather(sm *kernels.Sampling, row []float32, l *isa, c chances) {
 	total := math.Inf(1) // of all that min_p leaves; used where top_k is off
 	if sm.TopK <= 0 && sm.MinP <= 0 {
 		total = s.sum(l, row, c.inverse, c.most)
@@ -191,7 +191,7 @@ func walk(list []kernels.Candidate, u float64, chance func(float32) float64) int
 }
 
 // walkRow draws from all of a row.
-func (s *scratch) walkRow(l *level, row []float32, inverse, most float32, u float64) int32 {
+func (s *scratch) walkRow(l *isa, row []float32, inverse, most float32, u float64) int32 {
 	u *= s.sum(l, row, inverse, most)
 	last := 0
 	for at := 0; at < len(row); at += split {

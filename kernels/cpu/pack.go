@@ -46,7 +46,7 @@ func pairsOfBF16(y, x []byte, in, rows, first int) {
 
 // packInt8 quantises and packs outputs first to last, sixteen at a time. Lanes
 // and columns that the matrix does not have are the code of zero.
-func (w *weight) packInt8(l *level, src kernels.Source, first, last int) {
+func (w *weight) packInt8(l *isa, src kernels.Source, first, last int) {
 	padded := w.blocks * num.Group
 	row, codes := make([]float32, w.in), make([]int8, 16*padded)
 	for o := first; o < last; o += 16 {

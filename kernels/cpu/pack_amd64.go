@@ -21,7 +21,7 @@ func pairsBF16_AVX512(y, x *byte, stride, n int)
 //go:noescape
 func pairsFP8_AVX512(y, x *byte, n int)
 
-// pairsOfFP8 is level.pairsFP8.
+// pairsOfFP8 is isa.pairsFP8.
 func pairsOfFP8(y, x []byte) {
 	_ = x[len(y)/2-1]
 	pairsFP8_AVX512(&y[0], &x[0], len(y)/64)

@@ -11,11 +11,11 @@ import (
 	"roundhouse/kernels/num"
 )
 
-// Packing gives the codes and scales of num.Int8Row at every level, and zeros
+// Packing gives the codes and scales of num.Int8Row at every instruction set, and zeros
 // where the matrix has no outputs or columns.
 func TestPackInt8(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 9))
-	for _, l := range levels() {
+	for _, l := range isas() {
 		for _, shape := range [][2]int{{16, 128}, {33, 144}, {5, 260}, {18, 1024}, {2, 7}} {
 			t.Run(fmt.Sprintf("%s/%dx%d", l.name, shape[0], shape[1]), func(t *testing.T) {
 				src := kernels.Source{Out: shape[0], In: shape[1], Type: kernels.BF16}
@@ -49,11 +49,11 @@ func TestPackInt8(t *testing.T) {
 	}
 }
 
-// Pairs of bf16 lie where the kernels read them, at every level: rows and columns
+// Pairs of bf16 lie where the kernels read them, at every instruction set: rows and columns
 // of any number, from any address, and tiny numbers as zeros.
 func TestPackBF16(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 10))
-	for _, l := range levels() {
+	for _, l := range isas() {
 		for _, shape := range [][2]int{{16, 32}, {33, 96}, {5, 64}, {18, 1030}, {48, 62}, {2, 8}} {
 			t.Run(fmt.Sprintf("%s/%dx%d", l.name, shape[0], shape[1]), func(t *testing.T) {
 				out, in := shape[0], shape[1]

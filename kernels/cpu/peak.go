@@ -12,7 +12,7 @@ import (
 // Peak is the operations a second of a format's largest kernel over data that
 // stay in the first cache, of so many threads at once: no linear can be faster.
 func Peak(name string, format kernels.Format, threads int) (float64, error) {
-	l, err := findLevel(name)
+	l, err := findISA(name)
 	if err != nil {
 		return 0, err
 	}
@@ -80,7 +80,7 @@ func together(threads int, rate func() float64) (sum float64) {
 	return sum
 }
 
-func peak(l *level, kind int) float64 {
+func peak(l *isa, kind int) float64 {
 	const columns, rounds = 256, 2000
 	m := l.matrix[kind][0]
 	blocks := columns / blockColumns(kind)

@@ -51,7 +51,7 @@ func (b *Backend) Compile(p *kernels.Program, limits kernels.Limits) (kernels.Ex
 	if limits.Tokens < 1 || limits.Seqs < 1 || limits.Rows < 0 {
 		return nil, fmt.Errorf("limits of %d tokens, %d sequences and %d sampled rows", limits.Tokens, limits.Seqs, limits.Rows)
 	}
-	x := &executable{b: b, level: b.level, p: p, limits: limits, threads: b.team.threads, grids: kernels.NewGrids(p),
+	x := &executable{b: b, isa: b.isa, p: p, limits: limits, threads: b.team.threads, grids: kernels.NewGrids(p),
 		costs: make([]float64, p.Kinds()), counts: make([]int, 0, p.Kinds())}
 	pl := &plan{x: x, packs: map[packKey]int{}, pages: map[*kv]int{}, written: make([]int, len(p.Values))}
 	for _, v := range p.Values {

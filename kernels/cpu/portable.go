@@ -8,10 +8,10 @@ import (
 	"roundhouse/kernels/num"
 )
 
-// portable is the level in plain Go. It is what the assembly must equal.
-func portable() *level {
+// portable is the instruction set in plain Go. It is what the assembly must equal.
+func portable() *isa {
 	one := func(run func(*tile)) []multiply { return []multiply{{1, 1, run, nil}} }
-	l := &level{
+	l := &isa{
 		name:       "go",
 		small:      2e5,
 		sumSquares: sumSquares,

@@ -27,7 +27,7 @@ func (a *attention) partOf(s *scratch, q int) []float32 {
 // multiplied by together.
 func (a *attention) score(s *scratch, queries, seq, head, first, end int) {
 	c, base := a.cache, first/split*split
-	s.held = [2]int{-1, -1}
+	s.cached = [2]int{-1, -1}
 	kind := a.kindFor(queries)
 	whole := c.spec.BlockTokens%16 == 0 // then tiles begin at multiples of 16
 	if whole {
@@ -44,7 +44,7 @@ func (a *attention) score(s *scratch, queries, seq, head, first, end int) {
 			n := min(end-t, min(from+16, c.spec.BlockTokens)-slot)
 			clear(s.lanes[:16*queries])
 			f.y, f.ys = unsafe.Pointer(&s.lanes[0]), 64
-			a.x.level.fuse(kind, s.call(f), queries, 1)
+			a.x.isa.fuse(kind, s.call(f), queries, 1)
 			for q := range queries {
 				copy(s.chances(q, t-base, t-base+n), s.lanes[16*q+slot-from:])
 			}
@@ -58,13 +58,13 @@ func (a *attention) score(s *scratch, queries, seq, head, first, end int) {
 			second, _ := a.keysOf(s, kind, seq, t+16, head)
 			f.second, tiles = uintptr(second)-uintptr(f.b), 2
 		}
-		a.x.level.fuse(kind, s.call(f), queries, tiles)
+		a.x.isa.fuse(kind, s.call(f), queries, tiles)
 		t += 16 * tiles
 	}
 	if c.spec.Type == kernels.Int8 {
 		a.pagesOfTokens(seq, head, first, end, func(page []byte, slot, t, n int) {
 			for q := range queries {
-				a.x.level.scaleAll(s.chances(q, t-base, t-base+n), c.keyScales(page)[slot:])
+				a.x.isa.scaleAll(s.chances(q, t-base, t-base+n), c.keyScales(page)[slot:])
 			}
 		})
 	}
@@ -85,13 +85,13 @@ func (a *attention) keysOf(s *scratch, kind, seq, token, head int) (tile unsafe.
 	}
 	i := 0
 	switch block {
-	case s.held[0]:
-	case s.held[1]:
+	case s.cached[0]:
+	case s.cached[1]:
 		i = 1
 	default:
 		i = 1 - s.latest
-		c.widen(a.x.level, s.pages[i][:a.KeyDim*c.stride], a.page(seq, token, head))
-		s.held[i] = block
+		c.widen(a.x.isa, s.pages[i][:a.KeyDim*c.stride], a.page(seq, token, head))
+		s.cached[i] = block
 	}
 	s.latest = i
 	return unsafe.Pointer(&s.pages[i][from]), uintptr(4 * c.stride)
@@ -112,7 +112,7 @@ func (c *kv) reads(kind int) bool {
 }
 
 // widen reads numbers of a page as float32.
-func (c *kv) widen(l *level, to []float32, page []byte) {
+func (c *kv) widen(l *isa, to []float32, page []byte) {
 	switch c.spec.Type {
 	case kernels.BF16:
 		l.widenBF16(to, page)
@@ -144,7 +144,7 @@ func (a *attention) weigh(s *scratch, from, to, seq, head, base, first, end int)
 		if c.spec.Type == kernels.Int8 { // every chance is looked at once
 			scales := c.scalesOfValues(page, a.V == kernels.None)[slot:]
 			for q := from; q < to; q++ {
-				a.x.level.scaleAll(s.chances(q, t-base, t-base+n), scales)
+				a.x.isa.scaleAll(s.chances(q, t-base, t-base+n), scales)
 			}
 		}
 		if a.V == kernels.None {
@@ -155,7 +155,7 @@ func (a *attention) weigh(s *scratch, from, to, seq, head, base, first, end int)
 		f := fused{bs: uintptr(a.ValueDim * c.elem), second: uintptr(16 * c.elem), n: uintptr(n)}
 		kind := a.kindFor(to - from)
 		if !c.reads(kind) {
-			c.widen(a.x.level, s.pages[0][:n*a.ValueDim], values)
+			c.widen(a.x.isa, s.pages[0][:n*a.ValueDim], values)
 			f.bs, f.second = uintptr(4*a.ValueDim), 64
 			values = bytesOf(s.pages[0])
 		}
@@ -171,7 +171,7 @@ func (a *attention) columns(s *scratch, kind int, f fused, values []byte, token,
 	for tile := 0; tile < tiles; tile += 2 {
 		f.a, f.y = unsafe.Pointer(&s.scores[from*split+token]), unsafe.Pointer(&s.part[from*a.wide()+16*tile])
 		f.b = unsafe.Pointer(&values[tile*size])
-		a.x.level.fuse(kind, s.call(f), to-from, min(2, tiles-tile))
+		a.x.isa.fuse(kind, s.call(f), to-from, min(2, tiles-tile))
 	}
 	for q := from; q < to && 16*tiles < a.ValueDim; q++ { // what is left has fewer columns than a tile
 		part := a.partOf(s, q)
@@ -194,7 +194,7 @@ func number(kind int, b []byte) float32 {
 // weighKeys is weigh for a page where the values are the first columns of the
 // keys: these are turned, 16 tokens by 16 columns at a time.
 func (a *attention) weighKeys(s *scratch, page []byte, slot, token, n, from, to int) {
-	c, l, tiles := a.cache, a.x.level, a.wide()/16
+	c, l, tiles := a.cache, a.x.isa, a.wide()/16
 	keys := s.pages[0][:a.wide()*c.stride]
 	rows := min(a.KeyDim, a.wide()) * c.stride
 	clear(keys[rows:])

@@ -11,8 +11,8 @@ import (
 	"roundhouse/kernels/num"
 )
 
-func levelAVX2() *level {
-	return &level{
+func isaAVX2() *isa {
+	return &isa{
 		name:       strings.ToLower("AVX2"),
 		small:      4e6,
 		matrix:     matrixAVX2(),

@@ -11,8 +11,8 @@ import (
 	"roundhouse/kernels/num"
 )
 
-func levelAVX512() *level {
-	return &level{
+func isaAVX512() *isa {
+	return &isa{
 		name:       strings.ToLower("AVX512"),
 		small:      1e7,
 		matrix:     matrixAVX512(),

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every level gives the bits of the portable one where functions bend: at the
+// Every instruction set gives the bits of the portable one where functions bend: at the
 // edges of their pieces, at infinities and beside them.
 func TestRows(t *testing.T) {
 	inf := float32(math.Inf(1))
@@ -28,8 +28,8 @@ func TestRows(t *testing.T) {
 		odd[i] = byte(rng.Uint32())
 	}
 	plain := portable()
-	for _, l := range levels() {
-		f := func(name string, n int, run func(l *level, y []float32)) {
+	for _, l := range isas() {
+		f := func(name string, n int, run func(l *isa, y []float32)) {
 			t.Helper()
 			got, want := make([]float32, n), make([]float32, n)
 			run(l, got)
@@ -40,21 +40,21 @@ func TestRows(t *testing.T) {
 				}
 			}
 		}
-		f("gelu", len(x), func(l *level, y []float32) { l.gelu(y, x) })
-		f("geluMul", len(x), func(l *level, y []float32) { l.geluMul(y, x, up) })
-		f("siluMul", len(x), func(l *level, y []float32) { l.siluMul(y, x, up) })
+		f("gelu", len(x), func(l *isa, y []float32) { l.gelu(y, x) })
+		f("geluMul", len(x), func(l *isa, y []float32) { l.geluMul(y, x, up) })
+		f("siluMul", len(x), func(l *isa, y []float32) { l.siluMul(y, x, up) })
 		for _, n := range []int{1, 15, 16, 47, 1000} {
-			f("sum", 1, func(l *level, y []float32) { y[0] = l.sum(up[:n]) })
-			f("deviations", 2, func(l *level, y []float32) { y[0], y[1] = l.deviations(up[:n], 0.3) })
-			f("centre", n, func(l *level, y []float32) { l.centre(y, x, up, x[3:], 0.3, 1e-3, 1.7) })
+			f("sum", 1, func(l *isa, y []float32) { y[0] = l.sum(up[:n]) })
+			f("deviations", 2, func(l *isa, y []float32) { y[0], y[1] = l.deviations(up[:n], 0.3) })
+			f("centre", n, func(l *isa, y []float32) { l.centre(y, x, up, x[3:], 0.3, 1e-3, 1.7) })
 		}
-		f("sum, not a number", 1, func(l *level, y []float32) { y[0] = l.sum(x) })
-		f("deviations, not a number", 2, func(l *level, y []float32) { y[0], y[1] = l.deviations(x, 0.3) })
-		f("widenFP8", len(codes), func(l *level, y []float32) { l.widenFP8(y, codes) })
-		f("widenFP8", len(odd), func(l *level, y []float32) { l.widenFP8(y, odd) })
-		f("widenBF16", len(codes)/2, func(l *level, y []float32) { l.widenBF16(y, codes) })
-		f("widenBF16", len(odd)/2, func(l *level, y []float32) { l.widenBF16(y, odd) })
-		f("widenInt8", len(codes), func(l *level, y []float32) { l.widenInt8(y, codes) })
-		f("widenInt8", len(odd), func(l *level, y []float32) { l.widenInt8(y, odd) })
+		f("sum, not a number", 1, func(l *isa, y []float32) { y[0] = l.sum(x) })
+		f("deviations, not a number", 2, func(l *isa, y []float32) { y[0], y[1] = l.deviations(x, 0.3) })
+		f("widenFP8", len(codes), func(l *isa, y []float32) { l.widenFP8(y, codes) })
+		f("widenFP8", len(odd), func(l *isa, y []float32) { l.widenFP8(y, odd) })
+		f("widenBF16", len(codes)/2, func(l *isa, y []float32) { l.widenBF16(y, codes) })
+		f("widenBF16", len(odd)/2, func(l *isa, y []float32) { l.widenBF16(y, odd) })
+		f("widenInt8", len(codes), func(l *isa, y []float32) { l.widenInt8(y, codes) })
+		f("widenInt8", len(odd), func(l *isa, y []float32) { l.widenInt8(y, odd) })
 	}
 }

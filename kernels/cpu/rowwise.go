@@ -36,7 +36,7 @@ func (x *executable) place(op *kernels.Place, first, last int) {
 		row := x.row(op.X, first+i)
 		media := x.step.Media[int(from)*op.Width+op.First:][:len(row)]
 		if op.Add {
-			x.level.add(row, media)
+			x.isa.add(row, media)
 		} else {
 			copy(row, media)
 		}
@@ -71,7 +71,7 @@ func (pl *plan) norm(op *kernels.Norm) {
 			in, out := x.row(op.In, i), x.row(op.Out, i)
 			if op.Add != kernels.None {
 				sum := x.row(op.Add, i)
-				x.level.add(sum, in)
+				x.isa.add(sum, in)
 				in = sum
 			}
 			if &in[0] != &out[0] && count*width < len(in) {
@@ -87,11 +87,11 @@ func (pl *plan) norm(op *kernels.Norm) {
 // normalise computes one group: out = f(in).
 func (x *executable) normalise(op *kernels.Norm, out, in, factors, biases []float32) {
 	if op.Layer {
-		x.level.layerNorm(op, out, in, factors, biases)
+		x.isa.layerNorm(op, out, in, factors, biases)
 		return
 	}
-	square := float64(x.level.sumSquares(in))
-	x.level.normalise(out, in, factors, float32(1/math.Sqrt(square/float64(len(in))+float64(op.Eps))))
+	square := float64(x.isa.sumSquares(in))
+	x.isa.normalise(out, in, factors, float32(1/math.Sqrt(square/float64(len(in))+float64(op.Eps))))
 }
 
 func (x *executable) activate(op *kernels.Activate, first, last int) {
@@ -102,7 +102,7 @@ func (x *executable) activate(op *kernels.Activate, first, last int) {
 			continue
 		}
 		if op.Kind == kernels.GELU {
-			x.level.gelu(out, in)
+			x.isa.gelu(out, in)
 			continue
 		}
 		for k, v := range in {
@@ -114,11 +114,11 @@ func (x *executable) activate(op *kernels.Activate, first, last int) {
 // gate is out = activation(gate) · up.
 func (x *executable) gate(kind kernels.Activation, limit float32, out, gate, up []float32) {
 	if kind == kernels.SiLU && limit == 0 {
-		x.level.siluMul(out, gate, up)
+		x.isa.siluMul(out, gate, up)
 		return
 	}
 	if kind == kernels.GELUTanh && limit == 0 {
-		x.level.geluMul(out, gate, up)
+		x.isa.geluMul(out, gate, up)
 		return
 	}
 	for k := range out {
@@ -166,11 +166,11 @@ func (x *executable) pool(op *kernels.Pool, first, last int) {
 		}
 		copy(out, x.row(op.In, begin))
 		for i := begin + 1; i <= end; i++ {
-			x.level.add(out, x.row(op.In, i))
+			x.isa.add(out, x.row(op.In, i))
 		}
 		scale := 1 / float64(end-begin+1)
 		if op.Normalise {
-			if square := float64(x.level.sumSquares(out)); square > 0 {
+			if square := float64(x.isa.sumSquares(out)); square > 0 {
 				scale = 1 / math.Sqrt(square)
 			}
 		}

@@ -77,7 +77,7 @@ func (v *logitStats) stretches(thread int, run func(i, row int, part []float32))
 
 // look caps the logits and finds the greatest of each stretch.
 func (v *logitStats) look(thread int) {
-	l := v.x.level
+	l := v.x.isa
 	v.stretches(thread, func(i, _ int, part []float32) {
 		if v.cap > 0 {
 			for k, y := range part {
@@ -93,7 +93,7 @@ func (v *logitStats) add(thread int) {
 	if v.x.step.Sampling == nil {
 		return
 	}
-	l, s := v.x.level, &v.x.scratch[thread]
+	l, s := v.x.isa, &v.x.scratch[thread]
 	last, most := -1, float32(0)
 	v.stretches(thread, func(i, row int, part []float32) {
 		if row != last {
@@ -105,7 +105,7 @@ func (v *logitStats) add(thread int) {
 
 // describe chooses the token of row i and says how it stands among the others.
 func (v *logitStats) describe(c *kernels.Choice, i int, sm *kernels.Sampling, s *scratch) {
-	l, row := v.x.level, v.x.row(v.logits, i)
+	l, row := v.x.isa, v.x.row(v.logits, i)
 	peaks := v.peaks[i*v.each:][:v.each]
 	most := greatest(peaks)
 	var sum float64
@@ -175,7 +175,7 @@ func (s *scratch) restore(row []float32, edits []kernels.Edit) {
 }
 
 // sum is Σ exp(row · inverse - most), in a fixed order.
-func (s *scratch) sum(l *level, row []float32, inverse, most float32) float64 {
+func (s *scratch) sum(l *isa, row []float32, inverse, most float32) float64 {
 	var sum float64
 	for len(row) > 0 {
 		n := min(len(row), split)
@@ -186,7 +186,7 @@ func (s *scratch) sum(l *level, row []float32, inverse, most float32) float64 {
 }
 
 // choose takes the greatest logit, or draws; -1 if nothing is left.
-func (s *scratch) choose(l *level, row []float32, sm *kernels.Sampling) int32 {
+func (s *scratch) choose(l *isa, row []float32, sm *kernels.Sampling) int32 {
 	if sm.Allowed != nil {
 		s.allowed(row, sm.Allowed)
 		if len(s.picks) == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // The scalar functions are written out in float32 steps whose rounding is the
-// same on every machine and in every level; the package math has assembly of
+// same on every machine and in every instruction set; the package math has assembly of
 // its own on some.
 
 // Constants of exp: it is 2^n · p(r) with r = x - n·ln 2 in two parts.

@@ -30,7 +30,7 @@ type scratch struct {
 	fused   fused
 
 	pages  [2][]float32 // pages that were widened
-	held   [2]int       // and which of the sequence they are
+	cached [2]int       // and which of the sequence they are
 	latest int          // the one that was asked for last
 	turned [][16]uint32 // values that were keys
 	ones   []float32
@@ -74,7 +74,7 @@ func (s *scratch) setAside(x *executable) error {
 		s.ones[i] = 1
 	}
 	s.picks = make([]kernels.Candidate, 0, vocab)
-	if x.level != nil && x.level.pairsFP8 != nil {
+	if x.isa != nil && x.isa.pairsFP8 != nil {
 		s.pairs = make([]byte, pairTiles*pairs*blockBytes[kindBF16])
 	}
 	s.alignPart()

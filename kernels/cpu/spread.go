@@ -101,7 +101,7 @@ func (a *attention) join(thread int) {
 			clear(y)
 			for number := range splitsOf(a.reach(i, row)) {
 				p := a.part(row, head, number)
-				most, total = x.level.merge(y, p[:a.ValueDim], x.scratch[thread].ones, most, total, p[a.ValueDim], p[a.ValueDim+1])
+				most, total = x.isa.merge(y, p[:a.ValueDim], x.scratch[thread].ones, most, total, p[a.ValueDim], p[a.ValueDim+1])
 			}
 			a.end(&x.scratch[thread], row, head, most, total)
 		}

@@ -694,7 +694,7 @@ func multiplyBF16_2x1_Dot(t *tile)
 //go:noescape
 func multiplyBF16_2x1a_Dot(t *tile)
 
-// matrixAVX2 is the matrix kernels of one level, the largest first.
+// matrixAVX2 is the matrix kernels of one instruction set, the largest first.
 func matrixAVX2() [kinds][]multiply {
 	return [kinds][]multiply{
 		kindF32: {
@@ -738,7 +738,7 @@ func matrixAVX2() [kinds][]multiply {
 	}
 }
 
-// fusedAVX2 is the kernels of attention of one level, the largest first.
+// fusedAVX2 is the kernels of attention of one instruction set, the largest first.
 func fusedAVX2() [fusedKinds][]fusedShape {
 	return [fusedKinds][]fusedShape{
 		fusedF32: {
@@ -754,7 +754,7 @@ func fusedAVX2() [fusedKinds][]fusedShape {
 	}
 }
 
-// matrixAVX512 is the matrix kernels of one level, the largest first.
+// matrixAVX512 is the matrix kernels of one instruction set, the largest first.
 func matrixAVX512() [kinds][]multiply {
 	return [kinds][]multiply{
 		kindF32: {
@@ -844,7 +844,7 @@ func matrixAVX512() [kinds][]multiply {
 	}
 }
 
-// fusedAVX512 is the kernels of attention of one level, the largest first.
+// fusedAVX512 is the kernels of attention of one instruction set, the largest first.
 func fusedAVX512() [fusedKinds][]fusedShape {
 	return [fusedKinds][]fusedShape{
 		fusedF32: {

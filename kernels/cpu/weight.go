@@ -106,9 +106,9 @@ func (b *Backend) pack(src kernels.Source, format kernels.Format) (*weight, erro
 		case w.kind == kindQ4:
 			w.packQ4(src.Data, first, last)
 		case w.kind == kindInt8:
-			w.packInt8(b.level, src, first, last)
+			w.packInt8(b.isa, src, first, last)
 		case w.kind == kindBF16 && src.Type == kernels.BF16 && src.In%2 == 0:
-			w.packBF16(b.level, src.Data, first, last)
+			w.packBF16(b.isa, src.Data, first, last)
 		default:
 			e = w.packRows(src, first, last)
 		}
@@ -227,7 +227,7 @@ func (w *weight) packRow(o int, row []float32, codes []byte) {
 
 // packBF16 packs outputs of a bf16 source, whose pairs of columns are the
 // dwords of the layout already.
-func (w *weight) packBF16(l *level, data []byte, first, last int) {
+func (w *weight) packBF16(l *isa, data []byte, first, last int) {
 	for o := first; o < last; o += 16 {
 		rows := min(16, last-o)
 		l.pairsBF16(w.data[o/16*w.blocks*1024:][:w.blocks*1024], data[2*o*w.in:][:2*rows*w.in], w.in, rows, 0)

@@ -25,9 +25,9 @@ import (
 //	      w = d·s·(low + 16·high) - m·t, with s and t of each 32 numbers
 //	Q6_K: 4 bits low[256]; 2 bits high[256]; int8 s[16]; fp16 d
 //	      w = d·s·(low + 16·high - 32), with s of each 16 numbers
-//	IQ4_NL: fp16 d; 4 bits q[32]                    w = d·levels[q]
+//	IQ4_NL: fp16 d; 4 bits q[32]                    w = d·iq4Values[q]
 //	IQ4_XS: fp16 d; 6 bits s[8]; 4 bits q[256]
-//	      w = d·(s - 32)·levels[q], with s of each 32 numbers
+//	      w = d·(s - 32)·iq4Values[q], with s of each 32 numbers
 //
 // Products are float32, rounded after each, as those who define the format
 // compute them.
@@ -194,15 +194,15 @@ func blockQ6K(dst []float32, data []byte) {
 	}
 }
 
-// levels are the numbers that the codes of IQ4 stand for: closer together near zero,
+// iq4Values are the numbers that the codes of IQ4 stand for: closer together near zero,
 // where most weights are.
-var levels = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+var iq4Values = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
 func blockIQ4(dst []float32, data []byte) {
 	d := half(data)
 	for i, q := range data[2:] {
-		dst[i] = d * levels[q&15]
-		dst[i+16] = d * levels[q>>4]
+		dst[i] = d * iq4Values[q&15]
+		dst[i+16] = d * iq4Values[q>>4]
 	}
 }
 
@@ -212,8 +212,8 @@ func blockIQ4XS(dst []float32, data []byte) {
 		scale := low[g/2]>>(g%2*4)&15 | uint8(high>>(2*g)&3)<<4
 		ds := d * float32(int(scale)-32)
 		for i, q := range codes[16*g:][:16] {
-			dst[32*g+i] = ds * levels[q&15]
-			dst[32*g+i+16] = ds * levels[q>>4]
+			dst[32*g+i] = ds * iq4Values[q&15]
+			dst[32*g+i+16] = ds * iq4Values[q>>4]
 		}
 	}
 }

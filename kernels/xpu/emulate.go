@@ -17,7 +17,7 @@ var dpas string
 // NewEmulated begins to use a device that has sub-groups and no matrix unit as if it were
 // a target: with the kernels that the target runs, from SPIR-V where this build has it,
 // and the unit's instruction alone made of others. It is for tests.
-func NewEmulated(o Options, target Target) (*Backend, error) {
+func NewEmulated(o Options, target GPU) (*Backend, error) {
 	o.Tuning, o.Cache = target.Tuning, ""
 	b, err := New(o)
 	if err != nil {

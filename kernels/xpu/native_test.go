@@ -89,7 +89,7 @@ func TestSPIRV(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	target := Targets()[0]
+	target := GPUs()[0]
 	for _, m := range Modules(target.Tuning) {
 		if m.Name != "linear_int4_many" && m.Name != "sample" {
 			continue

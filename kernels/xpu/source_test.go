@@ -25,7 +25,7 @@ func TestModules(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("kernels/spirv"); err == nil { // after `make kernels`
-		for _, target := range Targets() {
+		for _, target := range GPUs() {
 			m := Modules(target.Tuning)[0]
 			if m.IL() == nil {
 				t.Logf("%s for %s is older than its source; `make kernels` builds it", m.Name, target.Device)

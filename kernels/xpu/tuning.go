@@ -52,17 +52,17 @@ func tuningOf(d cl.Device) Tuning {
 // plainTuning is that of a GPU without the matrix unit.
 var plainTuning = Tuning{Split: 8, Rows: 8, Queries: 8, Unroll: true}
 
-// Target is a GPU that kernels are compiled for ahead of time.
-type Target struct {
+// GPU is a GPU that kernels are compiled for ahead of time.
+type GPU struct {
 	Device string // as ocloc calls it
 	Tuning Tuning
 }
 
-// Targets are the GPUs that kernels are compiled for ahead of time, with their tuning:
+// GPUs are the GPUs that kernels are compiled for ahead of time, with their tuning:
 // Xe-HPG (Arc A), Xe-HPC, whose 16 lanes stand for Xe2 (Arc B) as well, and Xe-LP, which
 // stands for GPUs without the matrix unit.
-func Targets() []Target {
-	return []Target{
+func GPUs() []GPU {
+	return []GPU{
 		{"acm-g10", matrixTuning(8)},
 		{"pvc", matrixTuning(16)},
 		{"tgllp", plainTuning},
@@ -73,20 +73,20 @@ func Targets() []Target {
 // 16 lanes, whose SPIR-V they take.
 var newer = []string{"bmg-g21", "bmg-g31", "lnl-m", "ptl-h"}
 
-// Checked are the GPUs that kernels can be compiled for with a compiler: Targets, and of newer
+// Checked are the GPUs that kernels can be compiled for with a compiler: GPUs, and of newer
 // ones those that it knows.
-func Checked(knows func(device string) bool) []Target {
-	all := Targets()
+func Checked(knows func(device string) bool) []GPU {
+	all := GPUs()
 	for _, name := range newer {
 		if knows(name) {
-			all = append(all, Target{name, matrixTuning(16)})
+			all = append(all, GPU{name, matrixTuning(16)})
 		}
 	}
 	return all
 }
 
 // Options are those that a module is compiled with for Intel's GPUs.
-func (t Target) Options(m Module) string { return m.Options + intelOptions }
+func (t GPU) Options(m Module) string { return m.Options + intelOptions }
 
 // matrixTuning is that of a GPU with the matrix unit.
 func matrixTuning(lanes int) Tuning {

@@ -122,7 +122,7 @@ type series struct {
 }
 
 // add takes the figure of one step. The mean of a minute's becomes a point of the coarse
-// level once the minute is over.
+// resolution once the minute is over.
 func (s *series) add(index int64, v float64, keep kept) (grown int) {
 	grown = s.fine.put(index, encode(v), keep.fine)
 	minute := index / perMinute

@@ -33,7 +33,7 @@ const Budget = 64 << 20
 // Key names a series: of a pool, or of a worker (pool/name) where that is given.
 type Key struct{ Pool, Worker, Name string }
 
-// kept is how many points of each level are kept.
+// kept is how many points of each resolution are kept.
 type kept struct{ fine, coarse int64 }
 
 // Store is all series.
@@ -170,7 +170,7 @@ func WindowOf(now time.Time, back time.Duration, most int) Window {
 }
 
 // Read is a series over a window: the mean of what was known in each part, NaN where
-// nothing was; and since when there is any of it, by the level that was read.
+// nothing was; and since when there is any of it, by the resolution that was read.
 func (s *Store) Read(k Key, w Window) (values []float64, begins time.Time) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

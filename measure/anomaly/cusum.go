@@ -14,7 +14,7 @@ type cusum [len(cusums)]float64
 
 var cusums = [...]struct{ slack, bound float64 }{{1, 8}, {0.5, 15}}
 
-// most is the most that one minute counts: a single odd one is no change of level.
+// most is the most that one minute counts: a single odd one is no change of the mean.
 const most = 4
 
 // add takes one deviation.

@@ -22,7 +22,7 @@ type leak struct {
 	first           float64
 	seen            int // means
 	mean            float64
-	level, lowest   float64
+	cusum, lowest   float64
 	latest, highest float64 // memory itself, and the most of former processes
 	former          float64
 	compared        bool // with peers, in this process
@@ -64,15 +64,15 @@ func (l *leak) add(x, relative float64, peers bool) bool {
 	}
 	l.seen++
 	l.mean += (v - l.mean) / float64(l.seen)
-	l.level += v - l.mean - leakSlack
-	l.lowest = math.Min(l.lowest, l.level)
+	l.cusum += v - l.mean - leakSlack
+	l.lowest = math.Min(l.lowest, l.cusum)
 	return l.alarm(peers)
 }
 
 // alarm reports whether enough has added up. A worker without peers breathes with its
 // load: only memory beyond what a former process ever had is a leak there.
 func (l *leak) alarm(peers bool) bool {
-	if l.level-l.lowest < leakBound || 2*(l.mean-l.first) < leakEffect {
+	if l.cusum-l.lowest < leakBound || 2*(l.mean-l.first) < leakEffect {
 		return false
 	}
 	return peers || l.former != 0 && l.latest > l.former+leakEffect

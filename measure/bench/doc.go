@@ -21,6 +21,6 @@
 // warms the service up, dispatches, and collects a Sample of each request; Measure
 // turns samples into Metrics, and Judge says what is wrong with the run itself: a
 // client that was the limit, a rate that was not reached, too few samples for a
-// percentile. Sweep runs levels of load until the service level is missed. Result
+// percentile. Sweep raises the load until the service level is missed. Result
 // is the file; Report is the page; Compare sets two files side by side.
 package bench

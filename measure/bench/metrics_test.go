@@ -57,7 +57,7 @@ func readGolden(t *testing.T) (golden, []Sample) {
 func TestFiguresAreVLLMs(t *testing.T) {
 	g, samples := readGolden(t)
 	goal := Goal{TTFT: 400, TPOT: 30, E2EL: 900}
-	l := Level{Outcome: Outcome{Samples: samples}, Metrics: Measure(samples, time.Duration(g.Duration*1e9), goal, g.Points)}
+	l := Measurement{Outcome: Outcome{Samples: samples}, Metrics: Measure(samples, time.Duration(g.Duration*1e9), goal, g.Points)}
 	r := Result(Setup{Load: Load{Rate: math.Inf(1), Burstiness: 1}, Goal: goal, Metrics: []string{"ttft", "tpot", "itl", "e2el"}}, l, false)
 	names := map[string]string{"total_input": "total_input_tokens", "total_output": "total_output_tokens"}
 	for name, want := range g.Figures {
@@ -94,7 +94,7 @@ func TestKeysAreVLLMs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, samples := readGolden(t)
-	l := Level{Outcome: Outcome{Samples: samples}, Metrics: Measure(samples, time.Second, Goal{}, []float64{99})}
+	l := Measurement{Outcome: Outcome{Samples: samples}, Metrics: Measure(samples, time.Second, Goal{}, []float64{99})}
 	r := Result(Setup{Load: Load{Rate: 3, Burstiness: 1}, Metrics: []string{"ttft", "tpot", "itl", "e2el"}}, l, true)
 	for _, k := range keys.Detailed {
 		if _, ok := r[k]; !ok {

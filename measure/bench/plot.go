@@ -21,7 +21,7 @@ type plot struct {
 	title, xName, yName string
 	logX, logY          bool
 	series              []series
-	levels              []guideLine // horizontal lines, e.g. a goal
+	guides              []guideLine // horizontal lines, e.g. a goal
 	diagonal            bool        // y = x
 }
 
@@ -97,7 +97,7 @@ func (p plot) svg() string {
 	if math.IsInf(minX, 1) {
 		return ""
 	}
-	for _, l := range p.levels {
+	for _, l := range p.guides {
 		maxY = max(maxY, l.y)
 	}
 	if p.diagonal {
@@ -125,7 +125,7 @@ func (p plot) frame(b *strings.Builder, x, y axis) {
 	}
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`, (left+plotWidth-right)/2, plotHeight-8, html.EscapeString(p.xName))
 	fmt.Fprintf(b, `<text transform="translate(14 %d) rotate(-90)" text-anchor="middle">%s</text>`, (top+plotHeight-bottom)/2, html.EscapeString(p.yName))
-	for _, l := range p.levels {
+	for _, l := range p.guides {
 		fmt.Fprintf(b, `<path class="l" d="M%d %.1fH%d"/><text class="l" x="%d" y="%.1f" text-anchor="end">%s</text>`, left, y.at(l.y), plotWidth-right, plotWidth-right-2, y.at(l.y)-3, html.EscapeString(l.name))
 	}
 	if p.diagonal {

@@ -9,8 +9,8 @@ import (
 	"roundhouse/measure/stat"
 )
 
-// Print writes a level's figures as vLLM prints them, and then the verdict.
-func Print(w io.Writer, s Setup, l Level) {
+// Print writes a run's figures as vLLM prints them, and then the verdict.
+func Print(w io.Writer, s Setup, l Measurement) {
 	m := l.Metrics
 	title := func(c byte, text string) {
 		text = " " + text + " "
@@ -86,7 +86,7 @@ func PrintVerdict(w io.Writer, v Verdict) {
 
 // PrintRuns writes the mean over several runs of each figure, with its 95 % interval
 // by Student's t.
-func PrintRuns(w io.Writer, runs []Level) {
+func PrintRuns(w io.Writer, runs []Measurement) {
 	if len(runs) < 2 {
 		return
 	}

@@ -18,10 +18,10 @@ var reportPage = template.Must(template.New("report").Parse(reportText))
 // Page is what a report shows.
 type Page struct {
 	Setup Setup
-	Runs  []Level
-	Sweep []SweepLevel // of --sweep
-	Rate  float64      // the greatest rate that passed
-	Facts [][2]string  // how it was run
+	Runs  []Measurement
+	Sweep []SweepRun  // of --sweep
+	Rate  float64     // the greatest rate that passed
+	Facts [][2]string // how it was run
 }
 
 // WriteReport writes the page: one file, without a script, that asks for nothing.
@@ -46,7 +46,7 @@ func (p Page) sentence() string {
 	m := p.Runs[len(p.Runs)-1].Metrics
 	if len(p.Sweep) > 0 {
 		if p.Rate == 0 {
-			return "No level passed."
+			return "No rate passed."
 		}
 		why := "nothing failed above it"
 		for _, l := range p.Sweep {
@@ -111,8 +111,8 @@ func (p Page) sweepPlots() []plot {
 	if len(p.Sweep) == 0 {
 		return nil
 	}
-	levels := slices.Clone(p.Sweep)
-	slices.SortFunc(levels, func(a, b SweepLevel) int {
+	runs := slices.Clone(p.Sweep)
+	slices.SortFunc(runs, func(a, b SweepRun) int {
 		switch {
 		case a.Load.Rate < b.Load.Rate:
 			return -1
@@ -122,7 +122,7 @@ func (p Page) sweepPlots() []plot {
 		return 0
 	})
 	var rate, p50, p95, good, done []float64
-	for _, l := range levels {
+	for _, l := range runs {
 		rate = append(rate, l.Load.Rate)
 		p50, p95 = append(p50, l.Metrics.TTFTDue.Median), append(p95, l.Metrics.TTFTDue.Quantile(95))
 		seconds := max(l.Metrics.Duration.Seconds(), 1e-9)
@@ -131,7 +131,7 @@ func (p Page) sweepPlots() []plot {
 	first := plot{title: "Time to the first token from due, against the rate", xName: "requests/s asked", yName: "ms", logY: true,
 		series: []series{{name: "p50", x: rate, y: p50, line: true}, {name: "p95", x: rate, y: p95, line: true}}}
 	if g := p.Setup.Goal.TTFT; g > 0 {
-		first.levels = []guideLine{{"goal", g}}
+		first.guides = []guideLine{{"goal", g}}
 	}
 	return []plot{first, {title: "Requests that ended, and that met the goal, against the rate", xName: "requests/s asked", yName: "requests/s", diagonal: true,
 		series: []series{{name: "ended", x: rate, y: done, line: true}, {name: "met the goal", x: rate, y: good, line: true}}}}

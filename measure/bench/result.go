@@ -29,8 +29,8 @@ type Setup struct {
 	Ours        map[string]any
 }
 
-// Level is one run with its figures.
-type Level struct {
+// Measurement is one run with its figures.
+type Measurement struct {
 	Load    Load
 	Outcome Outcome
 	Metrics Metrics
@@ -40,7 +40,7 @@ type Level struct {
 
 // Result returns the result file's object: vLLM's names and order of requests, and
 // what is ours under the one key "roundhouse".
-func Result(s Setup, l Level, detailed bool) map[string]any {
+func Result(s Setup, l Measurement, detailed bool) map[string]any {
 	m, o := l.Metrics, l.Outcome
 	r := map[string]any{
 		"date": s.Date.Format("20060102-150405"), "endpoint_type": s.BackendName, "backend": s.BackendName,
@@ -166,7 +166,7 @@ func rateChanges(l Load, o Outcome) []map[string]any {
 }
 
 // ours is what vLLM's file has no name for.
-func ours(s Setup, l Level) map[string]any {
+func ours(s Setup, l Measurement) map[string]any {
 	m := l.Metrics
 	workers := map[string]int{}
 	for i := range l.Outcome.Samples {

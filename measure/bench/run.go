@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Plan is one level of load.
+// Plan is one load.
 type Plan struct {
 	Requests    []Request
 	Due         []time.Duration // of each request

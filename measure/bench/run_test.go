@@ -106,7 +106,7 @@ func TestRunIsStopped(t *testing.T) {
 
 // simulated are samples of an engine that serves one request after the other in a
 // fixed time, under a load of a rate.
-func simulated(rate float64, n int, serve time.Duration, seed uint64) Level {
+func simulated(rate float64, n int, serve time.Duration, seed uint64) Measurement {
 	free := time.Duration(0)
 	var samples []Sample
 	for _, due := range Schedule(n, Load{Rate: rate, Burstiness: 1}, rand.New(rand.NewPCG(seed, 1))) {
@@ -114,7 +114,7 @@ func simulated(rate float64, n int, serve time.Duration, seed uint64) Level {
 		samples = append(samples, Sample{Due: due, Sent: due, First: free, Last: free, End: free, Output: 1, Events: 1})
 	}
 	o := Outcome{Samples: samples, Duration: free, Client: Usage{Wall: free, Cores: 1}}
-	l := Level{Load: Load{Rate: rate}, Outcome: o, Metrics: Measure(samples, free, Goal{TTFT: 500}, []float64{99})}
+	l := Measurement{Load: Load{Rate: rate}, Outcome: o, Metrics: Measure(samples, free, Goal{TTFT: 500}, []float64{99})}
 	l.Verdict = Judge(Plan{}, l.Load, o, l.Metrics)
 	return l
 }
@@ -123,15 +123,15 @@ func simulated(rate float64, n int, serve time.Duration, seed uint64) Level {
 // second, 99 % within five service times are met up to about 65 % of the capacity.
 func TestSweep(t *testing.T) {
 	n := uint64(0)
-	levels, rate := Sweep(context.Background(), 10.0/2, SweepOptions{Goal: Goal{TTFT: 500}, Target: 0.99, MinRequests: 3000, Precision: 0.05, MaxLevels: 30},
-		func(rate float64, requests int) Level {
+	runs, rate := Sweep(context.Background(), 10.0/2, SweepOptions{Goal: Goal{TTFT: 500}, Attainment: 0.99, MinRequests: 3000, Precision: 0.05, MaxRuns: 30},
+		func(rate float64, requests int) Measurement {
 			n++
 			return simulated(rate, requests, 100*time.Millisecond, n)
 		})
 	if rate < 5 || rate > 8 {
 		t.Errorf("found %.3g requests/s; want 5 to 8", rate)
 	}
-	for _, l := range levels {
+	for _, l := range runs {
 		if l.Load.Rate > 12 && (l.Pass || !l.Saturated) {
 			t.Errorf("at %.3g/s, of 10 possible: passes %t, saturated %t", l.Load.Rate, l.Pass, l.Saturated)
 		}
@@ -139,13 +139,13 @@ func TestSweep(t *testing.T) {
 			t.Errorf("at %.3g/s, of 10 possible, it is called saturated", l.Load.Rate)
 		}
 	}
-	if _, rate := Sweep(context.Background(), 1, SweepOptions{Goal: Goal{TTFT: 1}, Target: 0.99, MinRequests: 300, Precision: 0.05, MaxLevels: 30},
-		func(rate float64, requests int) Level { return simulatedGoal(rate, requests) }); rate != 0 {
+	if _, rate := Sweep(context.Background(), 1, SweepOptions{Goal: Goal{TTFT: 1}, Attainment: 0.99, MinRequests: 300, Precision: 0.05, MaxRuns: 30},
+		func(rate float64, requests int) Measurement { return simulatedGoal(rate, requests) }); rate != 0 {
 		t.Errorf("a goal that nobody meets is met at %g/s", rate)
 	}
 }
 
-func simulatedGoal(rate float64, n int) Level {
+func simulatedGoal(rate float64, n int) Measurement {
 	l := simulated(rate, n, 100*time.Millisecond, 1)
 	l.Metrics = Measure(l.Outcome.Samples, l.Metrics.Duration, Goal{TTFT: 1}, []float64{99})
 	return l

@@ -41,7 +41,7 @@ func (v *evidence) underUse() ([]Finding, string) {
 		f := Finding{Object: pool, Evidence: evidence, Helped: "the devices' share of time in use rises, requests waiting fall"}
 		switch {
 		case waits || limited >= v.t.Finished:
-			v.heldBack(&f, waits, limited, queued)
+			v.obstacle(&f, waits, limited, queued)
 		case v.Span() >= v.t.Idle.For:
 			f.Severity, f.Says = Info, "there is little traffic: the workers idle, and nobody waits"
 			f.Cause = "fewer requests come than the pool can serve"
@@ -69,8 +69,8 @@ func (v *evidence) idles(w *worker) (low bool, evidence []Evidence, known bool) 
 	return n < v.t.Idle.Running && n < v.t.Idle.Seats*seats, []Evidence{figure("running, "+w.id, running, "%.0f of %.0f", n, seats)}, !math.IsNaN(n)
 }
 
-// heldBack says what keeps requests from idle workers.
-func (v *evidence) heldBack(f *Finding, waits bool, limited float64, queued []float64) {
+// obstacle says what keeps requests from idle workers.
+func (v *evidence) obstacle(f *Finding, waits bool, limited float64, queued []float64) {
 	p := v.facts.pool(f.Object)
 	f.Severity = Warn
 	f.Says = fmt.Sprintf("the workers idle while %.0f requests wait", median(queued))

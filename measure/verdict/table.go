@@ -5,7 +5,7 @@ import "time"
 // Severity is how bad something is.
 type Severity string
 
-// The levels, the worst first.
+// The severities, the worst first.
 const (
 	Down     Severity = "down"
 	Hurting  Severity = "hurting"
@@ -14,16 +14,16 @@ const (
 	Well     Severity = "well"
 )
 
-var levels = [...]Severity{Down, Hurting, AtRisk, Changing, Well}
+var severities = [...]Severity{Down, Hurting, AtRisk, Changing, Well}
 
-// rank orders levels: the worst is 0.
+// rank orders severities: the worst is 0.
 func (l Severity) rank() int {
-	for i, x := range levels {
+	for i, x := range severities {
 		if x == l {
 			return i
 		}
 	}
-	return len(levels)
+	return len(severities)
 }
 
 // The codes of the findings that have a threshold.
@@ -39,27 +39,27 @@ const (
 
 // Threshold is the bound of one figure from which on somebody is told.
 type Threshold struct {
-	Code  string
-	Value float64 // more than this, or where Below is set less; 0 of those that are a time alone
-	Unit  string
-	For   time.Duration // over this time, or for so long
-	Text  string
-	Level Severity // of the verdict's finding; empty: the verdict does not look at it
-	Rule  string   // of the diagnosis; empty: none
-	Alert string   // the shipped one that has the same bound; empty: none
-	Below bool
+	Code     string
+	Value    float64 // more than this, or where Below is set less; 0 of those that are a time alone
+	Unit     string
+	For      time.Duration // over this time, or for so long
+	Text     string
+	Severity Severity // of the verdict's finding; empty: the verdict does not look at it
+	Rule     string   // of the diagnosis; empty: none
+	Alert    string   // the shipped one that has the same bound; empty: none
+	Below    bool
 }
 
 // Table is all thresholds: those of the verdict, of the rules of the diagnosis, and of the
 // shipped alerts, which a test holds to it.
 var Table = []Threshold{
-	{Code: FailedShare, Value: 0.01, Unit: "share", For: 5 * time.Minute, Text: "requests that failed, of all that ended", Level: Hurting, Alert: "RoundhouseFailing"},
-	{Code: Refusals, Value: 0.1, Unit: "1/s", For: 5 * time.Minute, Text: "requests turned away: the queue full or too slow, no worker, no memory", Level: Hurting, Alert: "RoundhouseRefusing"},
-	{Code: TTFT, Value: 5, Unit: "s", For: 5 * time.Minute, Text: "time to the first token of one request in twenty", Level: Hurting, Alert: "RoundhouseHighTTFT"},
-	{Code: KVPromised, Value: 0.9, Unit: "share", For: 5 * time.Minute, Text: "of the KV caches of a pool promised to requests", Level: AtRisk, Alert: "RoundhouseKVNearlyFull"},
-	{Code: QueueGrows, Value: 20, Unit: "requests", For: 5 * time.Minute, Text: "requests wait at the door, and more than before", Level: AtRisk, Alert: "RoundhouseQueueBuildUp"},
-	{Code: ReportAge, Value: 30, Unit: "s", Text: "since a worker has reported", Level: AtRisk, Rule: "blind", Alert: "RoundhouseReportsOld"},
-	{Code: SlowWorker, Value: 0.3, Unit: "share", For: 5 * time.Minute, Text: "a worker's streams are slower than the median of its pool", Level: AtRisk, Rule: "slow-worker"},
+	{Code: FailedShare, Value: 0.01, Unit: "share", For: 5 * time.Minute, Text: "requests that failed, of all that ended", Severity: Hurting, Alert: "RoundhouseFailing"},
+	{Code: Refusals, Value: 0.1, Unit: "1/s", For: 5 * time.Minute, Text: "requests turned away: the queue full or too slow, no worker, no memory", Severity: Hurting, Alert: "RoundhouseRefusing"},
+	{Code: TTFT, Value: 5, Unit: "s", For: 5 * time.Minute, Text: "time to the first token of one request in twenty", Severity: Hurting, Alert: "RoundhouseHighTTFT"},
+	{Code: KVPromised, Value: 0.9, Unit: "share", For: 5 * time.Minute, Text: "of the KV caches of a pool promised to requests", Severity: AtRisk, Alert: "RoundhouseKVNearlyFull"},
+	{Code: QueueGrows, Value: 20, Unit: "requests", For: 5 * time.Minute, Text: "requests wait at the door, and more than before", Severity: AtRisk, Alert: "RoundhouseQueueBuildUp"},
+	{Code: ReportAge, Value: 30, Unit: "s", Text: "since a worker has reported", Severity: AtRisk, Rule: "blind", Alert: "RoundhouseReportsOld"},
+	{Code: SlowWorker, Value: 0.3, Unit: "share", For: 5 * time.Minute, Text: "a worker's streams are slower than the median of its pool", Severity: AtRisk, Rule: "slow-worker"},
 
 	{Code: "finished", Value: 20, Unit: "answers", Text: "that a rate needs", Rule: "all", Below: true},
 	{Code: "kv_full", Value: 0.95, Unit: "share", Text: "of the KV cache in use", Rule: "kv-thrashing", Alert: "RoundhouseThrashing"},

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Verdict is how the house does: the level of its worst finding.
+// Verdict is how the house does: the severity of its worst finding.
 type Verdict struct {
-	Level    Severity  `json:"level"`
+	Severity Severity  `json:"level"`
 	Since    time.Time `json:"since"`
 	Sentence string    `json:"sentence"`
 	Findings []Finding `json:"findings"` // the worst first
@@ -18,7 +18,7 @@ type Verdict struct {
 // Finding is one thing that is not as it should be.
 type Finding struct {
 	Code     string    `json:"code"`
-	Level    Severity  `json:"level"`
+	Severity Severity  `json:"level"`
 	Since    time.Time `json:"since"`
 	Pool     *string   `json:"pool"`
 	Worker   *string   `json:"worker"` // pool/name
@@ -34,9 +34,9 @@ const rolledBack = 24 * time.Hour
 
 // Watch remembers between two looks when something began.
 type Watch struct {
-	since map[string]time.Time // by finding: since when it holds without a break
-	level Severity
-	from  time.Time // since when there is this level
+	since    map[string]time.Time // by finding: since when it holds without a break
+	severity Severity
+	from     time.Time // since when there is this severity
 }
 
 // Judge looks at the facts.
@@ -50,13 +50,13 @@ func (w *Watch) Judge(f *Facts) Verdict {
 		l.worker(&f.Workers[i])
 	}
 	w.since = l.now
-	slices.SortStableFunc(l.found, func(a, b Finding) int { return a.Level.rank() - b.Level.rank() })
-	v := Verdict{Level: Well, Findings: l.found}
+	slices.SortStableFunc(l.found, func(a, b Finding) int { return a.Severity.rank() - b.Severity.rank() })
+	v := Verdict{Severity: Well, Findings: l.found}
 	if len(l.found) > 0 {
-		v.Level = l.found[0].Level
+		v.Severity = l.found[0].Severity
 	}
-	if v.Level != w.level {
-		w.level, w.from = v.Level, f.At
+	if v.Severity != w.severity {
+		w.severity, w.from = v.Severity, f.At
 		if len(l.found) > 0 && l.found[0].Since.Before(f.At) {
 			w.from = l.found[0].Since
 		}
@@ -131,12 +131,12 @@ func (l *look) doors() {
 	}
 	switch {
 	case len(l.f.Doors) > 0 && silent == len(l.f.Doors):
-		l.add(Finding{Code: "door_silent", Level: Down, Sentence: "no door answers: " + last.Silent, Actions: []string{"log"}}, 0)
+		l.add(Finding{Code: "door_silent", Severity: Down, Sentence: "no door answers: " + last.Silent, Actions: []string{"log"}}, 0)
 	case silent > 0:
-		l.add(Finding{Code: "door_silent", Level: AtRisk, Sentence: fmt.Sprintf("%d of %d doors do not answer: %s: %s", silent, len(l.f.Doors), last.ID, last.Silent)}, 0)
+		l.add(Finding{Code: "door_silent", Severity: AtRisk, Sentence: fmt.Sprintf("%d of %d doors do not answer: %s: %s", silent, len(l.f.Doors), last.ID, last.Silent)}, 0)
 	}
 	if l.f.Journal != "" {
-		l.add(Finding{Code: "journal", Level: AtRisk, Sentence: "the supervisor cannot write its journal: " + l.f.Journal + "; a restart of it would forget what it does now"}, 0)
+		l.add(Finding{Code: "journal", Severity: AtRisk, Sentence: "the supervisor cannot write its journal: " + l.f.Journal + "; a restart of it would forget what it does now"}, 0)
 	}
 }
 
@@ -147,22 +147,22 @@ func (l *look) pool(p *Pool) {
 		if why := l.states(p.Name); why != "" {
 			text += ": " + why
 		}
-		l.add(Finding{Code: "no_worker", Level: Down, Pool: name, Sentence: text, Actions: []string{"log"}}, 0)
+		l.add(Finding{Code: "no_worker", Severity: Down, Pool: name, Sentence: text, Actions: []string{"log"}}, 0)
 	}
 	if t := Of(FailedShare); over(p.FailedShare, t) {
-		l.add(Finding{Code: t.Code, Level: t.Level, Pool: name, Sentence: fmt.Sprintf("%s of the requests to pool %s failed within 5 minutes", percent(*p.FailedShare), p.Name), Actions: []string{"log"}}, 0)
+		l.add(Finding{Code: t.Code, Severity: t.Severity, Pool: name, Sentence: fmt.Sprintf("%s of the requests to pool %s failed within 5 minutes", percent(*p.FailedShare), p.Name), Actions: []string{"log"}}, 0)
 	}
 	if t := Of(Refusals); over(p.Refused, t) {
-		l.add(Finding{Code: t.Code, Level: t.Level, Pool: name, Sentence: fmt.Sprintf("pool %s turns %.2g requests a second away", p.Name, *p.Refused), Actions: []string{"scale"}}, 0)
+		l.add(Finding{Code: t.Code, Severity: t.Severity, Pool: name, Sentence: fmt.Sprintf("pool %s turns %.2g requests a second away", p.Name, *p.Refused), Actions: []string{"scale"}}, 0)
 	}
 	if t := Of(TTFT); over(p.TTFT, t) {
-		l.add(Finding{Code: t.Code, Level: t.Level, Pool: name, Sentence: fmt.Sprintf("one request in twenty to pool %s waits %.1f s or longer for its first token", p.Name, *p.TTFT), Actions: []string{"scale"}}, 0)
+		l.add(Finding{Code: t.Code, Severity: t.Severity, Pool: name, Sentence: fmt.Sprintf("one request in twenty to pool %s waits %.1f s or longer for its first token", p.Name, *p.TTFT), Actions: []string{"scale"}}, 0)
 	}
 	if t := Of(KVPromised); over(p.KVPromised, t) {
-		l.add(Finding{Code: t.Code, Level: t.Level, Pool: name, Sentence: fmt.Sprintf("the KV cache of pool %s is promised to %s: requests will soon wait", p.Name, percent(*p.KVPromised)), Actions: []string{"scale"}}, t.For)
+		l.add(Finding{Code: t.Code, Severity: t.Severity, Pool: name, Sentence: fmt.Sprintf("the KV cache of pool %s is promised to %s: requests will soon wait", p.Name, percent(*p.KVPromised)), Actions: []string{"scale"}}, t.For)
 	}
 	if t := Of(QueueGrows); p.WaitingBefore != nil && float64(p.Waiting) > t.Value && p.Waiting > *p.WaitingBefore {
-		l.add(Finding{Code: t.Code, Level: t.Level, Pool: name, Sentence: fmt.Sprintf("%d requests wait at the door of pool %s, %d more than five minutes ago", p.Waiting, p.Name, p.Waiting-*p.WaitingBefore), Actions: []string{"scale"}}, t.For)
+		l.add(Finding{Code: t.Code, Severity: t.Severity, Pool: name, Sentence: fmt.Sprintf("%d requests wait at the door of pool %s, %d more than five minutes ago", p.Waiting, p.Name, p.Waiting-*p.WaitingBefore), Actions: []string{"scale"}}, t.For)
 	}
 	l.rotation(p)
 }
@@ -175,13 +175,13 @@ func (l *look) rotation(p *Pool) {
 	}
 	switch r.State {
 	case "halted":
-		l.add(Finding{Code: "rotation_halted", Level: AtRisk, Pool: name, Since: r.Ended, Sentence: fmt.Sprintf("the rotation of pool %s is halted%s", p.Name, because), Actions: []string{"continue", "abort", "log"}}, 0)
+		l.add(Finding{Code: "rotation_halted", Severity: AtRisk, Pool: name, Since: r.Ended, Sentence: fmt.Sprintf("the rotation of pool %s is halted%s", p.Name, because), Actions: []string{"continue", "abort", "log"}}, 0)
 	case "rolled_back":
 		if l.f.At.Sub(r.Ended) < rolledBack {
-			l.add(Finding{Code: "rotation_rolled_back", Level: AtRisk, Pool: name, Since: r.Ended, Sentence: fmt.Sprintf("the rotation of pool %s was rolled back%s", p.Name, because), Actions: []string{"log"}}, 0)
+			l.add(Finding{Code: "rotation_rolled_back", Severity: AtRisk, Pool: name, Since: r.Ended, Sentence: fmt.Sprintf("the rotation of pool %s was rolled back%s", p.Name, because), Actions: []string{"log"}}, 0)
 		}
 	case "running":
-		x := Finding{Code: "turn", Level: Changing, Pool: name, Sentence: fmt.Sprintf("pool %s rotates: %d of %d done", p.Name, r.Done, r.Of), Actions: []string{"abort"}}
+		x := Finding{Code: "turn", Severity: Changing, Pool: name, Sentence: fmt.Sprintf("pool %s rotates: %d of %d done", p.Name, r.Done, r.Of), Actions: []string{"abort"}}
 		if r.Current != "" {
 			x.Sentence += ", now " + r.Current
 		}
@@ -218,15 +218,15 @@ func (l *look) worker(w *Worker) {
 		if w.NextTry != nil {
 			text += fmt.Sprintf("; it is started again at %s", w.NextTry.UTC().Format("15:04:05 UTC"))
 		}
-		l.add(Finding{Code: "worker_failed", Level: AtRisk, Pool: pool, Worker: id, Since: w.Since, Sentence: text, Actions: []string{"log", "start", "stop"}}, 0)
+		l.add(Finding{Code: "worker_failed", Severity: AtRisk, Pool: pool, Worker: id, Since: w.Since, Sentence: text, Actions: []string{"log", "start", "stop"}}, 0)
 	case "quarantined":
-		l.add(Finding{Code: "worker_failed", Level: AtRisk, Pool: pool, Worker: id, Since: w.Since, Sentence: fmt.Sprintf("%s is in quarantine%s", w.ID, because), Actions: []string{"log", "start"}}, 0)
+		l.add(Finding{Code: "worker_failed", Severity: AtRisk, Pool: pool, Worker: id, Since: w.Since, Sentence: fmt.Sprintf("%s is in quarantine%s", w.ID, because), Actions: []string{"log", "start"}}, 0)
 	case "ejected", "unreachable":
-		l.add(Finding{Code: "worker_failed", Level: AtRisk, Pool: pool, Worker: id, Since: w.Since, Sentence: fmt.Sprintf("the door sends nothing to %s%s", w.ID, because), Actions: []string{"log", "rotate", "drain"}}, 0)
+		l.add(Finding{Code: "worker_failed", Severity: AtRisk, Pool: pool, Worker: id, Since: w.Since, Sentence: fmt.Sprintf("the door sends nothing to %s%s", w.ID, because), Actions: []string{"log", "rotate", "drain"}}, 0)
 	case "starting", "warming":
-		l.add(Finding{Code: "turn", Level: Changing, Pool: pool, Worker: id, Since: w.Since, Sentence: fmt.Sprintf("%s is %s%s", w.ID, w.State, because), Actions: []string{"log"}}, 0)
+		l.add(Finding{Code: "turn", Severity: Changing, Pool: pool, Worker: id, Since: w.Since, Sentence: fmt.Sprintf("%s is %s%s", w.ID, w.State, because), Actions: []string{"log"}}, 0)
 	case "draining":
-		l.add(Finding{Code: "turn", Level: Changing, Pool: pool, Worker: id, Since: w.Since, Sentence: fmt.Sprintf("%s drains, %s left%s", w.ID, many(w.Streams, "request", "requests"), because), Actions: []string{"undrain"}}, 0)
+		l.add(Finding{Code: "turn", Severity: Changing, Pool: pool, Worker: id, Since: w.Since, Sentence: fmt.Sprintf("%s drains, %s left%s", w.ID, many(w.Streams, "request", "requests"), because), Actions: []string{"undrain"}}, 0)
 	case "ready":
 		l.serving(w)
 	}
@@ -236,10 +236,10 @@ func (l *look) worker(w *Worker) {
 func (l *look) serving(w *Worker) {
 	pool, id := &w.Pool, &w.ID
 	if t := Of(ReportAge); over(w.ReportAge, t) {
-		l.add(Finding{Code: t.Code, Level: t.Level, Pool: pool, Worker: id, Sentence: fmt.Sprintf("%s has not reported for %.0f s: the door goes by its own accounts", w.ID, *w.ReportAge), Actions: []string{"log", "rotate"}}, t.For)
+		l.add(Finding{Code: t.Code, Severity: t.Severity, Pool: pool, Worker: id, Sentence: fmt.Sprintf("%s has not reported for %.0f s: the door goes by its own accounts", w.ID, *w.ReportAge), Actions: []string{"log", "rotate"}}, t.For)
 	}
 	if t := Of(SlowWorker); w.Speed != nil && *w.Speed > 0 && *w.Speed < (1-t.Value)*l.speeds[w.Pool] {
-		l.add(Finding{Code: t.Code, Level: t.Level, Pool: pool, Worker: id, Sentence: fmt.Sprintf("the streams of %s get %.3g tokens a second, those of its pool %.3g", w.ID, *w.Speed, l.speeds[w.Pool]), Actions: []string{"rotate", "drain"}}, t.For)
+		l.add(Finding{Code: t.Code, Severity: t.Severity, Pool: pool, Worker: id, Sentence: fmt.Sprintf("the streams of %s get %.3g tokens a second, those of its pool %.3g", w.ID, *w.Speed, l.speeds[w.Pool]), Actions: []string{"rotate", "drain"}}, t.For)
 	}
 }
 

@@ -26,7 +26,7 @@ func house() Facts {
 	return f
 }
 
-// TestVerdict: each fault alone has its level, its sentence and what to do.
+// TestVerdict: each fault alone has its severity, its sentence and what to do.
 func TestVerdict(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -71,8 +71,8 @@ func TestVerdict(t *testing.T) {
 		w.Judge(&f)
 		f.At = f.At.Add(c.after)
 		v := w.Judge(&f)
-		if v.Level != c.level || !strings.Contains(v.Sentence, c.says) {
-			t.Errorf("%s: %s: %s; want %s: %s", c.name, v.Level, v.Sentence, c.level, c.says)
+		if v.Severity != c.level || !strings.Contains(v.Sentence, c.says) {
+			t.Errorf("%s: %s: %s; want %s: %s", c.name, v.Severity, v.Sentence, c.level, c.says)
 		}
 		if c.action != "" && (len(v.Findings) == 0 || len(v.Findings[0].Actions) == 0 || v.Findings[0].Actions[0] != c.action) {
 			t.Errorf("%s: the findings %+v offer no %s", c.name, v.Findings, c.action)
@@ -90,22 +90,22 @@ func TestVerdict(t *testing.T) {
 func TestWorstCounts(t *testing.T) {
 	var w Watch
 	f := house()
-	if v := w.Judge(&f); v.Level != Well || !v.Since.Equal(noon) {
+	if v := w.Judge(&f); v.Severity != Well || !v.Since.Equal(noon) {
 		t.Fatalf("at first: %+v", v)
 	}
 	f.At = noon.Add(time.Minute)
 	f.Workers[0].State, f.Workers[0].Since = "draining", noon.Add(50*time.Second)
 	f.Pools[0].FailedShare = num(0.5)
 	v := w.Judge(&f)
-	if v.Level != Hurting || len(v.Findings) != 2 || v.Findings[1].Level != Changing || !strings.HasSuffix(v.Sentence, "; and 1 more") {
+	if v.Severity != Hurting || len(v.Findings) != 2 || v.Findings[1].Severity != Changing || !strings.HasSuffix(v.Sentence, "; and 1 more") {
 		t.Errorf("two findings: %+v", v)
 	}
 	f.At, f.Pools[0].FailedShare = noon.Add(2*time.Minute), nil
-	if v = w.Judge(&f); v.Level != Changing || !v.Since.Equal(noon.Add(50*time.Second)) {
+	if v = w.Judge(&f); v.Severity != Changing || !v.Since.Equal(noon.Add(50*time.Second)) {
 		t.Errorf("the drain alone: %+v", v)
 	}
 	f.At, f.Workers[0].State = noon.Add(3*time.Minute), "ready"
-	if v = w.Judge(&f); v.Level != Well || !v.Since.Equal(f.At) {
+	if v = w.Judge(&f); v.Severity != Well || !v.Since.Equal(f.At) {
 		t.Errorf("at last: %+v", v)
 	}
 }
@@ -200,7 +200,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s stands twice", row.Code)
 		}
 		seen[row.Code] = true
-		if row.Level == "" && row.Rule == "" && row.Alert == "" {
+		if row.Severity == "" && row.Rule == "" && row.Alert == "" {
 			t.Errorf("nobody looks at %s", row.Code)
 		}
 		if row.Value == 0 && row.For == 0 || row.Text == "" {

@@ -102,7 +102,7 @@ func (s *step) sendFor(p *Pool, r *Rotation, id string, w Worker) {
 	if !s.prepared(p, r, &spec, w) {
 		return
 	}
-	w.Hash = s.target(p.Name, &spec, &w)
+	w.Hash = s.wantedHash(p.Name, &spec, &w)
 	w.Reason = fmt.Sprintf("rotation %d: it stands in for the others", r.ID)
 	s.in.Workers[id] = w
 	r.Waiting, r.Why = s.now, id+" is being started"

@@ -224,7 +224,7 @@ func (s *step) changes(p *Pool, names []string) bool {
 
 // changed reports whether a worker runs with another configuration than it is to have.
 func (s *step) changed(p *Pool, spec *Spec, w *Worker) bool {
-	return s.target(p.Name, spec, w) != w.Hash && w.Hash != spec.Plain
+	return s.wantedHash(p.Name, spec, w) != w.Hash && w.Hash != spec.Plain
 }
 
 // wait notes why the next turn cannot begin, and gives up after a while.
@@ -256,7 +256,7 @@ func (s *step) prepared(p *Pool, r *Rotation, spec *Spec, w Worker) bool {
 		return true
 	}
 	name := spec.Name
-	w.Hash = s.target(p.Name, spec, &w)
+	w.Hash = s.wantedHash(p.Name, spec, &w)
 	key := PreparedKey(r.ID, w.Hash)
 	why, known := s.o.Prepared[key]
 	switch {

@@ -176,12 +176,12 @@ func (s *step) startsWith(p *Pool, spec *Spec, w *Worker) string {
 	if r := s.in.Rotations[p.Name]; r.State == Running && r.rollout() && w.Good != "" && slices.Contains(r.Queue, spec.Name) {
 		return w.Good
 	}
-	return s.target(p.Name, spec, w)
+	return s.wantedHash(p.Name, spec, w)
 }
 
-// target is what a worker is to be started with: what is configured, or what
+// wantedHash is what a worker is to be started with: what is configured, or what
 // it last ran well with where that was refused or has no place.
-func (s *step) target(pool string, spec *Spec, w *Worker) string {
+func (s *step) wantedHash(pool string, spec *Spec, w *Worker) string {
 	if spec.Lacks != "" && w.Hash != "" {
 		return w.Hash
 	}

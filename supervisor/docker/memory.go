@@ -33,7 +33,7 @@ func (d *Driver) memory(ctx context.Context, id string) int64 {
 	}
 	m.asked = time.Now()
 	if stats, err := d.engine.ContainerStatsOneShot(ctx, id); err == nil {
-		m.bytes = held(stats.Body)
+		m.bytes = memoryUsed(stats.Body)
 		stats.Body.Close()
 	}
 	d.mu.Lock()
@@ -57,8 +57,8 @@ func (d *Driver) forget(list []container.Summary) {
 	}
 }
 
-// held reads a statistics answer.
-func held(r io.Reader) int64 {
+// memoryUsed reads a statistics answer.
+func memoryUsed(r io.Reader) int64 {
 	var answer struct {
 		Memory struct {
 			Usage int64            `json:"usage"`

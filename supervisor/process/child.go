@@ -308,7 +308,7 @@ const beginTime = 20 * time.Second
 func (n *Manager) holder(id string) (h lockOwner, held bool, err error) {
 	began := time.Now()
 	for ; ; time.Sleep(5 * time.Millisecond) {
-		if held, err = isHeld(n.file(id, ".lock")); err != nil || !held {
+		if held, err = isLocked(n.file(id, ".lock")); err != nil || !held {
 			return lockOwner{}, false, err
 		}
 		waited := time.Since(began)
@@ -432,7 +432,7 @@ func (n *Manager) Forget(id string) {
 
 // Running reports whether a child lives.
 func (n *Manager) Running(id string) bool {
-	held, err := isHeld(n.file(id, ".lock"))
+	held, err := isLocked(n.file(id, ".lock"))
 	return err != nil || held
 }
 

@@ -72,7 +72,7 @@ func (d *Driver) Start(_ context.Context, spec driver.Spec) error {
 	port := spec.Port
 	var files []*os.File
 	if port == 0 {
-		free, socket, err := holdPort()
+		free, socket, err := reservePort()
 		if err != nil {
 			return err
 		}

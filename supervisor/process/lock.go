@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errHeld is returned when another process holds a lock.
-var errHeld = errors.New("held by another process")
+// errLocked is returned when another process holds a lock.
+var errLocked = errors.New("held by another process")
 
 // patience is how long a lock may be held by somebody who is about to let go of it.
 const patience = 3 * time.Second
@@ -33,16 +33,16 @@ func takeLock(path string) (*os.File, error) {
 	if err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errHeld
+			return nil, errLocked
 		}
 		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
 	}
 	return f, nil
 }
 
-// isHeld reports whether some process holds the lock. A shared lock is asked for,
+// isLocked reports whether some process holds the lock. A shared lock is asked for,
 // so that two who ask at once do not find each other.
-func isHeld(path string) (bool, error) {
+func isLocked(path string) (bool, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holdPort asks the kernel for a port of the loopback that nobody has, and holds it:
+// reservePort asks the kernel for a port of the loopback that nobody has, and holds it:
 // while the socket is open the kernel gives the port to nobody who asks for any. Who
 // names it, as the worker does, may listen there all the same.
-func holdPort() (port int, socket *os.File, err error) {
+func reservePort() (port int, socket *os.File, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, nil, fmt.Errorf("no socket to hold a port with: %w", err)

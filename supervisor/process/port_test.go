@@ -10,7 +10,7 @@ import (
 
 // A port that is held is nobody's but the one's who names it.
 func TestHoldPort(t *testing.T) {
-	port, socket, err := holdPort()
+	port, socket, err := reservePort()
 	if err != nil {
 		t.Fatal(err)
 	}

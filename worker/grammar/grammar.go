@@ -247,7 +247,7 @@ func (a *automaton) reach(rule int32, null []bool, visit func(*state)) {
 func (m *masker) warm() {
 	m.walked = 0
 	for i := range m.a.states {
-		if m.walked > warmNodes || m.held > maxHeld/2 {
+		if m.walked > warmNodes || m.bytes > maxBytes/2 {
 			return
 		}
 		s := &m.a.states[i]

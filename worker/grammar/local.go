@@ -26,7 +26,7 @@ const (
 	denseFrom = 512 // tokens from which a layer is kept as bits
 	maxLayers = 12  // costs told apart; what costs more shares the last
 	maxShared = 1024
-	maxHeld   = 64 << 20 // bytes of masks that a grammar keeps
+	maxBytes  = 64 << 20 // bytes of masks that a grammar keeps
 	// maxSignature is the number of states up to which an automaton without
 	// calls is recognised in other grammars.
 	maxSignature = 256
@@ -85,9 +85,9 @@ func (m *masker) local(state int32) *local {
 		}
 	}
 	l := m.findLocal(state)
-	if m.held += l.size(); m.held > maxHeld {
+	if m.bytes += l.size(); m.bytes > maxBytes {
 		clear(m.locals)
-		m.held = l.size()
+		m.bytes = l.size()
 	}
 	m.locals[state] = l
 	if shareable {

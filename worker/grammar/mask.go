@@ -5,7 +5,7 @@ type masker struct {
 	*machine
 	v      *Vocab
 	locals map[int32]*local // by state
-	held   int              // bytes that they take
+	bytes  int              // bytes that they take
 	walked int              // nodes of the trie visited so far
 	stack  []*place         // of walk, by depth
 }

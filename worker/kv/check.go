@@ -5,7 +5,7 @@ import "fmt"
 // Check compares the account with the tables that are said to be all there
 // are, and returns the first thing that is wrong. It is slow: tests call it
 // after every step.
-func (p *Pool) Check(tables []*Table) error {
+func (p *Cache) Check(tables []*Table) error {
 	for i := range p.groups {
 		g := &p.groups[i]
 		refs := make([]int32, g.Blocks)

@@ -3,7 +3,7 @@
 // that a prompt could use again. It knows ids and groups only; the memory
 // itself is a backend's.
 //
-// A Pool is pure: no goroutine, no lock, no clock, no I/O. One goroutine owns
+// A Cache is pure: no goroutine, no lock, no clock, no I/O. One goroutine owns
 // it (the engine's).
 //
 // # Life of a block

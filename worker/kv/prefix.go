@@ -16,7 +16,7 @@ type digest [16]byte
 
 // match returns how many blocks of tokens every group still has. The last
 // token is never covered.
-func (p *Pool) match(t *Table, tokens []int32) int {
+func (p *Cache) match(t *Table, tokens []int32) int {
 	most := max(0, len(tokens)-1) / p.blockTokens
 	p.extendChain(t, tokens, most)
 	blocks := most
@@ -43,7 +43,7 @@ func (p *Pool) match(t *Table, tokens []int32) int {
 	return blocks
 }
 
-func (p *Pool) matchFull(g *group, t *Table, tokens []int32, most int) int {
+func (p *Cache) matchFull(g *group, t *Table, tokens []int32, most int) int {
 	for b := range most {
 		if !g.find(t.chain[b], p.parent(t, b), p.block(tokens, b)) {
 			return b
@@ -52,7 +52,7 @@ func (p *Pool) matchFull(g *group, t *Table, tokens []int32, most int) int {
 	return most
 }
 
-func (p *Pool) matchWindow(g *group, t *Table, tokens []int32, most int) int {
+func (p *Cache) matchWindow(g *group, t *Table, tokens []int32, most int) int {
 	for blocks := most; blocks > 0; {
 		first := firstSeen(blocks*p.blockTokens, g.Window) / p.blockTokens
 		missing := -1
@@ -70,12 +70,12 @@ func (p *Pool) matchWindow(g *group, t *Table, tokens []int32, most int) int {
 	return 0
 }
 
-func (p *Pool) block(tokens []int32, b int) []int32 {
+func (p *Cache) block(tokens []int32, b int) []int32 {
 	return tokens[b*p.blockTokens : (b+1)*p.blockTokens]
 }
 
 // parent is the digest before block b of t.
-func (p *Pool) parent(t *Table, b int) digest {
+func (p *Cache) parent(t *Table, b int) digest {
 	if b > 0 {
 		return t.chain[b-1]
 	}
@@ -83,7 +83,7 @@ func (p *Pool) parent(t *Table, b int) digest {
 }
 
 // root is the digest of a prefix without tokens.
-func (p *Pool) root(t *Table) digest {
+func (p *Cache) root(t *Table) digest {
 	buf := append([]byte("root"), p.key[:]...)
 	buf = binary.LittleEndian.AppendUint64(buf, t.Adapter)
 	return sum(append(buf, t.Salt...))
@@ -95,7 +95,7 @@ func sum(b []byte) digest {
 }
 
 // extendChain computes the digests of the first blocks full blocks.
-func (p *Pool) extendChain(t *Table, tokens []int32, blocks int) {
+func (p *Cache) extendChain(t *Table, tokens []int32, blocks int) {
 	buf := make([]byte, 0, 64+4*p.blockTokens)
 	for b := len(t.chain); b < blocks; b++ {
 		parent := p.parent(t, b)

@@ -29,9 +29,9 @@ func openBackend(o *Options, packed cpu.Cache) (kernels.Backend, error) {
 	if runtime.GOMAXPROCS(0) < threads+1 {
 		runtime.GOMAXPROCS(threads + 1)
 	}
-	be, err := cpu.New(cpu.Options{Threads: threads, CPUs: cpus, Nodes: device.NodesOfCPUs(device.Nodes("/sys"), cpus), Level: o.Level, Cache: packed})
+	be, err := cpu.New(cpu.Options{Threads: threads, CPUs: cpus, Nodes: device.NodesOfCPUs(device.Nodes("/sys"), cpus), ISA: o.ISA, Cache: packed})
 	if err != nil {
-		return nil, fmt.Errorf("--device cpu: %w", err) // a processor or a level that is not there
+		return nil, fmt.Errorf("--device cpu: %w", err) // a processor or an instruction set that is not there
 	}
 	return be, nil
 }

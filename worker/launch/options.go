@@ -79,7 +79,7 @@ type Listening struct {
 type Machine struct {
 	Device      string
 	CPUs        string
-	Level       string // of the CPU kernels; "": the best that the machine has
+	ISA         string // of the CPU kernels; "": the best that the machine has
 	Mems        string
 	KVBytes     int64
 	DeviceBytes int64 // of memory that the GPU has; 0: what its driver says

@@ -138,7 +138,7 @@ func modelSetters() map[string]setter {
 		"numa-bind-cpus":  alone(func(o *Options) *string { return &o.CPUs }),
 		"mems":            text(func(o *Options) *string { return &o.Mems }),
 		"numa-bind-nodes": alone(func(o *Options) *string { return &o.Mems }),
-		"cpu-level":       text(func(o *Options) *string { return &o.Level }),
+		"cpu-isa":         text(func(o *Options) *string { return &o.ISA }),
 		"weights-cache":   text(func(o *Options) *string { return &o.PackedDir }),
 		"pace":            func(o *Options, v string) (err error) { o.Pace, err = time.ParseDuration(v); return err },
 	}

@@ -157,9 +157,9 @@ func (s *Sight) server(mem *memory, v *model.Vision) *server.Sight {
 	}
 	return &server.Sight{Processor: s.processor, Image: v.Image, Patches: s.patches, Most: s.most(), Pixels: s.Pixels, Folder: s.Folder, Domains: s.Domains,
 		Decoding: make(chan struct{}, decoders),
-		View: func(f *media.Features) worker.View {
+		View: func(f *media.Features) worker.TowerInput {
 			l := v.Layout(f.Lines, f.Line)
-			return worker.View{Features: mem.places.Load().Beside(l.Arrange(f.Rows), &l, f.Lines, f.Line), Axes: l.Axes, Cuts: l.Cuts, Order: l.Order}
+			return worker.TowerInput{Features: mem.places.Load().Beside(l.Arrange(f.Rows), &l, f.Lines, f.Line), Axes: l.Axes, Cuts: l.Cuts, Order: l.Order}
 		}}
 }
 

@@ -171,9 +171,9 @@ func (p *Processor) MostRows() int {
 // mostRatio is how much longer one side of a picture may be than the other.
 const mostRatio = 200
 
-// Target is the size that a picture is brought to: whole patches that can be
+// Resized is the size that a picture is brought to: whole patches that can be
 // merged, as near to its shape as that allows, within the limits of pixels.
-func (p *Processor) Target(width, height int) (w, h int, err error) {
+func (p *Processor) Resized(width, height int) (w, h int, err error) {
 	if width < 1 || height < 1 {
 		return 0, 0, refuse("the image has %d by %d pixels", width, height)
 	}
@@ -213,13 +213,13 @@ func (f *Features) Count() int { return f.Time * f.Lines * f.Line }
 
 // Grid is the patches that a picture of this size becomes.
 func (p *Processor) Grid(width, height int) (lines, line int, err error) {
-	w, h, err := p.Target(width, height)
+	w, h, err := p.Resized(width, height)
 	return h / p.settings.Patch, w / p.settings.Patch, err
 }
 
 // Fit brings a picture to its target.
 func (p *Processor) Fit(pic *Picture) (*Picture, error) {
-	w, h, err := p.Target(pic.Width, pic.Height)
+	w, h, err := p.Resized(pic.Width, pic.Height)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (countedRoom) Clear(int) error { panic("BUG: an adapter for a model that is
 // Adapters is a built model's room for adapters.
 type Adapters struct {
 	room    AdapterRoom
-	targets []adapted
+	modules []adapted
 }
 
 // Room is how much there is.
@@ -130,7 +130,7 @@ func (a *Adapters) Load(slot int, from *lora.Adapter) error {
 
 // clear empties a slot.
 func (a *Adapters) clear(slot int) error {
-	for _, t := range a.targets {
+	for _, t := range a.modules {
 		if err := t.room.Clear(slot); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (a *Adapters) clear(slot int) error {
 
 // set puts one module's correction into a slot.
 func (a *Adapters) set(slot int, m *lora.Module) error {
-	i := slices.IndexFunc(a.targets, func(t adapted) bool { return t.module == m.Name })
+	i := slices.IndexFunc(a.modules, func(t adapted) bool { return t.module == m.Name })
 	if i < 0 {
 		return fmt.Errorf("the adapter corrects %s; of this model only such as %s can be corrected: merge the adapter into it and serve the result", m.Name, a.names())
 	}
@@ -155,13 +155,13 @@ func (a *Adapters) set(slot int, m *lora.Module) error {
 		}
 		sources = append(sources, kernels.Source{Name: t.Name, Out: t.Shape[0], In: t.Shape[1], Type: storedType(t.Type), Data: data})
 	}
-	return a.targets[i].room.Set(slot, sources[0], sources[1], m.Factor)
+	return a.modules[i].room.Set(slot, sources[0], sources[1], m.Factor)
 }
 
 // names lists the last names of what can be corrected.
 func (a *Adapters) names() string {
 	var list []string
-	for _, t := range a.targets {
+	for _, t := range a.modules {
 		if name := t.module[strings.LastIndexByte(t.module, '.')+1:]; !slices.Contains(list, name) {
 			list = append(list, name)
 		}

@@ -330,7 +330,7 @@ func (m *Model) Build(be kernels.Backend, o BuildOptions) (*Built, error) {
 	}
 	built.Program = g.prog
 	if m.room.Slots > 0 {
-		built.Adapters = &Adapters{room: m.room, targets: g.adapted}
+		built.Adapters = &Adapters{room: m.room, modules: g.adapted}
 	}
 	return built, nil
 }

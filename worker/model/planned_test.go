@@ -59,7 +59,7 @@ func TestPlanIsTaken(t *testing.T) {
 // taken is what a backend takes of what is planned.
 func taken(t *testing.T, m *Model, format kernels.Format, kv []kernels.KVSpec, l kernels.Limits) (weights, pages, step int64) {
 	t.Helper()
-	be, err := cpu.New(cpu.Options{Threads: 1, Level: "go"})
+	be, err := cpu.New(cpu.Options{Threads: 1, ISA: "go"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (b *beam) tokens() []*beam {
 // each by one token, until the answers are as long as they may be.
 type search struct {
 	s       *Server
-	held    *worker.Hold
+	held    *worker.Pin
 	req     worker.Request // of the prompt
 	width   int
 	eos     int32   // ends an answer; -1: nothing does
@@ -86,7 +86,7 @@ type search struct {
 
 // search answers each prompt with the likeliest answers.
 func (j *job) search(ctx context.Context, each func(update) error) error {
-	held, err := j.s.cfg.Engine.Hold()
+	held, err := j.s.cfg.Engine.Pin()
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func cancelled(err error) int {
 	return 0
 }
 
-func (j *job) newSearch(held *worker.Hold, req worker.Request) *search {
+func (j *job) newSearch(held *worker.Pin, req worker.Request) *search {
 	x := &search{
 		s: j.s, held: held, req: req, width: req.Params.N, eos: -1, keepEOS: j.fields.IncludeStop,
 		penalty: value(j.fields.LengthPenalty, 1), began: time.Now(), going: []*beam{{}},

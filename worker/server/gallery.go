@@ -15,7 +15,7 @@ import (
 type Sight struct {
 	Processor *media.Processor
 	Image     int32 // token that stands for a picture, in templates once
-	View      func(*media.Features) worker.View
+	View      func(*media.Features) worker.TowerInput
 	Pixels    media.Limits
 	Patches   int // of the greatest picture
 	Most      int // pictures of one prompt
@@ -142,7 +142,7 @@ func (s *Sight) fill(it *worker.Item, data []byte) *apiError {
 		return badPicture(err)
 	}
 	it.Digest = s.Processor.Digest(data)
-	it.View = func() (worker.View, error) { return s.View(s.Processor.Features(pic)), nil }
+	it.Input = func() (worker.TowerInput, error) { return s.View(s.Processor.Features(pic)), nil }
 	return nil
 }
 

@@ -52,8 +52,8 @@ func (h *Hearing) item(samples []float32) worker.Item {
 		binary.LittleEndian.PutUint32(b[:], math.Float32bits(v))
 		digest.Write(b[:])
 	}
-	it := worker.Item{Lines: h.Rows, Line: 1, View: func() (worker.View, error) {
-		return worker.View{Features: h.Extractor.Features(samples), Frames: h.Extractor.Frames()}, nil
+	it := worker.Item{Lines: h.Rows, Line: 1, Input: func() (worker.TowerInput, error) {
+		return worker.TowerInput{Features: h.Extractor.Features(samples), Frames: h.Extractor.Frames()}, nil
 	}}
 	digest.Sum(it.Digest[:0])
 	return it

@@ -17,7 +17,7 @@ type transcription struct {
 	form      *speechForm
 	h         *Hearing
 	translate bool
-	held      *worker.Hold
+	held      *worker.Pin
 	items     []worker.Item // a piece of the sound each
 	starts    []float64     // of the pieces, in seconds, and the end
 	seconds   float64
@@ -29,7 +29,7 @@ type transcription struct {
 func speaking(s *Server, translate bool) http.HandlerFunc {
 	return s.generating(func(w http.ResponseWriter, r *http.Request) {
 		// What is taken in is answered, in as many requests as that takes.
-		held, failed := s.cfg.Engine.Hold()
+		held, failed := s.cfg.Engine.Pin()
 		if failed != nil {
 			writeError(w, unavailable("the worker is shutting down"))
 			return

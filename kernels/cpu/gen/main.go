@@ -4,7 +4,7 @@
 // files to what it writes.
 //
 // A kernel works on units of 8 lanes in AVX2 and of 16 in AVX-512. What a lane
-// computes, and in which order, is the same in both and in the portable level.
+// computes, and in which order, is the same in both and in the portable instruction set.
 package main
 
 import (
@@ -123,8 +123,8 @@ func (g *gen) line(format string, args ...any) {
 // op writes one instruction.
 func (g *gen) op(format string, args ...any) { g.line("\t"+format, args...) }
 
-// level is the suffix of the file's functions.
-func (g *gen) level() string {
+// suffix is the end of the names of the file's functions.
+func (g *gen) suffix() string {
 	if g.wide {
 		return "AVX512"
 	}
@@ -202,8 +202,8 @@ func (g *gen) bits(name, a, b, to string) {
 func (g *gen) begin(name, equals string, bytes int) {
 	g.free = 0
 	g.line("")
-	g.line("// %s%s equals %s.", name, g.level(), equals)
-	g.line("TEXT ·%s%s(SB), NOSPLIT, $0-%d", name, g.level(), bytes)
+	g.line("// %s%s equals %s.", name, g.suffix(), equals)
+	g.line("TEXT ·%s%s(SB), NOSPLIT, $0-%d", name, g.suffix(), bytes)
 }
 
 func (g *gen) end() {

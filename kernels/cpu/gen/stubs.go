@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rowwise is the functions over rows that each level has, beside its matrix kernels.
+// rowwise is the functions over rows that each instruction set has, beside its matrix kernels.
 var rowwise = []string{
 	"sumSquares%s(lanes *lanes, x *float32, n int)",
 	"normalise%s(y, x, w *float32, n int, scale float32)",
@@ -34,11 +34,11 @@ var rowwise = []string{
 type sides struct{ declarations, tables strings.Builder }
 
 // stubs is the Go side of the assembly: declarations, and the table of matrix
-// kernels of each level.
+// kernels of each instruction set.
 func stubs() string {
 	var s sides
 	for _, wide := range []bool{false, true} {
-		s.level(&gen{wide: wide})
+		s.shared(&gen{wide: wide})
 	}
 	s.amx()
 	s.dot()
@@ -55,10 +55,10 @@ func (s *sides) declare(signature string) {
 	s.declarations.WriteString("\n//go:noescape\nfunc " + signature + "\n")
 }
 
-// level is what AVX2 and AVX-512 have alike.
-func (s *sides) level(g *gen) {
-	suffix := g.level()
-	fmt.Fprintf(&s.tables, "\n// matrix%s is the matrix kernels of one level, the largest first.\nfunc matrix%s() [kinds][]multiply {\nreturn [kinds][]multiply{\n", suffix, suffix)
+// shared is what AVX2 and AVX-512 have alike.
+func (s *sides) shared(g *gen) {
+	suffix := g.suffix()
+	fmt.Fprintf(&s.tables, "\n// matrix%s is the matrix kernels of one instruction set, the largest first.\nfunc matrix%s() [kinds][]multiply {\nreturn [kinds][]multiply{\n", suffix, suffix)
 	for _, kind := range []string{"F32", "BF16", "F16", "FP8", "MXFP4", "Int8", "Int4", "Int4Zero", "Int4Fine", "Q4"} {
 		shapes := g.shapes()
 		if strings.HasPrefix(kind, "Int") || kind == "MXFP4" || kind == "Q4" {
@@ -76,7 +76,7 @@ func (s *sides) level(g *gen) {
 		s.tables.WriteString("},\n")
 	}
 	s.tables.WriteString("}\n}\n")
-	fmt.Fprintf(&s.tables, "\n// fused%s is the kernels of attention of one level, the largest first.\nfunc fused%s() [fusedKinds][]fusedShape {\nreturn [fusedKinds][]fusedShape{\n", suffix, suffix)
+	fmt.Fprintf(&s.tables, "\n// fused%s is the kernels of attention of one instruction set, the largest first.\nfunc fused%s() [fusedKinds][]fusedShape {\nreturn [fusedKinds][]fusedShape{\n", suffix, suffix)
 	for _, kind := range []string{"F32", "BF16"} {
 		fmt.Fprintf(&s.tables, "fused%s: {\n", kind)
 		for _, size := range g.fusedShapes() {

@@ -42,7 +42,7 @@ func build(out, dir string, only bool, w io.Writer) error {
 	}
 	var bad error
 	wanted := map[string]bool{}
-	for _, target := range xpu.Targets() {
+	for _, target := range xpu.GPUs() {
 		modules := xpu.Modules(target.Tuning)
 		for _, m := range modules {
 			wanted[m.File()] = true
@@ -67,7 +67,7 @@ func build(out, dir string, only bool, w io.Writer) error {
 }
 
 // check compiles modules for a GPU and says what came of it.
-func check(c *native.Compiler, target xpu.Target, modules []xpu.Module, w io.Writer) error {
+func check(c *native.Compiler, target xpu.GPU, modules []xpu.Module, w io.Writer) error {
 	kernels, dpas, bytes := 0, 0, 0
 	var bad error
 	for _, m := range modules {

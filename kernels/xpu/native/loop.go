@@ -14,7 +14,7 @@ type Loop struct {
 var (
 	label  = regexp.MustCompile(`^\s*([A-Za-z_0-9]+):`)
 	branch = regexp.MustCompile(`\b(?:while|goto|jmpi|brc|brd)\b`)
-	target = regexp.MustCompile(`\bL\d+\b`)
+	jump   = regexp.MustCompile(`\bL\d+\b`)
 	said   = regexp.MustCompile(`//.*;\s*(.*)$`)
 )
 
@@ -29,7 +29,7 @@ func MatrixLoops(asm string) []Loop {
 		if m := label.FindStringSubmatch(l); m != nil {
 			at[m[1]] = i
 		} else if branch.MatchString(l) {
-			for _, name := range target.FindAllString(l, -1) {
+			for _, name := range jump.FindAllString(l, -1) {
 				if from, before := at[name]; before {
 					spans = append(spans, span{from, i})
 					break

@@ -24,7 +24,7 @@ func (m *measured) alone() error {
 	if m.same {
 		from = m.gguf
 	}
-	o, err := newOurs(from, m.format, cpu.Options{Threads: m.threads, Level: m.level}, m.prompt+m.generate)
+	o, err := newOurs(from, m.format, cpu.Options{Threads: m.threads, ISA: m.isa}, m.prompt+m.generate)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (m *measured) alone() error {
 		}
 		theirPrompt, theirDecode = append(theirPrompt, p), append(theirDecode, d)
 	}
-	peak, err := cpu.Peak(m.level, m.format, m.threads)
+	peak, err := cpu.Peak(m.isa, m.format, m.threads)
 	if err != nil {
 		return err
 	}

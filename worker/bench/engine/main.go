@@ -37,7 +37,7 @@ func main() {
 	flag.StringVar(&c.worker, "worker", filepath.Join("bin", "roundhouse-worker"), "our worker")
 	flag.StringVar(&shapes, "shapes", "", "shapes of the models; empty: qwen2.5-0.5b,qwen3-0.6b,llama-3.2-1b, or a small one where -short is given")
 	flag.StringVar(&c.dir, "dir", filepath.Join("build", "bench"), "where the models are made and kept")
-	flag.StringVar(&c.level, "level", "", "level of our kernels; empty: the best of this machine")
+	flag.StringVar(&c.isa, "isa", "", "instruction set of our kernels; empty: the best of this machine")
 	flag.IntVar(&c.threads, "threads", runtime.NumCPU(), "threads of both")
 	flag.IntVar(&c.prompt, "p", 512, "tokens of the prompt")
 	flag.IntVar(&c.generate, "n", 128, "tokens to generate")
@@ -61,7 +61,7 @@ func main() {
 }
 
 type config struct {
-	llama, worker, dir, level, only, profile   string
+	llama, worker, dir, isa, only, profile     string
 	threads, prompt, generate, streams, rounds int
 	pairs                                      int
 	cold                                       bool

@@ -66,7 +66,7 @@ func startOther(m *measured, processor int) (*other, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &other{cmd: exec.Command(self, "child", "-dir", m.dir, "-form", m.name, "-level", m.level, "-cpu", strconv.Itoa(processor), "-tokens", strconv.Itoa(m.generate))}
+	o := &other{cmd: exec.Command(self, "child", "-dir", m.dir, "-form", m.name, "-isa", m.isa, "-cpu", strconv.Itoa(processor), "-tokens", strconv.Itoa(m.generate))}
 	o.cmd.Stderr = os.Stderr
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if o.in, err = o.cmd.StdinPipe(); err != nil {
@@ -116,7 +116,7 @@ func ask(who []*other, command string) (sum float64, err error) {
 // "decode N" with a rate until its input ends.
 func child(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("child", flag.ContinueOnError)
-	dir, name, level := flags.String("dir", "", "model"), flags.String("form", "", "form"), flags.String("level", "", "level")
+	dir, name, isa := flags.String("dir", "", "model"), flags.String("form", "", "form"), flags.String("isa", "", "isa")
 	processor, tokens := flags.Int("cpu", 0, "processor"), flags.Int("tokens", 128, "tokens")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -131,7 +131,7 @@ func child(args []string, in io.Reader, out io.Writer) error {
 			format = f.format
 		}
 	}
-	o, err := newOurs(*dir, format, cpu.Options{Threads: 1, Level: *level}, *tokens)
+	o, err := newOurs(*dir, format, cpu.Options{Threads: 1, ISA: *isa}, *tokens)
 	if err != nil {
 		return err
 	}

@@ -79,8 +79,8 @@ func (m *measured) ourServer(model, quantization, cache string) (*server, error)
 	return startServer(m.worker, func(port int) []string {
 		args := []string{"serve", "--model", model, "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--quantization", quantization,
 			"--cpus", "0-" + strconv.Itoa(m.threads-1), "--max-model-len", strconv.Itoa(2 * (m.prompt + m.generate)), "--weights-cache", cache}
-		if m.level != "" {
-			args = append(args, "--cpu-level", m.level)
+		if m.isa != "" {
+			args = append(args, "--cpu-isa", m.isa)
 		}
 		return args
 	})

@@ -25,13 +25,13 @@ func (s *Supervisor) workers() control.WorkersShown {
 	v := control.WorkersShown{Schema: 1, At: time.Now().UTC(), Workers: []control.WorkerShown{}}
 	for _, p := range s.plan.pools {
 		for _, name := range s.workerNames(p) {
-			v.Workers = append(v.Workers, s.view(p.Name, name))
+			v.Workers = append(v.Workers, s.workerShown(p.Name, name))
 		}
 	}
 	return v
 }
 
-func (s *Supervisor) view(pool, name string) control.WorkerShown {
+func (s *Supervisor) workerShown(pool, name string) control.WorkerShown {
 	id := workerid.Of(pool, name)
 	w, exists := s.memory.intent.Workers[id]
 	if !exists {

@@ -32,9 +32,9 @@ type multiply struct {
 	first       func(*tile) // the same for the first rows that meet a tile: it asks for the next one's weights; nil: run
 }
 
-// level is the kernels of one set of instructions. All levels give the same
+// isa is the kernels of one instruction set. All instruction sets give the same
 // bits.
-type level struct {
+type isa struct {
 	name  string
 	small float64 // float32 operations of a tenth of a millisecond
 
@@ -54,12 +54,12 @@ type level struct {
 	add      func(y, x []float32) // y += x
 	operands func(y, x []float32) // y = bf16 operands of x
 	// halves packs operands as bf16 after the row, for kernels that read them
-	// so; nil if the level has none. x has a multiple of 32 columns.
+	// so; nil if the instruction set has none. x has a multiple of 32 columns.
 	halves func(y []uint16, x []float32)
 	// pairsBF16 packs rows of bf16; see pairsOfBF16.
 	pairsBF16 func(y, x []byte, in, rows, first int)
 	// pairsFP8 makes a tile of bf16 of one of e4m3, its numbers a 256th of theirs,
-	// for levels whose bf16 kernels are worth it; nil if they are not.
+	// for instruction sets whose bf16 kernels are worth it; nil if they are not.
 	pairsFP8 func(y, x []byte)
 	quantise func(q []int8, x []float32) (scale float32, sum int32)
 	codes    func(q []int8, x []float32) (scale float32)               // of a weight row: num.Int8Row

@@ -2,5 +2,5 @@
 
 package cpu
 
-// levels is the kernels that this machine can run, the best first.
+// instruction sets is the kernels that this machine can run, the best first.
 func levels() []*level { return []*level{portable()} }

@@ -22,16 +22,16 @@ import (
 	"roundhouse/configs"
 )
 
-// view is the worker set in force with all that is derived of it. It is
+// snapshot is the worker set in force with all that is derived of it. It is
 // replaced whole and never changed.
-type view struct {
+type snapshot struct {
 	set     control.WorkerSet
 	limits  *limits
 	pools   []*fleet.Pool
 	byName  map[string]*fleet.Pool
 	workers []*fleet.Worker
-	routes  map[string]*route  // by name and alias
-	models  map[string]*target // by served name
+	routes  map[string]*route   // by name and alias
+	models  map[string]*serving // by served name
 	keys    *keyring.Ring
 	tls     *tls.Config                                      // nil: plain HTTP
 	ext     *extend.Set                                      // nil: no plugins
@@ -42,12 +42,12 @@ type view struct {
 
 // mapModels finds which pools serve which model: by their configuration, else
 // by what their workers say.
-func mapModels(v *view) map[string]*target {
-	m := map[string]*target{}
+func mapModels(v *snapshot) map[string]*serving {
+	m := map[string]*serving{}
 	put := func(name string, p *fleet.Pool) {
 		t := m[name]
 		if t == nil {
-			t = &target{model: name}
+			t = &serving{model: name}
 			m[name] = t
 		}
 		if !slices.Contains(t.pools, p) {
@@ -70,7 +70,7 @@ func mapModels(v *view) map[string]*target {
 
 // unknown refuses a model that no pool is known to serve: for good, unless some
 // pool has yet to say what it serves.
-func (v *view) unknown(name string) *surface.Failure {
+func (v *snapshot) unknown(name string) *surface.Failure {
 	if p := v.unsaid(); p != nil {
 		return surface.NotSaid(p.Name)
 	}
@@ -79,7 +79,7 @@ func (v *view) unknown(name string) *surface.Failure {
 
 // unsaid returns the first pool of which neither the configuration nor a worker
 // has said which models it serves, nil if all have.
-func (v *view) unsaid() *fleet.Pool {
+func (v *snapshot) unsaid() *fleet.Pool {
 	for _, p := range v.pools {
 		if !p.Says() {
 			return p
@@ -169,7 +169,7 @@ func limitsOf(door *configs.Door) *limits {
 }
 
 // admit checks the key where keys are set.
-func (v *view) admit(authorization, xAPIKey []byte) (*keyring.Key, *surface.Failure) {
+func (v *snapshot) admit(authorization, xAPIKey []byte) (*keyring.Key, *surface.Failure) {
 	if !v.keys.Asked {
 		return nil, nil
 	}
@@ -201,7 +201,7 @@ type route struct {
 
 // makeRoutes takes the routes of a set; one that has not changed keeps its
 // turns.
-func makeRoutes(cfgs []configs.Route, old *view) map[string]*route {
+func makeRoutes(cfgs []configs.Route, old *snapshot) map[string]*route {
 	m := map[string]*route{}
 	for _, c := range cfgs {
 		r := old.routes[c.Name]
@@ -268,7 +268,7 @@ func rendezvous(session, node string, weight float64) float64 {
 
 // alive returns the first pool that can be asked for a target and that a key may use, nil
 // if there is none.
-func (t *target) alive(f *fleet.Fleet, k *keyring.Key) *fleet.Pool {
+func (t *serving) alive(f *fleet.Fleet, k *keyring.Key) *fleet.Pool {
 	for _, p := range t.pools {
 		if k.AllowsPool(p.Name) && p.Serves(f, t.model) {
 			return p
@@ -278,7 +278,7 @@ func (t *target) alive(f *fleet.Fleet, k *keyring.Key) *fleet.Pool {
 }
 
 // first returns the first pool that a key may use, or the first at all.
-func (t *target) first(k *keyring.Key) *fleet.Pool {
+func (t *serving) first(k *keyring.Key) *fleet.Pool {
 	for _, p := range t.pools {
 		if k.AllowsPool(p.Name) {
 			return p
@@ -287,8 +287,8 @@ func (t *target) first(k *keyring.Key) *fleet.Pool {
 	return t.pools[0]
 }
 
-// target is a model and the pools that serve it.
-type target struct {
+// serving is a model and the pools that serve it.
+type serving struct {
 	model string
 	pools []*fleet.Pool
 }

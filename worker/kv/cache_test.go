@@ -19,7 +19,7 @@ func tokens(n, from int) []int32 {
 }
 
 // fill admits and computes a sequence.
-func fill(t *testing.T, p *Pool, tok []int32) (*Table, int) {
+func fill(t *testing.T, p *Cache, tok []int32) (*Table, int) {
 	t.Helper()
 	table := &Table{}
 	hit, ok := p.Admit(table, tok, len(tok), true)

@@ -10,12 +10,12 @@ type Group struct {
 	State       bool // one block a sequence, whatever its length
 }
 
-// Options are what a pool is made from.
+// Options are what a cache is made from.
 type Options struct {
 	Groups      []Group
 	PrefixCache bool
 
-	// Tokens is how many the pool holds where no group keeps every token, so that
+	// Tokens is how many the cache holds where no group keeps every token, so that
 	// blocks do not say it; 0: as many as the first group's blocks.
 	Tokens int
 
@@ -23,8 +23,8 @@ type Options struct {
 	Key Key
 }
 
-// Pool is the account of all blocks.
-type Pool struct {
+// Cache is the account of all blocks.
+type Cache struct {
 	groups      []group
 	blockTokens int
 	cache       bool
@@ -60,12 +60,12 @@ type Media struct {
 	Digest       [32]byte
 }
 
-// New makes a pool in which all blocks are free.
-func New(o Options) *Pool {
+// New makes a cache in which all blocks are free.
+func New(o Options) *Cache {
 	if len(o.Groups) == 0 {
-		panic("BUG: kv: a pool without groups")
+		panic("BUG: kv: a cache without groups")
 	}
-	p := &Pool{cache: o.PrefixCache, tokens: o.Tokens, key: o.Key}
+	p := &Cache{cache: o.PrefixCache, tokens: o.Tokens, key: o.Key}
 	for _, g := range o.Groups {
 		p.groups = append(p.groups, newGroup(g))
 		if g.State {
@@ -84,11 +84,11 @@ func New(o Options) *Pool {
 }
 
 // BlockTokens is how many tokens one block holds.
-func (p *Pool) BlockTokens() int { return p.blockTokens }
+func (p *Cache) BlockTokens() int { return p.blockTokens }
 
 // CapacityTokens is the number of tokens that fit when no prefix is shared,
 // by the group that fills first.
-func (p *Pool) CapacityTokens() int {
+func (p *Cache) CapacityTokens() int {
 	least := -1
 	for i := range p.groups {
 		g := &p.groups[i]
@@ -109,8 +109,8 @@ func (p *Pool) CapacityTokens() int {
 }
 
 // UsedTokens is the room in blocks that some table holds, by the fullest group;
-// where that keeps no text whole, its share of what the pool holds.
-func (p *Pool) UsedTokens() int {
+// where that keeps no text whole, its share of what the cache holds.
+func (p *Cache) UsedTokens() int {
 	g := p.fullest()
 	if g.State || g.Window > 0 {
 		return int(int64(g.Blocks-g.free) * int64(p.CapacityTokens()) / int64(g.Blocks))
@@ -119,26 +119,26 @@ func (p *Pool) UsedTokens() int {
 }
 
 // CachedTokens is the room in idle blocks that a prompt could still hit.
-func (p *Pool) CachedTokens() int {
+func (p *Cache) CachedTokens() int {
 	g := &p.groups[0]
 	return g.idleHashed * p.blockTokens
 }
 
 // Usage is the used part of the fullest group, from 0 to 1.
-func (p *Pool) Usage() float64 {
+func (p *Cache) Usage() float64 {
 	g := p.fullest()
 	return float64(g.Blocks-g.free) / float64(g.Blocks)
 }
 
 // Blocks is the number of blocks of the first group.
-func (p *Pool) Blocks() int { return p.groups[0].Blocks }
+func (p *Cache) Blocks() int { return p.groups[0].Blocks }
 
 // Counts are the prompt tokens looked up in the prefix cache and found there.
-func (p *Pool) Counts() (queries, hits int64) { return p.queries, p.hits }
+func (p *Cache) Counts() (queries, hits int64) { return p.queries, p.hits }
 
 // fullest is the group whose blocks are scarcest, window and state groups
 // included only when there is no other.
-func (p *Pool) fullest() *group {
+func (p *Cache) fullest() *group {
 	best := &p.groups[0]
 	for i := range p.groups {
 		g := &p.groups[i]
@@ -156,7 +156,7 @@ func (p *Pool) fullest() *group {
 // reserve tokens in the groups that keep them all. It returns how many tokens
 // are covered by the prefix: never the last one, which has to be computed for
 // its logits. When there is no room, nothing is taken.
-func (p *Pool) Admit(t *Table, tokens []int32, reserve int, lookUp bool) (hit int, ok bool) {
+func (p *Cache) Admit(t *Table, tokens []int32, reserve int, lookUp bool) (hit int, ok bool) {
 	if len(t.Groups) != 0 {
 		panic("BUG: kv: Admit of a table that holds blocks")
 	}
@@ -190,7 +190,7 @@ func (p *Pool) Admit(t *Table, tokens []int32, reserve int, lookUp bool) (hit in
 }
 
 // room reports whether Admit would find its blocks.
-func (p *Pool) room(t *Table, hit, reserve int) bool {
+func (p *Cache) room(t *Table, hit, reserve int) bool {
 	for i := range p.groups {
 		g := &p.groups[i]
 		need := 0
@@ -221,7 +221,7 @@ func (p *Pool) room(t *Table, hit, reserve int) bool {
 // Extend makes sure that t has room for tokens up to upto, of which computed
 // are there already. Blocks that a window has left behind are given back
 // first. When there is no room nothing more is taken and Extend says false.
-func (p *Pool) Extend(t *Table, computed, upto int) bool {
+func (p *Cache) Extend(t *Table, computed, upto int) bool {
 	for i := range p.groups {
 		p.trim(t, i, computed)
 	}
@@ -239,10 +239,10 @@ func (p *Pool) Extend(t *Table, computed, upto int) bool {
 	return true
 }
 
-// Commit tells the pool that the first computed of tokens have been computed:
+// Commit tells the cache that the first computed of tokens have been computed:
 // blocks that are full now can be found by other prompts from here on, and not
 // a step earlier.
-func (p *Pool) Commit(t *Table, tokens []int32, computed int) {
+func (p *Cache) Commit(t *Table, tokens []int32, computed int) {
 	if !p.cache {
 		return
 	}
@@ -264,7 +264,7 @@ func (p *Pool) Commit(t *Table, tokens []int32, computed int) {
 
 // Fork gives dst the full blocks of src that hold the first tokens, shared.
 // It returns how many tokens they cover; like a prefix hit, never all.
-func (p *Pool) Fork(dst, src *Table, tokens, reserve int) (covered int, ok bool) {
+func (p *Cache) Fork(dst, src *Table, tokens, reserve int) (covered int, ok bool) {
 	blocks := max(0, tokens-1) / p.blockTokens
 	for i := range p.groups {
 		g := &p.groups[i]
@@ -291,7 +291,7 @@ func (p *Pool) Fork(dst, src *Table, tokens, reserve int) (covered int, ok bool)
 
 // Release gives back all that t holds, the tail first, so that of one
 // sequence the blocks that most prompts could share are evicted last.
-func (p *Pool) Release(t *Table) {
+func (p *Cache) Release(t *Table) {
 	for i := range t.Groups {
 		g := &p.groups[i]
 		for b := len(t.Groups[i]) - 1; b >= 0; b-- {
@@ -304,7 +304,7 @@ func (p *Pool) Release(t *Table) {
 }
 
 // Reset forgets all prefixes. It refuses while a table holds blocks.
-func (p *Pool) Reset() bool {
+func (p *Cache) Reset() bool {
 	for i := range p.groups {
 		if p.groups[i].free != p.groups[i].Blocks {
 			return false
@@ -321,16 +321,16 @@ func (p *Pool) Reset() bool {
 
 // TakeEvicted returns the blocks of the first group whose prefix has left the
 // cache since the last call. The slice is valid until the next call.
-func (p *Pool) TakeEvicted() []int32 {
+func (p *Cache) TakeEvicted() []int32 {
 	out := p.evicted
 	p.evicted = nil
 	return out
 }
 
-func (p *Pool) count(tokens int) int { return (tokens + p.blockTokens - 1) / p.blockTokens }
+func (p *Cache) count(tokens int) int { return (tokens + p.blockTokens - 1) / p.blockTokens }
 
 // fill appends blocks to group i of t until it holds tokens.
-func (p *Pool) fill(t *Table, i, tokens int) {
+func (p *Cache) fill(t *Table, i, tokens int) {
 	for len(t.Groups[i])*p.blockTokens < tokens {
 		t.Groups[i] = append(t.Groups[i], p.take(i))
 	}
@@ -338,7 +338,7 @@ func (p *Pool) fill(t *Table, i, tokens int) {
 
 // trim gives back the blocks of group i that no query from position computed
 // on can see.
-func (p *Pool) trim(t *Table, i, computed int) {
+func (p *Cache) trim(t *Table, i, computed int) {
 	g := &p.groups[i]
 	if g.Window == 0 || g.State {
 		return
@@ -357,7 +357,7 @@ func firstSeen(position, window int) int { return max(0, position-window+1) }
 
 // take hands out the block of group i that was idle longest; the caller has
 // made sure that there is one.
-func (p *Pool) take(i int) int32 {
+func (p *Cache) take(i int) int32 {
 	g := &p.groups[i]
 	id := g.head
 	if id < 0 {
@@ -370,7 +370,7 @@ func (p *Pool) take(i int) int32 {
 }
 
 // drop takes the prefix hash off a block.
-func (p *Pool) drop(i int, id int32) {
+func (p *Cache) drop(i int, id int32) {
 	g := &p.groups[i]
 	if !g.hashed[id] {
 		return

@@ -106,21 +106,21 @@ func atOnce(t *testing.T, url string, prompts []map[string]any, n int) []string 
 	return <-answers
 }
 
-// TestSameTokensOnEveryLevel holds on the real model that every level of the
+// TestSameTokensOnEveryISA holds on the real model that every instruction set of the
 // CPU's kernels gives the same tokens: alone, in a batch of 64 that shares a
 // cache too small for it, in chunks, and from the prefix cache.
-func TestSameTokensOnEveryLevel(t *testing.T) {
+func TestSameTokensOnEveryISA(t *testing.T) {
 	asked := prompts(t)
 	for i, weights := range [][]string{nil, {"--quantization", "sym_int4"}} {
 		var want []string
-		for _, level := range cpu.Levels() {
-			t.Run(fmt.Sprint(level, weights), func(t *testing.T) {
-				alone := demoServer(t, append([]string{"--cpu-level", level, "--no-enable-prefix-caching"}, weights...)...)
+		for _, isa := range cpu.ISAs() {
+			t.Run(fmt.Sprint(isa, weights), func(t *testing.T) {
+				alone := demoServer(t, append([]string{"--cpu-isa", isa, "--no-enable-prefix-caching"}, weights...)...)
 				got := tokens(t, alone.URL, asked, false, 1)
 				if want == nil {
 					want = got
 				}
-				o, err := ParseServe(append([]string{"--cpu-level", level, "--max-num-seqs", "64", "--max-num-batched-tokens", "64", "--max-model-len", "256", "--block-size", "16", "--num-gpu-blocks-override", []string{"40", "20"}[i]}, weights...),
+				o, err := ParseServe(append([]string{"--cpu-isa", isa, "--max-num-seqs", "64", "--max-num-batched-tokens", "64", "--max-model-len", "256", "--block-size", "16", "--num-gpu-blocks-override", []string{"40", "20"}[i]}, weights...),
 					func(name string) string { return map[string]string{"VLLM_SERVER_DEV_MODE": "1"}[name] })
 				if err != nil {
 					t.Fatal(err)
