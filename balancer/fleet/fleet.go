@@ -30,7 +30,7 @@ type Fleet struct {
 	said      said
 	FirstByte atomic.Int64  // how long an answer may take to begin
 	Due       chan struct{} // holds one: LookSoon was called
-	turn      atomic.Int64  // of the worker that came last
+	met       atomic.Int64  // workers so far
 
 	Remap    func()                                               // a worker serves other models now
 	MoveAway func(w *Worker, hung bool)                           // its requests must go on elsewhere

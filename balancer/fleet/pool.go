@@ -23,6 +23,7 @@ import (
 // as the worker set names it.
 type Pool struct {
 	Name    string
+	before  int // workers that the fleet had when it came
 	Group   ledger.Group
 	Workers atomic.Pointer[[]*Worker] // in the group's order
 	policy  atomic.Int32              // the group's
@@ -172,6 +173,7 @@ func (p *Pool) scrapeInterval() time.Duration {
 func (f *Fleet) ApplyPool(p *Pool, cfg *control.Pool, pools int, kept map[*Worker]bool) *Pool {
 	if p == nil {
 		p = NewPool(cfg.Name)
+		p.before = int(f.met.Load())
 		p.Prefix.Store(ledger.NewPrefixTable(prefixBytes / max(1, pools)))
 		f.ledger.Begin(&p.Group, int(xxhash.Sum64String(f.ID)%1024))
 	}
@@ -190,7 +192,8 @@ func (f *Fleet) ApplyPool(p *Pool, cfg *control.Pool, pools int, kept map[*Worke
 		}
 		w := p.find(wc.Name)
 		if w == nil {
-			w = &Worker{ID: workerid.Of(cfg.Name, wc.Name), Pool: p, Slot: p.freeSlot(workers), turn: f.turn.Add(1) - 1}
+			w = &Worker{ID: workerid.Of(cfg.Name, wc.Name), Pool: p, Slot: p.freeSlot(workers)}
+			f.met.Add(1)
 			w.Acct = &ledger.Worker{ID: w.ID, Of: w}
 		}
 		w.apply(f, wc, up)

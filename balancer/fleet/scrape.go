@@ -96,7 +96,7 @@ const together = 8
 
 // part is how long after the beat a worker is asked, where there are many.
 func (w *Worker) part(interval time.Duration) time.Duration {
-	return interval * time.Duration(w.turn/together%together) / together
+	return interval * time.Duration((w.Pool.before+w.Slot)/together%together) / together
 }
 
 // learnModels asks the worker which models it serves; an answer shows that it

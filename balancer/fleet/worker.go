@@ -20,8 +20,7 @@ import (
 type Worker struct {
 	ID     string // pool/name
 	Pool   *Pool
-	Slot   int   // its bit in the pool's prefix table
-	turn   int64 // among the fleet's
+	Slot   int // its bit in the pool's prefix table
 	Acct   *ledger.Worker
 	Strict atomic.Bool // it forbids return_token_ids
 	Own    atomic.Bool // ours: it has a status stream and takes roundhouse_resume; as it was found, whatever the set says
