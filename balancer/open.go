@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -47,6 +48,12 @@ func (x *exchange) open(a *wire.Answer) *surface.Failure {
 			}
 			continue
 		}
+		if at.engineEnded() {
+			if _, f := x.broken(errEngine, true, "engine_ended", "a worker's engine has ended"); f != nil {
+				return f
+			}
+			continue
+		}
 		if again, how := at.refused(); again {
 			x.lost(how, fmt.Sprintf("status_%d", a.Status))
 			continue
@@ -67,6 +74,26 @@ type attempt struct {
 	x *exchange
 	w *fleet.Worker
 	a *wire.Answer // its head, once it has come
+}
+
+// errEngine is a server's own word that its engine has ended.
+var errEngine = errors.New("the server answers, and its engine has ended")
+
+// engineEnded reports whether a vLLM, whose server outlives its engine for a moment or for
+// good, says that the engine has ended: of the request and of all others there. That is a
+// worker's death and no answer, and so many at once would be too much for the retries' budget.
+func (at attempt) engineEnded() bool {
+	const most = 1 << 10 // bytes of such an answer
+	if at.a.Status != 500 || !at.a.JSON() || at.a.Length <= 0 || at.a.Length > most {
+		return false
+	}
+	c := at.x.booking.connection()
+	if c == nil {
+		return false
+	}
+	c.ReadIn(at.x.d.now(), at.x.d.step)
+	body, err := c.Ahead(int(at.a.Length))
+	return err == nil && bytes.Contains(body, []byte("EngineCore encountered an issue"))
 }
 
 // refused reports whether the answer is a refusal that another worker may not give.

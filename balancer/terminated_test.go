@@ -139,3 +139,62 @@ func TestAbortedByAll(t *testing.T) {
 		t.Errorf("got %d %s", resp.StatusCode, got)
 	}
 }
+
+// engineEnded is what a vLLM answers once its engine has ended.
+func engineEnded(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusInternalServerError)
+	io.WriteString(w, `{"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"Internal Server Error","param":null,"code":500}}`)
+}
+
+// TestEngineEnded: a server's engine ends under forty whole answers and streams, which are
+// more than the retries' budget: each comes from the other server.
+func TestEngineEnded(t *testing.T) {
+	const n = 80
+	var came, ended atomic.Int64
+	all := make(chan struct{})
+	serve := func(healthy bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			if came.Add(1) == n {
+				close(all)
+			}
+			<-all
+			switch {
+			case !healthy:
+				ended.Add(1)
+				engineEnded(w, r)
+			case strings.Contains(string(body), `"stream":true`):
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, oneEvent+endEvents)
+			default:
+				w.Header().Set("Content-Type", "application/json")
+				io.WriteString(w, `{"id":"1","choices":[{"index":0,"message":{"content":"hi."},"finish_reason":"stop"}]}`)
+			}
+		}
+	}
+	r := stubRig(t, nil, serve(false), serve(true))
+	var clients sync.WaitGroup
+	for i := range n {
+		clients.Go(func() {
+			if resp, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, i%2 == 0, "")); resp.StatusCode != 200 || !strings.Contains(got, "hi") {
+				t.Errorf("got %d %s", resp.StatusCode, got)
+			}
+		})
+	}
+	clients.Wait()
+	if ended.Load() < n/4 {
+		t.Errorf("%d requests were at the engine that ended", ended.Load())
+	}
+}
+
+// TestEnginesEnd: a request at which two engines ended is given to no third.
+func TestEnginesEnd(t *testing.T) {
+	r := stubRig(t, nil, engineEnded, engineEnded, engineEnded)
+	if resp, got := r.post("/v1/chat/completions", fmt.Sprintf(chatBody, false, "")); resp.StatusCode != 500 || !strings.Contains(got, "workers_died") {
+		t.Errorf("got %d %s", resp.StatusCode, got)
+	}
+}

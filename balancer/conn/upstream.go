@@ -301,6 +301,16 @@ func (c *Conn) take(n int) []byte {
 	return b
 }
 
+// Ahead returns the next n bytes, at most BufSize, which stay to be read.
+func (c *Conn) Ahead(n int) ([]byte, error) {
+	for c.Buffered() < n {
+		if err := c.Fill(); err != nil {
+			return nil, err
+		}
+	}
+	return c.rest[c.from : c.from+n], nil
+}
+
 // Fixed reads a body of n bytes behind dst.
 func (c *Conn) Fixed(dst []byte, n int) ([]byte, error) {
 	was := len(dst)
