@@ -70,6 +70,10 @@ test-kubernetes: ## the endpoint picker with a real Envoy, configured as each ki
 	@test/kubernetes/install build/envoy
 	$(GO) test -tags kubernetes -timeout 5m -json ./test/kubernetes | $(GO) run ./test/tool/summary kubernetes
 
+test-manifests: ## deploy/kubernetes and the Helm chart: alike, valid, and what the program takes, with the real kustomize and helm (built once, minutes)
+	@test/manifests/install build/manifests
+	$(GO) test -tags manifests -timeout 5m -json ./test/manifests | $(GO) run ./test/tool/summary manifests
+
 test-browser: ## the console in Chromium: every page in every state, clicks against the running program, axe-core, the keyboard
 	$(GO) test -tags browser -timeout 10m -json ./web | $(GO) run ./test/tool/summary browser $(GO) test -tags browser
 

@@ -26,7 +26,8 @@ func (r Right) String() string {
 	return r.Verb + " " + name
 }
 
-// Rights are what following pods takes, and what rotating them takes beside that.
+// Rights are what following pods takes, and what rotating them takes beside that, with
+// what the doctor reads of it: the one list that manifests are held to.
 func Rights(inference, rotates bool) (all []Right) {
 	all = []Right{{"list", "", "pods", ""}, {"watch", "", "pods", ""}}
 	if inference {
@@ -36,7 +37,8 @@ func Rights(inference, rotates bool) (all []Right) {
 	if rotates {
 		const leases = "coordination.k8s.io"
 		all = append(all, Right{"patch", "", "pods", ""}, Right{"create", "", "pods", "eviction"},
-			Right{"get", leases, "leases", ""}, Right{"create", leases, "leases", ""}, Right{"update", leases, "leases", ""})
+			Right{"get", leases, "leases", ""}, Right{"create", leases, "leases", ""}, Right{"update", leases, "leases", ""},
+			Right{"list", "policy", "poddisruptionbudgets", ""})
 	}
 	return all
 }

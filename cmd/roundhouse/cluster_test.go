@@ -11,18 +11,15 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"roundhouse/balancer/control"
 	"roundhouse/balancer/extproc/gatewaytest"
 	"roundhouse/balancer/sim"
-	"roundhouse/configs"
 	"roundhouse/kube"
 	"roundhouse/kube/kubetest"
 	"roundhouse/test/ports"
@@ -253,157 +250,5 @@ func TestPodsAreRefused(t *testing.T) {
 		if code := c.run(root(c), args); code == 0 || !strings.Contains(said.String(), want) || !strings.Contains(said.String(), `pool "p"`) {
 			t.Errorf("%v: %d, %s", args, code, said.String())
 		}
-	}
-}
-
-// manifests reads the objects of deploy/kubernetes by kind.
-func manifests(t *testing.T) map[string]map[string]any {
-	t.Helper()
-	all := map[string]map[string]any{}
-	files, err := filepath.Glob("../../deploy/kubernetes/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for docs := yaml.NewDecoder(bytes.NewReader(text)); ; {
-			o := map[string]any{}
-			if err := docs.Decode(&o); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			all[fmt.Sprint(o["kind"])] = o
-			all[fmt.Sprint(o["kind"], " ", at(o, "metadata", "name"))] = o
-		}
-	}
-	return all
-}
-
-// at follows a path of an object's fields.
-func at(o any, path ...any) any {
-	for _, p := range path {
-		switch p := p.(type) {
-		case string:
-			m, _ := o.(map[string]any)
-			o = m[p]
-		case int:
-			l, _ := o.([]any)
-			if p >= len(l) {
-				return nil
-			}
-			o = l[p]
-		}
-	}
-	return o
-}
-
-// TestManifestRole has the Role grant just what the client asks for.
-func TestManifestRole(t *testing.T) {
-	api := kubetest.New(t)
-	client, err := kube.New(kube.Options{URL: api.URL, Folder: api.Folder})
-	if err != nil {
-		t.Fatal(err)
-	}
-	api.Change(kubetest.InferencePools, "pool", kubetest.Object{"metadata": kubetest.Object{"name": "chat"}, "spec": kubetest.Object{
-		"selector": kubetest.Object{"matchLabels": kubetest.Object{"app": "vllm"}}, "targetPorts": []any{kubetest.Object{"number": 1}}}})
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
-	p := kube.Pool{Client: client, Inference: "chat", Changed: func([]kube.Member) {}, Fault: func(error) {}}
-	go p.Run(ctx)
-	asked := map[string]bool{}
-	for began := time.Now(); len(asked) < 4; <-time.After(5 * time.Millisecond) {
-		for _, r := range api.Asked() {
-			asked[r.Verb+" "+r.Resource+"."+r.Group] = true
-		}
-		if time.Since(began) > time.Minute {
-			t.Fatalf("only this was asked: %v", asked)
-		}
-	}
-	same(t, "following", asked, granted(t, "roundhouse"))
-}
-
-// TestRotationRole has the second Role grant just what rotations and their doctor ask for,
-// as the rights that the doctor names.
-func TestRotationRole(t *testing.T) {
-	asked := map[string]bool{"list poddisruptionbudgets.policy": true}
-	follows := kube.Rights(true, false)
-	for _, r := range kube.Rights(true, true)[len(follows):] {
-		name := r.Resource
-		if r.Subresource != "" {
-			name += "/" + r.Subresource
-		}
-		asked[r.Verb+" "+name+"."+r.Group] = true
-	}
-	same(t, "rotating", asked, granted(t, "roundhouse-rotation"))
-}
-
-// granted are the rights of a Role of deploy/kubernetes.
-func granted(t *testing.T, name string) map[string]bool {
-	t.Helper()
-	granted := map[string]bool{}
-	rules, _ := manifests(t)["Role "+name]["rules"].([]any)
-	for _, r := range rules {
-		for _, group := range at(r, "apiGroups").([]any) {
-			for _, resource := range at(r, "resources").([]any) {
-				for _, verb := range at(r, "verbs").([]any) {
-					granted[fmt.Sprint(verb, " ", resource, ".", group)] = true
-				}
-			}
-		}
-	}
-	return granted
-}
-
-// same holds what is granted to what is asked.
-func same(t *testing.T, what string, asked, granted map[string]bool) {
-	t.Helper()
-	for _, all := range []map[string]bool{asked, granted} {
-		for r := range all {
-			if !asked[r] || !granted[r] {
-				t.Errorf("%s: %s: asked %v, granted %v", what, r, asked[r], granted[r])
-			}
-		}
-	}
-}
-
-// TestManifestPods holds the Deployment to the restricted profile, to the account of the
-// Role, and to flags and a configuration that the program takes.
-func TestManifestPods(t *testing.T) {
-	all := manifests(t)
-	spec := at(all["Deployment"], "spec", "template", "spec")
-	one := at(spec, "containers", 0)
-	for name, got := range map[string][2]any{
-		"runAsNonRoot":             {at(spec, "securityContext", "runAsNonRoot"), true},
-		"seccomp":                  {at(spec, "securityContext", "seccompProfile", "type"), "RuntimeDefault"},
-		"allowPrivilegeEscalation": {at(one, "securityContext", "allowPrivilegeEscalation"), false},
-		"readOnlyRootFilesystem":   {at(one, "securityContext", "readOnlyRootFilesystem"), true},
-		"capabilities":             {fmt.Sprint(at(one, "securityContext", "capabilities", "drop")), "[ALL]"},
-		"account":                  {at(spec, "serviceAccountName"), at(all["ServiceAccount"], "metadata", "name")},
-		"binding to the account":   {at(all["RoleBinding roundhouse"], "subjects", 0, "name"), at(all["ServiceAccount"], "metadata", "name")},
-		"binding to the Role":      {at(all["RoleBinding roundhouse"], "roleRef", "name"), at(all["Role roundhouse"], "metadata", "name")},
-		"second binding":           {at(all["RoleBinding roundhouse-rotation"], "subjects", 0, "name"), at(all["ServiceAccount"], "metadata", "name")},
-		"second binding's Role":    {at(all["RoleBinding roundhouse-rotation"], "roleRef", "name"), at(all["Role roundhouse-rotation"], "metadata", "name")},
-		"the Service's pods":       {fmt.Sprint(at(all["Service"], "spec", "selector")), fmt.Sprint(at(all["Deployment"], "spec", "template", "metadata", "labels"))},
-	} {
-		if got[0] == nil || got[0] != got[1] {
-			t.Errorf("%s: %v, want %v", name, got[0], got[1])
-		}
-	}
-	var args []string
-	for _, a := range at(one, "args").([]any) {
-		args = append(args, a.(string))
-	}
-	cmd := pickerCommand(&console{})
-	if err := cmd.ParseFlags(args[1:]); err != nil || args[0] != cmd.Name() {
-		t.Errorf("%v: %v", args, err)
-	}
-	text, _ := at(all["ConfigMap"], "data", "roundhouse.hcl").(string)
-	cfg, err := configs.Parse("roundhouse.hcl", []byte(text), func(string) (string, bool) { return "", false })
-	if err != nil || !slices.ContainsFunc(cfg.Pools, func(p configs.Pool) bool { return p.OfPods() }) {
-		t.Errorf("its configuration: %v", err)
 	}
 }

@@ -45,7 +45,7 @@ func (d *doctor) podPool(ctx context.Context, p *configs.Pool) {
 		}
 		if !may {
 			lacks = true
-			d.note("fail", check, "deploy/kubernetes/role.yaml and rotation.yaml have what it takes", "the account may not %s in namespace %s", right, namespace)
+			d.note("fail", check, "the Roles of deploy/kubernetes have what it takes: base, overlays/picker, overlays/rotation", "the account may not %s in namespace %s", right, namespace)
 		}
 	}
 	if lacks {

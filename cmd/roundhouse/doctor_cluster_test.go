@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"roundhouse/kube"
 	"roundhouse/kube/kubetest"
 )
 
@@ -65,6 +66,13 @@ func TestDoctorOfPods(t *testing.T) {
 			var said bytes.Buffer
 			c := inPod(t, api, &said)
 			c.run(root(c), []string{"doctor", "-c", file, "--kubernetes-account", api.Folder})
+			may := rights(kube.Rights(false, true))
+			may["create .authorization.k8s.io"] = true // what they may anyone may ask
+			for right := range asked(api) {
+				if !may[right] {
+					t.Errorf("the doctor asks to %s", right)
+				}
+			}
 			for _, want := range one.want {
 				not, says := strings.CutPrefix(want, "!")
 				if strings.Contains(said.String(), not) == says {

@@ -18,6 +18,7 @@ import (
 
 	"roundhouse/balancer/sim"
 	"roundhouse/configs"
+	"roundhouse/kube"
 	"roundhouse/kube/kubetest"
 	"roundhouse/supervisor/pods"
 	"roundhouse/test/ports"
@@ -218,6 +219,9 @@ func TestRotatesPods(t *testing.T) {
 			t.Errorf("%s is still marked", uid)
 		}
 	}
+	used := asked(api)
+	used["list poddisruptionbudgets.policy"] = true // the doctor's
+	same(t, used, rights(kube.Rights(true, true)))
 }
 
 // holderOf is who holds the pool's Lease.
