@@ -201,26 +201,39 @@ func (b *body) share(name string, out *float64, most float64) {
 	*out = f
 }
 
-// shares takes a list of numbers between 0 and 1.
-func (b *body) shares(name string, out *[]float64) {
+// items takes a list of one kind, which a message names of: read gets one item
+// after the other and reports whether it is in order.
+func (b *body) items(name string, want kind, of string, read func(value) bool) (ok bool) {
 	v, ok := b.take(name, kindList)
 	if !ok {
-		return
+		return false
 	}
-	list := make([]float64, 0, len(v.items))
 	for _, item := range v.items {
-		if item.kind != kindNumber {
-			b.d.errorAt(item.at, "%s is a list of numbers from 0 to 1, found %s in it", name, item.kind)
-			return
+		if item.kind != want {
+			b.d.errorAt(item.at, "%s is a list of %s, found %s in it", name, of, item.kind)
+			return false
 		}
+		if !read(item) {
+			return false
+		}
+	}
+	return true
+}
+
+// shares takes a list of numbers between 0 and 1.
+func (b *body) shares(name string, out *[]float64) {
+	list := []float64{}
+	if b.items(name, kindNumber, "numbers from 0 to 1", func(item value) bool {
 		f, _ := item.number.Float64()
 		if math.IsInf(f, 0) || f < 0 || f > 1 {
 			b.d.errorAt(item.at, "%s has %s in it; each is a number from 0 to 1", name, item.number.Text('g', 10))
-			return
+			return false
 		}
 		list = append(list, f)
+		return true
+	}) {
+		*out = list
 	}
-	*out = list
 }
 
 // duration takes a time of at least least.
@@ -264,20 +277,14 @@ func (b *body) size(name string, out *Size, least Size) {
 }
 
 func (b *body) list(name string, out *[]string) {
-	v, ok := b.take(name, kindList)
-	if !ok {
-		return
-	}
-	texts := make([]string, 0, len(v.items))
-	for _, item := range v.items {
-		if item.kind != kindText {
-			b.d.errorAt(item.at, "%s is a list of strings, found %s in it", name, item.kind)
-			return
-		}
+	texts := []string{}
+	if b.items(name, kindText, "strings", func(item value) bool {
 		b.d.hidden[sub(b.path, name)] = b.d.hidden[sub(b.path, name)] || item.hidden
 		texts = append(texts, item.text)
+		return true
+	}) {
+		*out = texts
 	}
-	*out = texts
 }
 
 // command takes a list, or a string that a shell would split at spaces, as

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"roundhouse/balancer/statefile"
+	"roundhouse/configs/statefile"
 )
 
 // errNotFound says that there is no such thing, or that it is somebody else's.

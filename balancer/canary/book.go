@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
-	"roundhouse/balancer/statefile"
 	"roundhouse/configs"
+	"roundhouse/configs/statefile"
 )
 
 // file is where trials are written down, in a folder that doors may share.

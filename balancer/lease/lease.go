@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"roundhouse/balancer/control"
-	"roundhouse/balancer/statefile"
+	"roundhouse/configs/statefile"
 )
 
 // Term is how long a door obeys no other supervisor after a PUT.

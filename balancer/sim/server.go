@@ -47,20 +47,13 @@ type Options struct {
 // test sees every word that is missing, doubled or out of order.
 type Worker struct {
 	Options
+	Faults
 
 	URL string
 
-	Live      atomic.Int64  // requests being served
-	Served    atomic.Int64  // requests begun
-	Cancelled atomic.Int64  // requests whose client left
-	DieAfter  atomic.Int64  // > 0: the connection is cut after so many tokens of a stream
-	DieOnce   *atomic.Int64 // as DieAfter, for the next stream alone; workers may share one
-	TermAfter atomic.Int64  // > 0: terminated as a vLLM after so many tokens: it aborts what is under way, and what comes
-	Status    atomic.Int64  // > 0: answer every request with this status
-	Hang      atomic.Bool   // accept requests and answer nothing
-	Ending    atomic.Bool   // refuse requests as a worker does that was told to end, and say so
-	EndNext   atomic.Bool   // begin to with the next request
-	Lie       atomic.Value  // string: replaces the exposition of /metrics
+	Live      atomic.Int64 // requests being served
+	Served    atomic.Int64 // requests begun
+	Cancelled atomic.Int64 // requests whose client left
 
 	mu      sync.Mutex
 	used    int64
@@ -83,6 +76,18 @@ type Worker struct {
 	}
 
 	adapters adapters
+}
+
+// Faults are how a worker fails, as a test tells it while it runs.
+type Faults struct {
+	DieAfter  atomic.Int64  // > 0: the connection is cut after so many tokens of a stream
+	DieOnce   *atomic.Int64 // as DieAfter, for the next stream alone; workers may share one
+	TermAfter atomic.Int64  // > 0: terminated as a vLLM after so many tokens: it aborts what is under way, and what comes
+	Status    atomic.Int64  // > 0: answer every request with this status
+	Hang      atomic.Bool   // accept requests and answer nothing
+	Ending    atomic.Bool   // refuse requests as a worker does that was told to end, and say so
+	EndNext   atomic.Bool   // begin to with the next request
+	Lie       atomic.Value  // string: replaces the exposition of /metrics
 }
 
 // New makes a worker; Start lets it listen.

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"roundhouse/balancer/control"
-	"roundhouse/balancer/statefile"
+	"roundhouse/configs/statefile"
 )
 
 const (

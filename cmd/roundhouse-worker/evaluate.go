@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"roundhouse/configs/statefile"
 	"roundhouse/kernels"
 	"roundhouse/kernels/measure"
 	"roundhouse/worker/api"
@@ -89,16 +90,5 @@ func keep(r *evaluate.Report) (path string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".evaluation-*")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(f.Name())
-	if _, err = f.Write(text); err == nil {
-		err = f.Close()
-	}
-	if err != nil {
-		return "", err
-	}
-	return path, os.Rename(f.Name(), path)
+	return path, statefile.Write(path, text)
 }

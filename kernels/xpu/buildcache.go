@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,17 +56,23 @@ func (e cacheEntry) write(binary []byte) {
 	if e.path == "" || os.MkdirAll(filepath.Dir(e.path), 0o755) != nil {
 		return
 	}
-	f, err := os.CreateTemp(filepath.Dir(e.path), ".xpu-*")
-	if err != nil {
-		return
-	}
-	defer os.Remove(f.Name())
 	sum := sha256.Sum256(binary)
-	_, err = f.Write(bytes.Join([][]byte{[]byte(entryKind), sum[:], binary}, nil))
-	if err == nil {
-		err = f.Sync()
+	_ = replace(e.path, bytes.Join([][]byte{[]byte(entryKind), sum[:], binary}, nil)) // without it the next start compiles again
+}
+
+// replace puts text in place of a file at once: a reader finds the old or the new text
+// whole.
+func replace(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".xpu-*")
+	if err != nil {
+		return err
 	}
-	if closed := f.Close(); err == nil && closed == nil {
-		_ = os.Rename(f.Name(), e.path)
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
 	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }

@@ -83,20 +83,8 @@ func StoreTuning(folder string, d cl.Device, t Tuning) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(folder, ".xpu-*")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(append(text, '\n')); err != nil {
-		f.Close()
-		return "", err
-	}
-	if err := f.Close(); err != nil {
-		return "", err
-	}
 	path := tunedPath(folder, d)
-	return path, os.Rename(f.Name(), path)
+	return path, replace(path, append(text, '\n'))
 }
 
 // tuningFor is the stored tuning of a device, or the table's where there is none that

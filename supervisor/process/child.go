@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"roundhouse/configs/statefile"
 	"roundhouse/supervisor/driver"
 )
 
@@ -242,19 +243,7 @@ func (n *Manager) write(r Record) error {
 	if err != nil {
 		return err
 	}
-	path := n.file(r.ID, ".json")
-	f, err := os.CreateTemp(filepath.Dir(path), ".record-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return statefile.Write(n.file(r.ID, ".json"), data)
 }
 
 func (n *Manager) read(id string) (Record, error) {

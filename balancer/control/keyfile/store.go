@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"roundhouse/balancer/statefile"
 	"roundhouse/configs"
+	"roundhouse/configs/statefile"
 )
 
 // Name is the file's, in the state folder.

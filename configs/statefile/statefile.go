@@ -1,4 +1,4 @@
-// Package statefile replaces files of a door's state folder.
+// Package statefile replaces files that a program keeps its state in.
 package statefile
 
 import (
