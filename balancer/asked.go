@@ -22,8 +22,8 @@ import (
 	"roundhouse/balancer/wire"
 )
 
-// asked is what a client wants: what its request's head and body say, and where
-// that leads by the worker set in force. It is written while the request is read
+// asked is a client's request: the content of its head and body, and the pool
+// and model that it leads to by the worker set in force. It is written while the request is read
 // and constant from then on.
 type asked struct {
 	id     string
@@ -49,7 +49,7 @@ type asked struct {
 	flow     string      // it shares room with where it has no key
 	model    string      // as it is sent to the worker
 	session  string
-	trial    bool   // model is the one that its route has on trial
+	trial    bool   // model is on trial in its route
 	owner    string // whose stored responses it may see; empty: nobody's in particular, or none are asked for
 }
 
@@ -70,7 +70,7 @@ func (a *asked) estimate() (prompt, expect int64) {
 	return a.pool.Learn(a.model).Estimate(a.size(), a.peek.MaxTokens)
 }
 
-// size is what the request's prompt is made of.
+// size is the size of the request's prompt by its parts.
 func (a *asked) size() ledger.Size {
 	p := &a.peek
 	return ledger.Size{Text: p.PromptBytes + p.Extra.To - p.Extra.From, Media: p.Media, Pixels: p.Pixels, IDs: p.PromptIDs}
@@ -179,7 +179,7 @@ func (a *asked) fallback(f *fleet.Fleet, v *snapshot, r *route, name string) *su
 		a.model, a.target = r.cfg.Fallback, t
 		return a.pickPool(f, v, name)
 	}
-	// No target can serve now; one that is known may be parked at.
+	// No target can serve now; a known target may be parked at.
 	for _, t := range r.cfg.Targets {
 		if m := v.models[t.Model]; m != nil && t.Weight > 0 {
 			a.model, a.target = t.Model, m
@@ -200,7 +200,7 @@ func (a *asked) pickPool(f *fleet.Fleet, v *snapshot, name string) *surface.Fail
 	return nil
 }
 
-// sessionOf is what makes the requests of one session stick together.
+// sessionOf is the key by which the requests of one session stick together.
 func (r *route) sessionOf(a *asked, body []byte, header string) string {
 	switch r.cfg.Sticky {
 	case "session":
@@ -271,7 +271,7 @@ func (a *asked) identify(k *keyring.Key, seen *wire.Seen) {
 	}
 }
 
-// ownerOf is a digest of who shows what a request shows.
+// ownerOf is a digest of the credentials that a request shows.
 func ownerOf(k *keyring.Key, seen *wire.Seen) string {
 	shown := string(seen.Key)
 	if bearer, ok := keyring.CutBearer(string(seen.Authorization)); ok {
@@ -289,7 +289,7 @@ func ownerOf(k *keyring.Key, seen *wire.Seen) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// checkType accepts JSON in UTF-8, and a body that does not say what it is.
+// checkType accepts JSON in UTF-8, and a body without a type.
 func checkType(given []byte) *surface.Failure {
 	if len(given) == 0 || string(given) == "application/json" {
 		return nil
@@ -304,8 +304,8 @@ func checkType(given []byte) *surface.Failure {
 	return nil
 }
 
-// permit checks that the key may use what was asked for, where it is served; the answer does not
-// tell a model that is hidden from one that is not there.
+// permit checks that the key may use the model, where it is served; the answer does not
+// tell a hidden model from an absent model.
 func (a *asked) permit(k *keyring.Key) *surface.Failure {
 	if k != nil && !k.AllowsPool(a.pool.Name) {
 		return surface.UnknownModel(a.peek.Model)

@@ -33,8 +33,8 @@ const (
 // errGone says that nobody waits for the answer any more.
 var errGone = errors.New("the request was cancelled")
 
-// booking is what a request holds at a worker: its charge, the connection, and
-// what was tried before. The exchange's goroutine writes it; others read worker
+// booking is the hold of a request on a worker: its charge, the connection, and
+// the tries before. The exchange's goroutine writes it; others read worker
 // and call cancel and moveOn.
 type booking struct {
 	wait.Claim
@@ -114,8 +114,8 @@ func (b *booking) over() bool {
 	return false
 }
 
-// blame says what a failed attempt is to its worker, and by which word it is
-// counted: one that drains is not to blame for what it is made to give up.
+// blame returns the outcome of a failed attempt for its worker, and the word by which
+// it is counted: a draining worker is not to blame for requests that it must give up.
 func (b *booking) blame(word string) (ledger.Outcome, string) {
 	switch cause(b.why.Load()) {
 	case causeDrain:
@@ -199,11 +199,11 @@ type items struct {
 	looks   []int32 // as Ask has them
 }
 
-// What an item is taken for where its worker has not yet told. It must not be
+// The assumed size of an item whose worker has not yet told it. It must not be
 // learned: the doors of a fleet are to make the same digests.
 const (
 	itemPixels = 28 * 28 // of a picture that are a token
-	itemTokens = 512     // of what has no known size
+	itemTokens = 512     // of an item without a known size
 )
 
 // mostLooked is how many items of a prompt are looked up; the first are.
@@ -227,7 +227,7 @@ func (it *items) take(p *wire.Peek) (units int) {
 	return units
 }
 
-// match counts for each worker the tokens of what it has not seen, of which per
+// match counts for each worker the tokens of items that it has not seen, of which per
 // are ledger.ChunkBytes. bySlot is room for a number a slot.
 func (it *items) match(t *ledger.PrefixTable, workers []*fleet.Worker, bySlot []int32, per float64) []int32 {
 	if cap(it.looks) < len(workers) {
@@ -273,7 +273,7 @@ func (b *booking) digest(a *asked, body []byte) {
 	b.chunks = ledger.Digests(b.chunks[:0], salt, prompt)
 }
 
-// match looks up what of the prompt each worker has seen.
+// match looks up the parts of the prompt that each worker has seen.
 func (b *booking) match(a *asked) {
 	b.Ask.Hits, b.Ask.Looks = nil, nil
 	t := a.pool.Prefix.Load()
@@ -331,7 +331,7 @@ func (b *booking) computed(p *fleet.Pool) {
 const mostChunks = 1024
 
 // chunkField appends the digests of the prompt's chunks, by which a worker of
-// ours names what leaves its cache.
+// ours names the chunks that leave its cache.
 func (k *booking) chunkField(b []byte) []byte {
 	if len(k.chunks) == 0 {
 		return b
@@ -351,9 +351,9 @@ func (k *booking) chunkField(b []byte) []byte {
 // slotHits are lent for looking prompts up.
 var slotHits = sync.Pool{New: func() any { return new([]int32) }}
 
-// judged is what an answer says of the worker that gave it. An error of the
-// worker's own (5xx) blames it only where another worker then served the request:
-// one that fails everywhere is itself to blame.
+// judged is the verdict of an answer on its worker. An error of the worker's own
+// (5xx) blames the worker only if another worker then served the request: a request
+// that fails everywhere is itself to blame.
 func (b *booking) judged(l *ledger.Ledger, status int, now int64) ledger.Outcome {
 	erred := b.erred
 	b.erred = nil

@@ -12,20 +12,20 @@
 // JSON body once (wire.PeekBody, read.go), and finds the pool that serves the model
 // (asked.go). The exchange asks the ledger for a worker, or waits in the pool's queue
 // (place.go, package wait), sends a request built anew from parsed parts (open.go),
-// and relays the answer: one that does not stream is held whole and leaves in one
+// and relays the answer: an answer without a stream is held whole and leaves in one
 // write (unary.go), a stream is carried by one goroutine that waits in the poller
-// and holds no buffer (stream.go, relay.go). What its events say, and how it goes on
-// at another worker, is the pure package resume. Its books are closed in exchange.go.
+// and holds no buffer (stream.go, relay.go). The pure package resume reads its events
+// and continues it at another worker. Its books are closed in exchange.go.
 //
-// An exchange is four values: what the client asked (asked.go, constant once it is
-// read), the body (memory.Payload), what is held at a worker (booking.go), and what
-// became of it (record.go). Access log, trace and metrics take the first and the
+// An exchange is four values: the client's request (asked.go, constant once it is
+// read), the body (memory.Payload), the booking at a worker (booking.go), and the
+// outcome (record.go). Access log, trace and metrics take the first and the
 // last, all told in told.go.
 //
-// A Door is what listens and is commanded: worker sets (apply.go), other doors
+// A Door listens and takes commands: worker sets (apply.go), other doors
 // (peers.go, handover.go, mover.go), the private socket and the admin API; run.go is
 // its life. Below it,
-// in common, lies what connections and requests have of it: conns and live, each
+// in common, lies the part that connections and requests use: conns and live, each
 // with its lock, the fleet (package fleet: pools, workers, reports), the ledger, the
 // metrics and the memory. No request knows a Door.
 //
@@ -40,7 +40,7 @@
 // no end mark, because clients take those for success.
 //
 // Who owns what. An exchange belongs to one goroutine; others may only call
-// cancel, and one that they have held serves no other request (exchange.free). A
+// cancel, and an exchange that they have held serves no other request (exchange.free). A
 // charge is released by its exchange alone. Workers and pools live as long as
 // the worker set names them; the set in force is replaced whole.
 package balancer

@@ -19,8 +19,8 @@ import (
 )
 
 // exchange is one request from its acceptance to its end. It belongs to one
-// goroutine; others may only tell its booking to stop, take its spare, and look
-// at what is atomic.
+// goroutine; others may only tell its booking to stop, take its spare, and read
+// its atomic fields.
 type exchange struct {
 	d *common
 	v *snapshot
@@ -49,7 +49,7 @@ type exchange struct {
 // exchange has ended and its books are closed.
 type direct struct {
 	o     *conn.Out
-	whole []byte // what the client gets; nil where it has left
+	whole []byte // the answer for the client; nil: the client has left
 	on    bool   // it was passed on already, and the connection goes on
 }
 
@@ -174,8 +174,8 @@ func (x *exchange) account() {
 	x.d.usage.Count(name, x.asked.labels().Model, control.Used{Requests: 1, TokensIn: x.used() - out, TokensCached: max(0, r.usage.Cached), TokensOut: out}, time.Now())
 }
 
-// used is the tokens that the request's key is charged with in the end. Of an answer
-// that does not say what it took, the prompt counts as it was estimated: several
+// used is the tokens that the request's key is charged with in the end. If the
+// answer has no usage, the prompt counts as it was estimated: several
 // choices, an echo, or a client that left before the end are no cheaper.
 func (x *exchange) used() int64 {
 	r := &x.record
@@ -200,8 +200,8 @@ func (x *exchange) tell() {
 	}
 }
 
-// parted says what becomes of an exchange that is over, and what its client is
-// told: nothing, where it has left.
+// parted returns the outcome of an exchange that is over, and the failure that its
+// client is told: nil if the client has left.
 func (x *exchange) parted(phase string) (f *surface.Failure, outcome string) {
 	switch cause(x.booking.why.Load()) {
 	case causeClient:
@@ -213,12 +213,12 @@ func (x *exchange) parted(phase string) (f *surface.Failure, outcome string) {
 	return &surface.Failure{Status: 499, Type: "api_error", Code: "cancelled", Message: "the request was cancelled by an operator"}, "cancelled"
 }
 
-// exchanges are used again: memory that is new for every request is cold, and
-// takes the place of what is warm, here and in the processes beside.
+// exchanges are used again: new memory for every request is cold, and evicts
+// warm lines from the cache, here and in the processes beside.
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
-// blank is an exchange that holds nothing of the request before. It is made so
-// now, not when that ended: it warms what is about to be filled.
+// blank is an exchange that holds nothing of the request before. It is cleared
+// now, not at the end of that request: clearing warms the memory that is about to be filled.
 func blank() *exchange {
 	x := exchanges.Get().(*exchange)
 	b := &x.booking

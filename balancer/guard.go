@@ -39,7 +39,7 @@ type guard struct {
 	nudged  bool // and its wait was cut short
 
 	ready    func(fd uintptr) bool // serveReady
-	then     after                 // what it has left to do
+	then     after                 // its remaining duty
 	streamed runner                // an answer that is a stream
 	fasthttp *fasthttpStay         // while fasthttp serves the connection
 
@@ -80,7 +80,7 @@ const lastChunk = "0\r\n\r\n"
 
 var errWriting = errors.New("the client cannot be written to")
 
-// after is what becomes of a connection when a request on it was answered.
+// after is the fate of a connection once a request on it was answered.
 type after int
 
 const (
@@ -111,7 +111,7 @@ type fasthttpStay struct {
 // runner is an answer that goes on by itself.
 type runner interface{ run() }
 
-// Read implements net.Conn. What it returns has been checked, and never
+// Read implements net.Conn. The bytes that it returns have been checked, and never
 // reaches past the end of a request: the next one is looked at when fasthttp
 // comes for it.
 func (g *guard) Read(p []byte) (int, error) {
@@ -278,8 +278,8 @@ func (g *guard) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// oneWrite is what a client must take within the time of one write: one that is slow and
-// takes a long answer is not cut off while it takes some.
+// oneWrite is the least that a client must take within the time of one write: a slow
+// client of a long answer is not cut off while it takes some.
 const oneWrite = 256 << 10
 
 // send writes to the client, each part within a bound.
@@ -297,7 +297,7 @@ func (g *guard) send(p []byte) error {
 }
 
 // check walks over held bytes up to the end of the request that they belong
-// to. What it refuses is never handed on.
+// to. Refused bytes are never handed on.
 func (g *guard) check() {
 	for g.ok < g.to {
 		b := g.buf[g.ok:g.to]
@@ -397,7 +397,7 @@ func (g *guard) Close() error {
 	return g.Conn.Close()
 }
 
-// refuse answers what the guard would not let through. fasthttp does not
+// refuse answers a request that the guard did not let through. fasthttp does not
 // answer where it has read nothing, and would answer the rest in its own
 // words, so the guard does it, and lets nothing be written behind it.
 func (g *guard) refuse() error {

@@ -50,7 +50,7 @@ func (x *exchange) waitsFor() string {
 	return "room: each worker of its pool that it may go to has enough to do"
 }
 
-// placed enters what a choice decided. The worker may have left the pool since.
+// placed enters the decision of a choice. The worker may have left the pool since.
 func (x *exchange) placed(reason ledger.Reason) {
 	w := x.booking.Charge.Worker().Of.(*fleet.Worker)
 	x.booking.arrive(w)
@@ -160,8 +160,8 @@ func (s queueWait) await() *surface.Failure {
 			}
 			return nil
 		case <-beat.C:
-			// A worker that died is known to be gone within a second; one that
-			// is still there then is alive, and does not want this request.
+			// A worker that died is known to be gone within a second; a worker
+			// still there then is alive, and does not want this request.
 			// Where every worker that is there has failed this very request, waiting
 			// would not help.
 			if n > 1 && len(x.booking.tried) > 0 && x.asked.pool.Alive(&x.d.fleet) && !x.asked.pool.Others(&x.d.fleet, &x.booking.Ask, x.booking.tried, nil) { // it is at none: pump alone writes its charge now
@@ -208,7 +208,7 @@ func (s queueWait) leave(f *surface.Failure) *surface.Failure {
 	return f
 }
 
-// tooLong is what the client is told when its patience is over.
+// tooLong is the failure that the client is told when its patience is over.
 func (s queueWait) tooLong() *surface.Failure {
 	p, d := s.x.asked.pool, s.x.d
 	if len(s.x.booking.tried) > 0 {
@@ -221,8 +221,8 @@ func (s queueWait) tooLong() *surface.Failure {
 		Message: fmt.Sprintf("no worker of pool %q had room within %v", p.Name, s.patience)}
 }
 
-// prepare computes what the exchange asks of the ledger: its size, what of its
-// prompt lies in whose cache, and which worker it must go to.
+// prepare computes the request to the ledger: its size, the parts of its prompt
+// that lie in each cache, and the worker that it must go to.
 func (x *exchange) prepare() {
 	p := x.asked.pool
 	x.booking.Ask.Now = x.d.now()
@@ -247,8 +247,8 @@ func (x *exchange) prepare() {
 }
 
 // askPolicy asks the pool's policy plugin, if it has one, for the order of its
-// workers. It is outside the ledger's lock: what is full by the time of the choice is
-// passed over there.
+// workers. It is outside the ledger's lock: a worker that is full by the time of the choice
+// is passed over there.
 func (x *exchange) askPolicy() {
 	name := x.asked.pool.Plugin.Load()
 	if name == nil || *name == "" || x.v.ext == nil {

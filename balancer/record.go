@@ -8,8 +8,8 @@ import (
 	"roundhouse/balancer/resume"
 )
 
-// record is what became of a request: what the access log, the trace and the
-// metrics tell of it. Times are by the door's clock.
+// record is the outcome of a request, as the access log, the trace and the
+// metrics tell it. Times are by the door's clock.
 type record struct {
 	state     atomic.Int32 // of phases
 	generated atomic.Int64 // tokens relayed, for the in-flight list

@@ -221,7 +221,7 @@ func (s *relay) write(payload []byte) error {
 	return s.flush(o)
 }
 
-// flush sends what an out buffer holds as one chunk.
+// flush sends the content of an out buffer as one chunk.
 func (s *relay) flush(o *conn.Out) error {
 	s.x.logged.answered(o.B[conn.ChunkHead:])
 	b := o.Framed(!s.x.asked.http10)
@@ -291,8 +291,8 @@ func (s *relay) fail(f *surface.Failure) bool {
 }
 
 // context is the longest context of the worker that the exchange was at last,
-// or, where that one does not say, of another of its pool; 0: none says. It is
-// what workers say of their models, which stays known when one is gone.
+// or, where that one does not say, of another of its pool; 0: none says. Workers
+// report it of their models, and it stays known when a worker is gone.
 func (s *relay) context() int64 {
 	x := s.x
 	if w := x.booking.worker.Load(); w != nil && w.MaxLen.Load() > 0 {
@@ -317,7 +317,7 @@ func (s *relay) keepSpare() {
 	x.payload.GiveBack(&x.d.memory)
 }
 
-// account books what the answer keeps for going on elsewhere, beyond the little that
+// account books the memory that the answer keeps for going on elsewhere, beyond the little that
 // every stream keeps. Where there is no room, or its body had to make some, the stream
 // gives it up.
 func (s *relay) account() {
@@ -344,7 +344,7 @@ func (s *relay) account() {
 	}
 }
 
-// keptStep is by how much what a stream keeps grows before it is booked.
+// keptStep is the growth of the memory that a stream keeps before it is booked.
 const keptStep = 16 << 10
 
 // rewrite lets the filters rewrite the whole events that o holds.

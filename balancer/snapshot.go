@@ -41,7 +41,7 @@ type snapshot struct {
 }
 
 // mapModels finds which pools serve which model: by their configuration, else
-// by what their workers say.
+// by their workers' model lists.
 func mapModels(v *snapshot) map[string]*serving {
 	m := map[string]*serving{}
 	put := func(name string, p *fleet.Pool) {
@@ -69,7 +69,7 @@ func mapModels(v *snapshot) map[string]*serving {
 }
 
 // unknown refuses a model that no pool is known to serve: for good, unless some
-// pool has yet to say what it serves.
+// pool has yet to report its models.
 func (v *snapshot) unknown(name string) *surface.Failure {
 	if p := v.unsaid(); p != nil {
 		return surface.NotSaid(p.Name)
@@ -88,12 +88,12 @@ func (v *snapshot) unsaid() *fleet.Pool {
 	return nil
 }
 
-// proxies are the addresses that what a proxy says is believed from.
+// proxies are the addresses whose forwarded headers are believed.
 type proxies []netip.Prefix
 
 // client is the address that a request comes from: its connection's, or, if that
-// is a trusted proxy's, the last in X-Forwarded-For that is none of those. What
-// stands before it may be the client's own invention.
+// is a trusted proxy's, the last in X-Forwarded-For that is no proxy's. Earlier
+// entries may be the client's own invention.
 func (trusted proxies) client(peer netip.Addr, forwarded []byte) netip.Addr {
 	for at := len(forwarded); at >= 0 && trusted.include(peer); {
 		from := bytes.LastIndexByte(forwarded[:at], ',') + 1
@@ -147,7 +147,7 @@ func trustOf(cfg *configs.Door) (t trust, err error) {
 	return t, nil
 }
 
-// limits is what of the configuration a guard needs.
+// limits are the parts of the configuration that a guard needs.
 type limits struct {
 	body       int64
 	headers    int
@@ -199,7 +199,7 @@ type route struct {
 	debt []float64 // of smooth weighted round robin, by target
 }
 
-// makeRoutes takes the routes of a set; one that has not changed keeps its
+// makeRoutes takes the routes of a set; an unchanged route keeps its
 // turns.
 func makeRoutes(cfgs []configs.Route, old *snapshot) map[string]*route {
 	m := map[string]*route{}

@@ -84,7 +84,7 @@ func (s *relay) prepareResume() bool {
 	return true
 }
 
-// closeEnded writes what is missing of an answer whose worker died between the
+// closeEnded writes the missing end of an answer whose worker died between the
 // last token and the end mark. It reports whether the answer is whole, and
 // whether the connection can carry another request.
 func (s *relay) closeEnded() (whole, keep bool) {
@@ -148,7 +148,7 @@ func (s *relay) run() {
 	x.g.Close()
 }
 
-// contained is stream, and holds a panic of what comes after its end as well.
+// contained is stream, and holds a panic of the work after its end as well.
 func (s *relay) contained() (keep bool) {
 	x := s.x
 	defer func() {

@@ -14,7 +14,7 @@ import (
 	"roundhouse/configs/near"
 )
 
-// decoder turns a parsed file into a Config and gathers what is wrong.
+// decoder turns a parsed file into a Config and gathers its faults.
 type decoder struct {
 	evaluator
 	file  string
@@ -29,8 +29,8 @@ type decoder struct {
 }
 
 // body is one block's inside, being read. Each method below takes one
-// attribute or block by name; end reports what nobody took. So a function
-// that reads a block is also the list of what the block may hold.
+// attribute or block by name; end reports the rest. So a function
+// that reads a block is also the list of the block's attributes.
 type body struct {
 	d      *decoder
 	path   string // `pool "chat"/rotation`; "" at the top of the file
@@ -80,18 +80,18 @@ func (d *decoder) locate(path string) hcl.Range {
 	return hcl.Range{}
 }
 
-// failf reports what is wrong at a path.
+// failf reports a fault at a path.
 func (d *decoder) failf(path, format string, args ...any) {
 	d.errorAt(d.locate(path), format, args...)
 }
 
-// warnf reports what is allowed and hardly meant.
+// warnf reports a setting that is allowed and hardly meant.
 func (d *decoder) warnf(path, format string, args ...any) {
 	d.warns = append(d.warns, diagnose(d.file, d.src, d.locate(path), fmt.Sprintf(format, args...)))
 }
 
-// show returns a value for a message, or what stands for it where the value
-// came out of env() or file().
+// show returns a value for a message, or a stand-in if the value came
+// out of env() or file().
 func (d *decoder) show(path, text string) string {
 	if d.hidden[path] {
 		return "what env() or file() returned"
@@ -102,8 +102,8 @@ func (d *decoder) show(path, text string) string {
 // written reports whether the file itself sets path.
 func (d *decoder) written(path string) bool { _, ok := d.where[path]; return ok }
 
-// take works attribute name out. It reports what is wrong with it; ok is
-// false where there is nothing to use.
+// take works attribute name out. It reports its faults; ok is
+// false if there is nothing to use.
 func (b *body) take(name string, want ...kind) (v value, ok bool) {
 	b.attrs = append(b.attrs, name)
 	attr := b.src.Attributes[name]

@@ -44,7 +44,7 @@ func (d *decoder) checkPool(c *Config, p *Pool) {
 	}
 }
 
-// checkDriver holds each driver to the attributes that it uses: one that is
+// checkDriver holds each driver to the attributes that it uses: an attribute
 // set and ignored is worse than an error.
 func (d *decoder) checkDriver(path string, p *Pool) {
 	containers := p.Driver == "docker" || p.Driver == "swarm"
@@ -101,7 +101,7 @@ func ofProcesses(p *Pool, name string) bool {
 	return p.Driver == "process" && (name == "ulimits" || name == "command" || name == "environment" && p.Container.Command != nil)
 }
 
-// checkCommand holds a command to what stands beside it.
+// checkCommand holds a command to the attributes beside it.
 func (d *decoder) checkCommand(path string, p *Pool) {
 	if d.written(sub(path, "engine")) {
 		d.failf(sub(path, "command"), "command and an engine block: the engine block makes the command; give one of them")

@@ -19,15 +19,15 @@ type Config struct {
 	Plugins    []Plugin   `json:"plugins"`
 	OTLP       OTLP       `json:"otlp"`
 
-	// Warnings are what Load found that is allowed and hardly meant.
+	// Warnings are settings that Load found allowed and hardly meant.
 	Warnings Diagnostics `json:"-"`
 
-	// revealed returns what env() and file() returned, for Redacted. It is a
+	// revealed returns the results of env() and file(), for Redacted. It is a
 	// function so that printing a Config does not print them.
 	revealed func() []string
 }
 
-// Log says what the program writes about itself.
+// Log configures the program's own log.
 type Log struct {
 	Level  slog.Level `json:"level"`
 	Format string     `json:"format"` // "text" or "json"
@@ -51,8 +51,7 @@ type Door struct {
 	SlowStart Duration `json:"slow_start"` // how long a worker that joins takes to full share
 	CORS      CORS     `json:"cors"`
 	Keys      []Key    `json:"keys"` // none: no key is asked for
-	// Objectives are what requests that come by way of a gateway may say that they are
-	// for.
+	// Objectives are the purposes that requests by way of a gateway may name.
 	Objectives []Objective `json:"objectives,omitempty"`
 	// BudgetTimezone is where a budget's days and months begin. Empty: UTC.
 	BudgetTimezone string `json:"budget_timezone,omitempty"`
@@ -85,7 +84,7 @@ type TLS struct {
 	Key  string `json:"key"`
 }
 
-// Limits bound what one client or one worker may take of the door.
+// Limits bound the share of one client or one worker in the door.
 type Limits struct {
 	Body        Size     `json:"body"`
 	Headers     Size     `json:"headers"`
@@ -99,13 +98,13 @@ type Limits struct {
 	Streams     int      `json:"streams"` // of HTTP/2, on one connection at once
 }
 
-// Queue bounds what waits at the door for room on a worker.
+// Queue bounds the requests that wait at the door for room on a worker.
 type Queue struct {
 	MaxRequests int      `json:"max_requests"`
 	MaxWait     Duration `json:"max_wait"`
 }
 
-// Retry bounds what is sent a second time before its first event.
+// Retry bounds the requests that are sent again before their first event.
 type Retry struct {
 	Attempts int     `json:"attempts"` // tries beyond the first
 	Budget   float64 `json:"budget"`   // share of requests that may be retries
@@ -146,7 +145,7 @@ type Admin struct {
 	Console   string `json:"console,omitempty"` // full | read_only | off
 }
 
-// Supervisor holds what bounds all pools of one machine.
+// Supervisor holds the bounds of all pools of one machine.
 type Supervisor struct {
 	Parallel int `json:"parallel"` // starts and turns at once
 }
@@ -189,7 +188,7 @@ type Adapter struct {
 	Path string `json:"path"` // as the worker sees it: a folder, or a name that its engine resolves
 }
 
-// Engine is what a worker serves and how. The process driver makes the flags
+// Engine is the model that a worker serves, and its settings. The process driver makes the flags
 // of roundhouse-worker of it, the docker driver those of `vllm serve`.
 type Engine struct {
 	Model           string            `json:"model"` // empty: the demonstration model
@@ -270,7 +269,7 @@ type Container struct {
 	User        string            `json:"user"`
 	Labels      map[string]string `json:"labels"`
 
-	// What is let through to containers and what bounds them (confinement.go). Left out
+	// Containers' rights and bounds (confinement.go). Left out
 	// of the JSON where they are empty, as are those below: workers are known by a hash
 	// of it.
 	CapAdd       []string `json:"cap_add,omitempty"`
@@ -280,20 +279,20 @@ type Container struct {
 	Memory       Size     `json:"memory,omitempty"`     // 0: no limit
 	ExtraHosts   []string `json:"extra_hosts,omitempty"`
 
-	// Where a Swarm may run a worker, and what it sets aside there.
+	// Where a Swarm may run a worker, and the resources that it reserves.
 	Constraints      []string         `json:"constraints,omitempty"`       // "node.labels.gpu == b60"
 	GenericResources map[string]int64 `json:"generic_resources,omitempty"` // { "NVIDIA-GPU" = 1 }
 }
 
-// Objective is what a request is for, as the gateways of Kubernetes know it.
+// Objective is the purpose of a request, as the gateways of Kubernetes know it.
 type Objective struct {
 	Name string `json:"name"`
-	// Priority is above 0 for what goes first, and below 0 for what is refused where
-	// there is no room at once.
+	// Priority is above 0 for requests that go first, and below 0 for requests that are
+	// refused if there is no room at once.
 	Priority int `json:"priority"`
 }
 
-// Route is a name that clients ask for, and what serves it.
+// Route is a name that clients ask for, and its targets.
 type Route struct {
 	Name     string   `json:"name"`
 	Aliases  []string `json:"aliases"`

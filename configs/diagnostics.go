@@ -16,7 +16,7 @@ type Diagnostic struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`    // from 1; 0: the file as a whole
 	Column  int    `json:"column"`  // from 1, in characters
-	Message string `json:"message"` // what is wrong and what to do
+	Message string `json:"message"` // the fault and its remedy
 	Source  string `json:"source"`  // the line, without its secrets
 
 	width int // characters of the source line to mark; 0: the line is not as it stands in the file
@@ -82,7 +82,7 @@ func lineAt(src []byte, i int) string {
 	return strings.TrimRight(string(line), "\r")
 }
 
-// printable replaces what would move a terminal's cursor. A tab becomes one
+// printable replaces characters that would move a terminal's cursor. A tab becomes one
 // space, so that the marks stand below the right character.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Key is one client's key and what it may use.
+// Key is one client's key and its rights.
 type Key struct {
 	Name              string   `json:"name"`
 	SHA256            []string `json:"sha256"`                // hex; several, so that old and new overlap
@@ -24,7 +24,7 @@ type Key struct {
 	Month             Budget   `json:"month_budget,omitzero"` // of a calendar month
 }
 
-// Budget is what a key may use in one day or month, counted when it is answered. 0 is no
+// Budget is the most that a key may use in one day or month, counted when it is answered. 0 is no
 // limit.
 type Budget struct {
 	Requests  int64 `json:"requests,omitempty"`
@@ -41,7 +41,7 @@ func NewKey(name string) Key {
 // mostHashes bounds the hashes of one key: old and new, with room to spare.
 const mostHashes = 64
 
-// Fault says what is wrong with a key that was not read from a file; empty: nothing.
+// Fault returns the fault of a key that was not read from a file; empty: none.
 func (k *Key) Fault() string {
 	switch _, err := k.Expiry(); {
 	case !goodKeyName(k.Name):
@@ -95,7 +95,7 @@ func goodSum(s string) bool {
 	return err == nil && len(raw) == 32
 }
 
-// goodKeyName accepts what can stand in a log, a metric's label and a path.
+// goodKeyName accepts names that can stand in a log, a metric's label and a path.
 func goodKeyName(s string) bool {
 	letter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' }
 	return s != "" && len(s) <= 128 && letter(rune(s[0])) && !strings.ContainsFunc(s, func(r rune) bool {

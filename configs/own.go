@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Of returns the engine and the container of one worker: the pool's, with what the
-// worker has of its own. Variables override those of their name, volumes those at
+// Of returns the engine and the container of one worker: the pool's, with the
+// worker's own settings. Variables override those of their name, volumes those at
 // their target; args follow the pool's, and an engine takes the last of a flag.
 func (p *Pool) Of(w Worker) (Engine, Container) {
 	e, c := p.Engine, p.Container
@@ -43,7 +43,7 @@ func (p *Pool) Of(w Worker) (Engine, Container) {
 	return e, c
 }
 
-// mountedAt is where a volume is seen inside; one that cannot be read is its own.
+// mountedAt is the path of a volume inside; an unreadable volume is its own.
 func mountedAt(volume string) string {
 	v, err := ParseVolume(volume)
 	if err != nil {
@@ -52,7 +52,7 @@ func mountedAt(volume string) string {
 	return path.Clean(v.Target)
 }
 
-// checkOwn holds what a worker has of its own to what its pool's driver can give it.
+// checkOwn holds a worker's own settings to the abilities of its pool's driver.
 func checkOwn(d *decoder, path string, p *Pool, w *Worker) {
 	if p.Driver == "static" {
 		for _, name := range []string{"environment", "args", "volumes"} {

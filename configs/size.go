@@ -13,7 +13,7 @@ type unit struct {
 	bytes int64
 }
 
-// units lists what a size may end in, the longest suffixes first, so that
+// units lists the suffixes of a size, the longest first, so that
 // "MiB" is not read as "B".
 var units = []unit{
 	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},

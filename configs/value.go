@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// kind is what a value of the file is, in the words of a message.
+// kind is the type of a value of the file, in the words of a message.
 type kind string
 
 const (
@@ -32,11 +32,11 @@ type value struct {
 	truth  bool
 	items  []value
 	keys   []string // of a map, beside items
-	hidden bool     // it holds what env() or file() returned
+	hidden bool     // it holds a result of env() or file()
 	at     hcl.Range
 }
 
-// fault is what is wrong with an expression, and where.
+// fault is an error in an expression, and its place.
 type fault struct {
 	at      hcl.Range
 	message string
@@ -49,10 +49,10 @@ func faultf(at hcl.Range, format string, args ...any) *fault {
 // evaluator works expressions out. It knows values and the two functions,
 // and nothing that could loop or grow.
 type evaluator struct {
-	dir string // what the paths of file() are relative to
+	dir string // the paths of file() are relative to it
 	env func(string) (string, bool)
 
-	revealed *[]string // grows with what env() and file() return
+	revealed *[]string // grows with the results of env() and file()
 }
 
 func (e evaluator) eval(x hclsyntax.Expression) (value, *fault) {
@@ -222,7 +222,7 @@ func readRegular(path string) ([]byte, error) {
 	return text, nil
 }
 
-// bare returns what happened, without the path that the caller names itself.
+// bare returns the cause, without the path that the caller names itself.
 func bare(err error) error {
 	if p, ok := err.(*os.PathError); ok {
 		return p.Err

@@ -38,7 +38,7 @@ type LoRA struct {
 
 func (*LoRA) op() {}
 
-// CheckRoom refuses what no Adapters could be made for.
+// CheckRoom refuses sizes that no Adapters could be made for.
 func CheckRoom(out, in, slots, rank int) error {
 	if out < 1 || in < 1 || slots < 1 || rank < 1 || rank > MostRank {
 		return fmt.Errorf("adapters of rank %d in %d slots for a matrix (%d, %d); ranks are 1 to %d", rank, slots, out, in, MostRank)
@@ -46,8 +46,8 @@ func CheckRoom(out, in, slots, rank int) error {
 	return nil
 }
 
-// CheckAdapter says what is wrong with a pair of matrices for a slot, if
-// anything.
+// CheckAdapter returns the fault of a pair of matrices for a slot, nil if there
+// is none.
 func CheckAdapter(to Adapters, slot int, a, b Source) error {
 	out, in := to.Shape()
 	switch {
@@ -70,7 +70,7 @@ func CheckAdapter(to Adapters, slot int, a, b Source) error {
 }
 
 // AdapterSlots is how many adapters the sequences of a step may name: the least
-// of what its operations have; 0 where it has no LoRA.
+// number of slots of its operations; 0 where it has no LoRA.
 func (p *Program) AdapterSlots() int {
 	slots, found := 0, false
 	for _, op := range p.Ops {

@@ -5,7 +5,7 @@ package kernels
 // Its methods are called from one goroutine at a time; it may use any number
 // of threads of its own.
 type Backend interface {
-	// Name says what computes, for people: "cpu avx512_bf16, 2 threads".
+	// Name names the machine, for people: "cpu avx512_bf16, 2 threads".
 	Name() string
 
 	// Weight takes in a matrix or a vector and keeps it in the layout of its
@@ -39,13 +39,13 @@ type Executable interface {
 }
 
 // Growing is a backend with memory of its own, of which the pages are to have
-// what weights and programs leave.
+// the rest beside weights and programs.
 type Growing interface {
 	// Free is the memory that can still be taken.
 	Free() int64
 
 	// Grow gives pages a number of blocks, before the first step of any program
-	// that has them. What they held is gone.
+	// that has them. Their content is gone.
 	Grow(pages KV, blocks int) error
 }
 
@@ -59,7 +59,7 @@ type Limits struct {
 	Context int // tokens of a sequence; 0: as many as the pages have room for
 
 	// Shared has a step's memory be that of all programs compiled so, of which one
-	// runs at a time: what one brought back holds until any of them runs.
+	// runs at a time: a result of one holds until any of them runs.
 	Shared bool
 }
 

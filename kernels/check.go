@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Check says what is wrong with a program, if anything: operands that do not
+// Check returns the first fault of a program: operands that do not
 // exist or are read before they are written, and shapes that do not fit.
 // Backends call it in Compile.
 func Check(p *Program) error {
@@ -39,7 +39,7 @@ func (c *checker) fail(format string, args ...any) {
 	}
 }
 
-// value returns what t names, or an empty value and an error.
+// value returns the value that t names, or an empty value and an error.
 func (c *checker) value(t Tensor, name string) Value {
 	if t < 0 || int(t) >= len(c.p.Values) {
 		c.fail("%s is value %d of %d", name, t, len(c.p.Values))
@@ -276,7 +276,7 @@ func (c *checker) attention(op *Attention) {
 	c.writes(op.Out, "Out", Tokens, op.Heads*op.ValueDim)
 }
 
-// cross checks what Attention.Cross asks for.
+// cross checks the operands of Attention.Cross.
 func (c *checker) cross(op *Attention) {
 	if op.Cross == 0 || c.err != nil {
 		return

@@ -2,9 +2,9 @@ package kernels
 
 import "fmt"
 
-// CheckStep returns what is wrong with a step of a program under these limits.
-// What one sequence asks for and is not there is a *StepError that names the
-// sequence; anything else is a fault of who made the step. Backends call it
+// CheckStep returns the fault of a step of a program under these limits. If one
+// sequence asks for something that is not there, it is a *StepError that names the
+// sequence; anything else is a fault of the caller. Backends call it
 // before they compute, since their kernels do not look again.
 func (l Limits) CheckStep(p *Program, s *Step) error {
 	if err := l.checkShape(s); err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Features puts the step's own numbers into a value: what a tower hears or
-// sees, (Frames, width), or what it has made of it so far, (Tokens, width). It
+// Features puts the step's own numbers into a value: a tower's sound or
+// picture, (Frames, width), or its result so far, (Tokens, width). It
 // reads Step.Features.
 type Features struct{ Out Tensor }
 
@@ -17,8 +17,8 @@ type Features struct{ Out Tensor }
 //	out = Σ over taps (i, j) and channels c of g:  w[o][i][j][c] · in[y·Stride - Before + i·Dilation][…][c]  + bias[o]
 //
 // Out has a row for each place of the window, line by line: rows of the kind
-// that Program.Over makes, or of Tokens where its features are what the tokens
-// of the step stand for. Sequences never see each other. One whose rows are
+// that Program.Over makes, or of Tokens where the tokens of the step stand
+// for its features. Sequences never see each other. One whose rows are
 // Tokens must be whole in its step, and its grid is one token wide.
 //
 // As many groups as channels and outputs is a depthwise convolution. Patches of
@@ -73,8 +73,8 @@ func (w Window) keeps() bool {
 	return w.Stride == [2]int{1, 1} && w.padding(0) == 0 && w.padding(1) == 0
 }
 
-// check says what is wrong with a window, if anything. It may not make more
-// rows than it is given, so that limits of a step hold for what is made of it.
+// check returns the fault of a window, nil if there is none. It may not make more
+// rows than it is given, so that limits of a step hold for its results.
 func (w Window) check() error {
 	for i := range 2 {
 		if w.Kernel[i] < 0 || w.Stride[i] < 0 || w.Dilation[i] < 0 || w.Before[i] < 0 || w.After[i] < 0 {
@@ -117,8 +117,8 @@ func over(all []Windowed, of Rows, w Window) (Rows, []Windowed) {
 // Kinds is the number of kinds of rows that a program has.
 func (p *Program) Kinds() int { return int(Frames) + 1 + len(p.Windowed) }
 
-// Base is what rows of a kind are made of by windows, the kind itself where none
-// made it. There are at most as many rows as of that.
+// Base is the kind of rows from which windows make rows of a kind, the kind itself
+// where none made it. There are at most as many rows as of the base.
 func (p *Program) Base(kind Rows) Rows {
 	for kind > Frames {
 		kind = p.Windowed[kind-Frames-1].Of
@@ -126,7 +126,7 @@ func (p *Program) Base(kind Rows) Rows {
 	return kind
 }
 
-// checkWindowed refuses rows made of what is no grid.
+// checkWindowed refuses rows made of anything but a grid.
 func (p *Program) checkWindowed() error {
 	for i, made := range p.Windowed {
 		kind := Frames + 1 + Rows(i)

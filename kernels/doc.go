@@ -1,4 +1,4 @@
-// Package kernels defines what the engine asks of a machine: a Backend that
+// Package kernels is the contract between engine and machine: a Backend that
 // holds weights and KV pages, compiles a model's Program once, and runs it
 // once a step. The same interface serves host memory and device memory:
 // Weight and KV are opaque handles, a Program only records, Run executes, and

@@ -8,7 +8,7 @@ import (
 // StepError is why a step was not computed, by a backend that can compute
 // others. Any other error of Run is one of the backend itself.
 type StepError struct {
-	Seq   int // of the step: the sequence that asks for what is not there, before anything was computed; -1: all
+	Seq   int // of the step: the sequence that asks for something absent, before anything was computed; -1: all
 	Err   error
 	Stack []byte // where a panic was; nil: there was none
 }

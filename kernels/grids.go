@@ -46,7 +46,7 @@ func NewGrids(p *Program) *Grids {
 }
 
 // Places is the grid of each sequence in the places that a window has on rows of
-// a kind. It is that of the rows which a convolution makes, tokens among them.
+// a kind. Rows that a convolution makes have this grid, tokens among them.
 func (g *Grids) Places(of Rows, w Window) []Grid {
 	kind, _ := over(g.made, of, w)
 	return g.of[kind]
@@ -65,7 +65,7 @@ func (g *Grids) Count(kind Rows) int {
 	return last.First + last.Rows()
 }
 
-// Fill takes in a step that CheckStep has passed, or says what is wrong with its
+// Fill takes in a step that CheckStep has passed, or returns the fault of its
 // features.
 func (g *Grids) Fill(s *Step, limits Limits) error {
 	if g.width == 0 && len(s.Features) != g.tokens*len(s.Tokens) {
@@ -104,7 +104,7 @@ func (g *Grids) Fill(s *Step, limits Limits) error {
 	return nil
 }
 
-// frames lays out what the sequences bring with them.
+// frames lays out the sequences' own features.
 func (g *Grids) frames(s *Step, limits Limits) error {
 	next := 0
 	for i := range s.Seqs {

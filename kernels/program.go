@@ -17,7 +17,7 @@ type Value struct {
 	Width int // columns
 }
 
-// Rows says what the rows of a value stand for.
+// Rows is the kind of a value's rows.
 type Rows uint32
 
 const (

@@ -59,8 +59,8 @@ type Sampling struct {
 	Allowed []uint32
 
 	// Times is the first of the tokens that are times, as all behind it are, where
-	// Allowed is set; 0: none is. If their chances together, of what mask and edits
-	// leave, are more than that of each other token, one of them is chosen.
+	// Allowed is set; 0: none is. If their chances together, after mask and
+	// edits, are more than each other token's, one of them is chosen.
 	Times int32
 
 	// The random number is Philox4x32-10 of these and nothing else.
@@ -74,7 +74,7 @@ type Sampling struct {
 	Probe []int32
 }
 
-// Timed is what Times leaves of candidates that stand by ascending token.
+// Timed is the candidates that Times leaves; they stand by ascending token.
 func (s *Sampling) Timed(all []Candidate) []Candidate {
 	at := slices.IndexFunc(all, func(c Candidate) bool { return c.Token >= s.Times })
 	if s.Times == 0 || at <= 0 {
@@ -109,8 +109,7 @@ const (
 	mostTemperature  = 1e5
 )
 
-// Of is what the edit makes of a logit. What is not a number is -Inf from then
-// on, and -Inf stays so.
+// Of edits a logit. NaN becomes -Inf, and -Inf stays so.
 func (e *Edit) Of(x float32) float32 {
 	least := float32(math.Inf(-1))
 	if x == least || e.Add == least {
@@ -128,7 +127,7 @@ func (e *Edit) Of(x float32) float32 {
 	return max(-MostLogit, min(x, MostLogit))
 }
 
-// Result is what a step brings back to the host.
+// Result is the outcome of a step on the host.
 type Result struct {
 	Sampled []Choice    // (rows)
 	Logits  [][]float32 // (rows)(vocab), only if wanted: before edits

@@ -12,7 +12,7 @@ type Timed interface {
 	// between steps.
 	Time(on bool)
 
-	// Spans is what the latest step did. It is valid until the next one.
+	// Spans are the times of the latest step's parts. They are valid until the next step.
 	Spans() []Span
 }
 

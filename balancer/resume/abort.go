@@ -10,7 +10,7 @@ import (
 // some responses with the status "cancelled". That is no end: the answer goes on
 // elsewhere. Of our own engine an abort was asked for, and stands.
 //
-// Before it says so vLLM closes what is open in messages and responses. A client that
+// Before it says so vLLM closes the open parts of messages and responses. A client that
 // has this could not be given the rest, so it is held until the next event is there.
 
 // ending is how an answer says that it was aborted, or the event that ends it.

@@ -20,7 +20,7 @@ type choice struct {
 	ended     bool   // its finish_reason was relayed
 	answering bool   // text of the answer, not of its reasoning, was relayed
 	thought   string // the field that its reasoning came in; "": there was none
-	said      script // what was relayed, where it may have to be compared
+	said      script // the relayed text, if it may have to be compared
 	lost      bool   // not all that was relayed is in said
 	parted    splitter
 	logprobs  int // how many log probabilities were relayed

@@ -2,8 +2,8 @@
 // bytes of a worker in, bytes for the client out. It knows no socket, clock,
 // lock or account.
 //
-// A Stream is opened by what its client asked. Each worker that feeds it begins
-// with Feed, and what it sends goes through Take, cut into reads anyhow. When a
+// A Stream is opened with its client's request. Each worker that feeds it begins
+// with Feed, and its bytes go through Take, cut into reads anyhow. When a
 // worker has broken off, Broke finds the way on:
 //
 //   - ByField: the same request with roundhouse_resume, at a worker of ours.

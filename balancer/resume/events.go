@@ -8,8 +8,8 @@ import (
 	"roundhouse/balancer/wire"
 )
 
-// event looks at the event at the end of o, makes it the one that the client is
-// to see, and reports whether there is any.
+// event looks at the event at the end of o, turns it into the client's
+// event, and reports whether there is any.
 func (s *Stream) event(o *Out, at int) bool {
 	data, ok := wire.EventData(o.B[at:])
 	if !ok {
@@ -96,7 +96,7 @@ func (s *Stream) besides(o *Out, at int, data []byte) bool {
 	return true
 }
 
-// note keeps what an event says that is relayed.
+// note keeps the content of an event that is relayed.
 func (s *Stream) note(c *choice, data []byte, ids int) {
 	if s.id == "" {
 		s.identify(data)

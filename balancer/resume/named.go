@@ -7,8 +7,8 @@ import (
 	"roundhouse/balancer/wire"
 )
 
-// namedEvents is what the client has of a messages or responses stream, whose events
-// build upon one another. It can be given again: what is said must be the same,
+// namedEvents is the client's part of a messages or responses stream, whose events
+// build upon one another. It can be given again: the text must be the same,
 // however it is cut into events, and the ids that each worker draws are replaced
 // by those that the client knows.
 type namedEvents struct {
@@ -80,7 +80,7 @@ func eventType(event []byte) []byte {
 	return nil
 }
 
-// pieceOf finds the text that an event adds to what came before, and puts the part
+// pieceOf finds the text that an event adds to the text before, and puts the part
 // of the answer that it belongs to behind dst; from is 0 where the event adds none.
 func pieceOf(dst, kind, data []byte) (lane []byte, from, to int) {
 	if !bytes.HasSuffix(kind, []byte("delta")) || string(kind) == "message_delta" {

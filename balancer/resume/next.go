@@ -60,7 +60,7 @@ func (s *Stream) settled() bool {
 }
 
 // byIDs reports whether the ids of a choice are known, and whether text that
-// follows would be taken for what it is. Where the door knows no marker behind the
+// follows would be taken for its own kind. Where the door knows no marker behind the
 // reasoning, only the answer itself can go on.
 func (s *Stream) byIDs(i int) bool {
 	c := &s.choices[i]
@@ -206,7 +206,7 @@ func (s *Stream) again() {
 		if c.begun && s.a.API <= Text {
 			c.skip = &replay{}
 		}
-		// Of what is swallowed now, nobody counts the characters.
+		// Nobody counts the characters of text that is swallowed now.
 		s.plain = s.plain && !c.back.on
 	}
 }
@@ -315,8 +315,8 @@ func (s *Stream) Kept() int64 {
 	return int64(n)
 }
 
-// GiveUp drops what is kept to go on at another worker: the stream cannot any more. What
-// the present worker's part is measured by stays.
+// GiveUp drops the memory for going on at another worker: the stream cannot any more. The
+// measures of the present worker's part stay.
 func (s *Stream) GiveUp() {
 	s.rigid, s.plain = true, false
 	if s.way == Again || s.way == ByIDs {

@@ -27,8 +27,8 @@ type replay struct {
 func (r *replay) over() bool { return r.done }
 
 // event compares an event of the choice, and reports whether it is to be relayed:
-// the first with something that the client has not, and all after it. Of an event
-// that reaches over what the client has only the end is left.
+// the first with something that the client has not, and all after it. An event
+// that reaches over the client's end loses its beginning.
 func (r *replay) event(s *Stream, c *choice, o *Out, at int) bool {
 	data, _ := wire.EventData(o.B[at:])
 	was, want := r.got, c.said.text
@@ -124,7 +124,7 @@ const (
 	tagArgs = 0x10
 )
 
-// tagOf tells what a text field is of; before is the event up to its value.
+// tagOf returns the kind of a text field; before is the event up to its value.
 func tagOf(field int, before []byte) byte {
 	if field < 4 || !bytes.Contains(before, []byte(`"tool_calls"`)) {
 		return tagText + byte(field)

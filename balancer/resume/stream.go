@@ -20,7 +20,7 @@ const (
 	Other
 )
 
-// Asked is what a stream must know of its request.
+// Asked is a request, as far as a stream must know it.
 type Asked struct {
 	API     API
 	Peek    *wire.Peek
@@ -41,7 +41,7 @@ const (
 	Anew    Way = iota // the first worker's: the request as it is
 	ByField            // with roundhouse_resume, at a worker of ours
 	ByIDs              // as a completion of token ids, in Path and Body
-	Again              // from its beginning, compared with what the client has
+	Again              // from its beginning, compared with the client's text
 )
 
 // The errors that end one worker's part of a stream.
@@ -62,12 +62,12 @@ const (
 // must not be copied once it is open.
 type Stream struct {
 	a     Asked
-	ids   bool // token ids and usage are asked for, and cut out of what the client sees
+	ids   bool // token ids and usage are asked for, and cut out of the client's events
 	plain bool // token ids are enough to go on
 	own   bool // the worker that the stream began with is one of ours
 	ours  bool // the present one is
 	rigid bool // no worker can go on with it: it depends on more than its request
-	spent bool // what it would need for that was dropped
+	spent bool // the memory for that was dropped
 
 	partial []byte // an event that is not whole yet
 	held    []byte // events that wait for the next one
@@ -92,7 +92,7 @@ type Stream struct {
 	got     Got
 }
 
-// Got is what Take has found.
+// Got is the findings of Take.
 type Got struct {
 	Events  int // relayed
 	Tokens  int64
@@ -101,7 +101,7 @@ type Got struct {
 	Refused bool   // the worker told the client of a mistake of its own
 }
 
-// Out gathers what leaves for the client in one write.
+// Out gathers the bytes that leave for the client in one write.
 type Out struct {
 	B    []byte
 	like wire.EventPattern // the event before
@@ -136,8 +136,8 @@ func (s *Stream) Feed(own bool) {
 	}
 }
 
-// Take puts the whole events among the bytes that a worker has sent behind what o
-// holds, and keeps the bytes of one that is not whole yet. An error ends the
+// Take puts the whole events among the bytes that a worker has sent behind o's
+// content, and keeps the bytes of an event that is not whole yet. An error ends the
 // worker's part.
 func (s *Stream) Take(o *Out, b []byte) (Got, error) {
 	s.got = Got{}
@@ -219,7 +219,7 @@ func (s *Stream) takeEvent(o *Out, ev []byte) bool {
 }
 
 // takeLike puts those events at the front of b into o that are like the event
-// before them, and does for all of them together what event does for each.
+// before them, and does for all of them together the work of event for each.
 func (s *Stream) takeLike(o *Out, b []byte) (used int) {
 	c := &s.choices[0]
 	before, events, keeps := len(c.tokens), 0, s.keepsText(c)

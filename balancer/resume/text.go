@@ -7,10 +7,10 @@ import (
 )
 
 // pendingText knows which of an answer's tokens the client has the text of. A
-// foreign worker says tokens before their text: it holds back what could be the
+// foreign worker says tokens before their text: it holds back a possible
 // beginning of a stop string, and tokens that end in half a character. A stream
 // that goes on must go on behind the last token whose text the client has, or
-// what was held back would be lost.
+// the text held back would be lost.
 //
 // Where the worker parts reasoning from the answer, the marker between them is
 // in the tokens and not in the text, and its parser looks for it in tokens whose
@@ -25,14 +25,14 @@ type pendingText struct {
 	first  int     // the tokens that the present worker began behind
 	start  int     // where its text begins in the answer
 	got    int     // characters that it has said
-	text   []rune  // what the client has
-	again  []rune  // of that, what the worker will say again
+	text   []rune  // the client's
+	again  []rune  // its part that the worker will say again
 	parts  bool    // the worker parts reasoning from the answer
 	turn   int     // where the answer begins in the text; below 0: not yet
 	margin int     // so many characters behind the beginning and the turn nothing is sure
 }
 
-// aroundMarkers is more characters than what a parser of reasoning takes out
+// aroundMarkers is more characters than a parser of reasoning takes out
 // beside its markers.
 const aroundMarkers = 32
 
@@ -113,8 +113,8 @@ func (s *Stream) follow(c *choice, data []byte, ids int) {
 	b.say(e.Choices[0].Text+thought+d.Content, len(c.tokens))
 }
 
-// say enters text that a worker has said by so many tokens, and returns what of
-// it is new to the client; ok is false where it says something else again than
+// say enters text that a worker has said by so many tokens, and returns the part
+// that is new to the client; ok is false where it says something else again than
 // it, or the one before it, has said.
 func (b *pendingText) say(text string, tokens int) (fresh string, ok bool) {
 	for len(b.marks) < tokens {

@@ -64,7 +64,7 @@ func Sweep(ctx context.Context, serial float64, o SweepOptions, run func(rate fl
 		}
 	}
 	for pass > 0 && room() && !try(pass) { // once more: a rate that passed by luck does not count
-		fail, pass = pass, pass/(1+o.Precision)
+		pass /= 1 + o.Precision
 	}
 	if ctx.Err() != nil {
 		return runs, 0

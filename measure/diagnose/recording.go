@@ -276,7 +276,7 @@ func sample(line string) (name, labels string, value float64, ok bool) {
 	if line == "" || line[0] == '#' {
 		return "", "", 0, false
 	}
-	rest := line
+	var rest string
 	if open := strings.IndexByte(line, '{'); open >= 0 {
 		end := strings.LastIndexByte(line, '}')
 		if end < open {

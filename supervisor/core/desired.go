@@ -7,7 +7,7 @@ import (
 	"roundhouse/supervisor/schedule"
 )
 
-// Desired is what should be.
+// Desired is the state that should be.
 type Desired struct {
 	Parallel int // starts and turns at once on this machine
 	Pools    []Pool
@@ -57,7 +57,7 @@ type Spec struct {
 	Device bool // holds a device, which two failed starts put in quarantine
 	Relief bool // there for the length of a rotation alone
 	// Lacks says which device it has no place for; empty: it has a place. It is
-	// not started, and what runs of it already runs on.
+	// not started; if it runs already, it runs on.
 	Lacks string
 }
 
@@ -77,10 +77,10 @@ const (
 	Quarantined = phase.Quarantined
 )
 
-// Then is what follows a drain.
+// Then is the act that follows a drain.
 type Then string
 
-// What can follow a drain.
+// The acts that can follow a drain.
 const (
 	ThenHold   Then = "hold"   // stay drained until an operator undrains
 	ThenStart  Then = "start"  // stop and start again
@@ -88,7 +88,7 @@ const (
 	ThenRemove Then = "remove" // stop and forget
 )
 
-// Intent is what is remembered from one decision to the next.
+// Intent is the memory from one decision to the next.
 type Intent struct {
 	Workers   map[string]Worker     `json:"workers"`   // by pool/name
 	Rotations map[string]Rotation   `json:"rotations"` // the last of each pool
@@ -104,10 +104,10 @@ type Worker struct {
 	Generation uint64    `json:"generation"` // rises at every start
 	Deadline   time.Time `json:"deadline,omitzero"`
 	Then       Then      `json:"then,omitempty"`
-	Hash       string    `json:"hash"`           // of what this generation was started with
+	Hash       string    `json:"hash"`           // of this generation's settings
 	Good       string    `json:"good,omitempty"` // the last hash that became ready
 
-	// Former is what Good was before, as long as it may yet turn out that it was better.
+	// Former is the value of Good before, as long as it may yet prove better.
 	Former string `json:"former,omitempty"`
 
 	Failures  int       `json:"failures,omitempty"` // failed starts in a row
@@ -119,8 +119,8 @@ type Worker struct {
 	NextTry   time.Time `json:"next_try,omitzero"`
 	LastError string    `json:"last_error,omitempty"`
 	Started   time.Time `json:"started,omitzero"` // when this generation became ready
-	// Launched is when this generation's process was there, and Took how long the
-	// last one that became ready took from then on.
+	// Launched is when this generation's process was there, and Took the time that
+	// the last ready generation took from then on.
 	Launched time.Time     `json:"launched,omitzero"`
 	Took     time.Duration `json:"took,omitzero"`
 	Forced   bool          `json:"forced,omitempty"` // its drain ended by its deadline
@@ -128,25 +128,25 @@ type Worker struct {
 	Away        time.Time `json:"away,omitzero"`         // since when its driver does not answer
 	Interrupted bool      `json:"interrupted,omitempty"` // it ended with its driver, and is not ready again yet
 
-	// Of its first hour, which is what memory and speed are held against.
+	// Of its first hour, with which memory and speed are compared.
 	BaseMemory int64   `json:"base_memory,omitempty"`
 	BaseSpeed  float64 `json:"base_speed,omitempty"`
 }
 
-// PoolRecord is what is remembered of a pool.
+// PoolRecord is the memory of a pool.
 type PoolRecord struct {
 	LastRun  time.Time `json:"last_run,omitzero"` // on the wall's clock
 	OffUntil time.Time `json:"off_until,omitzero"`
 	Off      bool      `json:"off,omitempty"`
 	Scale    *int      `json:"scale,omitempty"` // by hand; nil: as configured
-	// Traffic is what the pool has had at which time of the day.
+	// Traffic is the pool's traffic by the time of the day.
 	Traffic schedule.Traffic `json:"traffic,omitzero"`
 	// Run is the last scheduled run for which a quiet moment was chosen, Moment.
 	Run    time.Time `json:"run,omitzero"`
 	Moment time.Time `json:"moment,omitzero"`
 	// Relief is the last configuration with which a relief became ready.
 	Relief string `json:"relief,omitempty"`
-	// Image is what the pool's image was found to be when a start was last prepared.
+	// Image is the identity of the pool's image when a start was last prepared.
 	Image Image `json:"image,omitzero"`
 	// Adapters are the names that were loaded into the pool's workers: a worker that has
 	// one of them that is configured no longer is to unload it.
@@ -156,7 +156,7 @@ type PoolRecord struct {
 	Rejected map[string]bool `json:"rejected,omitempty"` // by hash
 }
 
-// Image is a name and what it stood for, in the words of whatever has the images.
+// Image is a name and the image behind it, in the words of the image store.
 type Image struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
@@ -184,7 +184,7 @@ type Rotation struct {
 	Queue   []string      `json:"queue"`             // names still to turn
 	Current string        `json:"current,omitempty"` // name whose turn it is
 	From    uint64        `json:"from,omitempty"`    // its generation when the turn began
-	Back    bool          `json:"back,omitempty"`    // it goes back to what it ran before
+	Back    bool          `json:"back,omitempty"`    // it goes back to its former settings
 	Done    []string      `json:"done"`
 	Began   time.Time     `json:"began"`
 	Ended   time.Time     `json:"ended,omitzero"`

@@ -1,5 +1,5 @@
-// Package core decides what the supervisor does next. Next is a function of
-// what is desired, what is observed and the time; it has no goroutine, lock,
+// Package core decides the supervisor's next actions. Next is a function of
+// the desired state, the observed state and the time; it has no goroutine, lock,
 // clock or I/O, so that a simulated month runs in milliseconds.
 //
 // Desired is the configuration and the Intent. The Intent is the memory
@@ -7,7 +7,7 @@
 // last rotation. A decision carries a new Intent; whoever acts writes it down
 // first and acts then, so that a successor goes on from the same place.
 //
-// What always holds, whatever fails:
+// These hold always, whatever fails:
 //
 //   - No act of ours takes a pool below its min_ready ready workers.
 //   - Never are two workers of a pool out at once by rotation.
@@ -15,5 +15,5 @@
 //     acknowledged the drain and its lease is good; or when it is dead,
 //     hung, never became ready, or its drain's deadline has passed.
 //   - Every rotation ends in done, rolled back, or halted with a reason.
-//   - What is healthy is never restarted because the supervisor was.
+//   - A healthy worker is never restarted because the supervisor was.
 package core

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What the end of a worker that was ready says of it. One that had served comes
+// The verdicts on the end of a worker that was ready. A worker that had served comes
 // back at once, whoever ended it. Those that end before they are of any use, and
 // those that end alike again and again, are in a crash loop, and wait.
 const (
@@ -22,8 +22,8 @@ const (
 )
 
 // crashed puts a worker that ended by itself in line for a restart: at once, or
-// in a crash loop each time twice as late; one that had served waits no longer
-// than it had lived.
+// in a crash loop each time twice as late; a worker that had served waits no
+// longer than it had lived.
 func (s *step) crashed(id string, w *Worker, p *Pool, seen Seen, why string) {
 	if w.Evidence != why || s.now.Sub(w.SameLast) > loopWindow {
 		w.Same = 0
@@ -59,8 +59,8 @@ func backoff(n int) time.Duration {
 	return min(time.Second<<min(n-1, 9), 5*time.Minute)
 }
 
-// interrupted puts a worker that ended with its driver in line for a start. It
-// has not failed, nor has what it was started with.
+// interrupted puts a worker that ended with its driver in line for a start. Neither
+// it nor its settings have failed.
 func (s *step) interrupted(id string, w *Worker, p *Pool, seen Seen) {
 	why := seen.Exit
 	if seen.Failure != "" {

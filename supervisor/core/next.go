@@ -12,11 +12,11 @@ import (
 // stop begins. It is renewed every second; this covers a slow signal.
 const leaseMargin = 2 * time.Second
 
-// resumeTime is what the doors have after a drain's deadline to resume
-// elsewhere what is left.
+// resumeTime is the time that the doors have after a drain's deadline to resume
+// the remaining streams elsewhere.
 const resumeTime = 10 * time.Second
 
-// Kind is what an Action does.
+// Kind is the kind of an Action.
 type Kind string
 
 // The kinds of action.
@@ -34,9 +34,9 @@ type Action struct {
 	Kind       Kind
 	Worker     string // pool/name
 	Generation uint64 // of the process that it is about
-	Hash       string // Start: with what
+	Hash       string // Start: of the settings
 	Grace      time.Duration
-	Key        string // Prepare: what the outcome is noted under
+	Key        string // Prepare: the outcome is noted under it
 }
 
 // Event is something worth telling, for people.
@@ -47,14 +47,14 @@ type Event struct {
 	Text   string // why, with the evidence
 }
 
-// Decision is what Next decides. Intent is written down before any action.
+// Decision is the result of Next. Intent is written down before any action.
 type Decision struct {
 	Intent  Intent
 	Actions []Action
 	Events  []Event
 }
 
-// Next decides what to do now. It changes nothing that it is given.
+// Next decides the next actions. It leaves its arguments as they are.
 func Next(d Desired, o Observed, now time.Time) Decision {
 	s := &step{d: d, o: o, now: now, in: d.Intent.Clone()}
 	s.d.Pools = s.relieved()
@@ -80,7 +80,7 @@ type step struct {
 	in      Intent
 	actions []Action
 	events  []Event
-	preview bool // nothing is done; it is asked what would be
+	preview bool // nothing is done; the outcome alone is wanted
 }
 
 func (s *step) event(pool, worker, kind, format string, args ...any) {
@@ -122,8 +122,8 @@ func (s *step) join() {
 			s.in.Workers[id] = w
 		}
 	}
-	// What runs and is neither configured nor remembered is taken in as well, so
-	// that it leaves in order.
+	// A running worker that is neither configured nor remembered is taken in as
+	// well, so that it leaves in order.
 	for _, id := range sortedKeys(s.o.Workers) {
 		seen := s.o.Workers[id]
 		if _, known := s.in.Workers[id]; known || seen.Process != Alive || seen.Generation == 0 {
@@ -160,7 +160,7 @@ func (s *step) leave() {
 			w.Deadline = s.now.Add(wait)
 			s.event(workerid.Pool(id), id, "removed", "%s; it drains and stops", why)
 			s.in.Workers[id] = w
-			continue // what the doors have acknowledged is the set before this one
+			continue // the doors have acknowledged the set before this one
 		}
 		s.ending(id, &w, grace)
 		if w.Phase != "" {

@@ -2,7 +2,7 @@ package core
 
 import "time"
 
-// Observed is what is.
+// Observed is the state that is seen.
 type Observed struct {
 	Wall     time.Time       // the clock on the wall, for schedules; it may jump
 	Lease    time.Time       // until when every living door obeys this supervisor alone
@@ -14,10 +14,10 @@ type Observed struct {
 	Prepared map[string]string
 }
 
-// Process is what is known of a worker's process or container.
+// Process is the known state of a worker's process or container.
 type Process string
 
-// What a process can be. Unknown is not Absent: nothing is done on it.
+// The states of a process. Unknown is not Absent: it leads to no action.
 const (
 	Unknown Process = ""
 	Absent  Process = "absent"
@@ -29,7 +29,7 @@ const (
 type Seen struct {
 	Process    Process
 	Generation uint64 // of the process
-	Hash       string // of what the process was started with
+	Hash       string // of the process's settings
 	Exit       string // how it ended
 	Killed     bool   // by somebody else's hand, and not for want of memory
 	Busy       bool   // an act of ours on it has not ended

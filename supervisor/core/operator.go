@@ -13,7 +13,7 @@ import (
 var (
 	// ErrUnknown is returned for a worker or pool that is not configured.
 	ErrUnknown = errors.New("not configured")
-	// ErrState is what a Conflict is.
+	// ErrState is the kind of every Conflict.
 	ErrState = errors.New("the command does not fit the present state")
 )
 
@@ -74,8 +74,8 @@ func Drain(d Desired, pool, name, who string, now time.Time) (Intent, error) {
 	return d.with(workerid.Of(pool, name), w, Draining, "drained by "+who, now), nil
 }
 
-// Undrain returns a draining or drained worker to service; one that never was in
-// service goes on with its start.
+// Undrain returns a draining or drained worker to service; a worker that
+// never was in service goes on with its start.
 func Undrain(d Desired, pool, name, who string, now time.Time) (Intent, error) {
 	p, w, err := d.worker(pool, name)
 	if err != nil {
@@ -163,8 +163,8 @@ func Rotate(d Desired, pool string, which []string, now time.Time) (Intent, erro
 	return s.in, nil
 }
 
-// Continue takes up a halted or rolled-back rotation where it ended; what was
-// refused is tried once more.
+// Continue takes up a halted or rolled-back rotation where it ended; refused
+// settings are tried once more.
 func Continue(d Desired, pool string, now time.Time) (Intent, error) {
 	if _, err := d.pool(pool); err != nil {
 		return d.Intent, err

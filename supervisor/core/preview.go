@@ -2,15 +2,15 @@ package core
 
 import "roundhouse/configs/workerid"
 
-// Turn is what a rotation would do with one worker.
+// Turn is one worker's turn of a rotation to come.
 type Turn struct {
 	Worker   string `json:"worker"`
 	Obstacle string `json:"obstacle"` // why not now; empty: it could begin
 	Skipped  bool   `json:"skipped"`  // it needs no turn
 }
 
-// Preview tells what the running rotation of a pool would do, one turn after
-// another as if each were the next.
+// Preview returns the turns to come of a pool's running rotation, each as if
+// it were the next.
 func Preview(d Desired, o Observed, pool string) []Turn {
 	p, err := d.pool(pool)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // How long a start may hold the place of another one.
 const (
 	// fetchTime is how long a driver may take to make a process before it counts as
-	// fetching what the worker runs, which takes no room for a model.
+	// fetching its image or model, which takes no room for a model.
 	fetchTime = 10 * time.Second
-	// slowStart is what a start may take beyond twice the time of the last one
+	// slowStart is the time that a start may take beyond twice the last start's
 	// before it counts as stuck.
 	slowStart = 30 * time.Second
 )
@@ -36,8 +36,8 @@ func (s *step) underway() int {
 
 // loading counts the workers that are loading a model now. A drain loads nothing,
 // nor does a driver that fetches an image. Before a worker that has served already,
-// only others of that kind count, as long as they start as they did before: the
-// first start of a worker, one that failed and one that is stuck keep no pool from
+// only others of that kind count, as long as they start as they did before: a
+// worker's first start, a failed start and a stuck start keep no pool from
 // getting its workers back.
 func (s *step) loading(before Worker) int {
 	n := 0
@@ -65,8 +65,8 @@ type waiting struct {
 	id   string
 }
 
-// begin starts what waits for a start, what has served before first and of these the
-// least often failed, as many as may start at once.
+// begin starts the workers that wait for a start: first those that have served before, the
+// least often failed ahead, as many as may start at once.
 func (s *step) begin() {
 	list := s.waiting()
 	sort.SliceStable(list, func(a, b int) bool {
@@ -121,8 +121,8 @@ func StartKey(id string, w Worker, hash string) string {
 	return fmt.Sprint("start ", id, " ", w.Since.UnixNano(), " ", hash)
 }
 
-// fetched reports whether a worker can be started at once, and asks for what is
-// missing. What ran well before is there.
+// fetched reports whether a worker can be started at once, and asks for its
+// missing parts. The parts of settings that ran well before are there.
 func (s *step) fetched(x waiting, w *Worker) bool {
 	hash := s.startsWith(x.pool, x.spec, w)
 	if s.o.Prepared == nil || hash == w.Good || s.isPrepared(hash) {
@@ -170,8 +170,9 @@ func (s *step) start(id string, w *Worker, p *Pool, spec *Spec) {
 	s.event(p.Name, id, "started", "generation %d: %s", w.Generation, w.Reason)
 }
 
-// startsWith is what a worker is started with now: its target, unless a roll-out has not
-// come to it. One that crashes meanwhile comes back as it was.
+// startsWith is the hash of the settings that a worker is started with now: the wanted
+// settings, unless a roll-out has not come to it. A worker that crashes meanwhile comes
+// back as it was.
 func (s *step) startsWith(p *Pool, spec *Spec, w *Worker) string {
 	if r := s.in.Rotations[p.Name]; r.State == Running && r.rollout() && w.Good != "" && slices.Contains(r.Queue, spec.Name) {
 		return w.Good
@@ -179,8 +180,8 @@ func (s *step) startsWith(p *Pool, spec *Spec, w *Worker) string {
 	return s.wantedHash(p.Name, spec, w)
 }
 
-// wantedHash is what a worker is to be started with: what is configured, or what
-// it last ran well with where that was refused or has no place.
+// wantedHash is the hash of the settings that a worker should have: the configured
+// settings, or the last that it ran well with if those were refused or have no place.
 func (s *step) wantedHash(pool string, spec *Spec, w *Worker) string {
 	if spec.Lacks != "" && w.Hash != "" {
 		return w.Hash

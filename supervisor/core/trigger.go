@@ -13,7 +13,7 @@ const (
 	Operator      = "operator"
 )
 
-// firstHour is what a worker's memory and speed are held against.
+// firstHour is the time with which a worker's memory and speed are compared.
 const firstHour = time.Hour
 
 // triggers begins a rotation for a reason other than the clock.
@@ -49,7 +49,7 @@ func (s *step) rested(p *Pool) bool {
 	return !ok || r.State == Done || s.now.Sub(r.Ended) > firstHour
 }
 
-// baseline notes what a worker's first hour was like.
+// baseline notes the figures of a worker's first hour.
 func (s *step) baseline(w *Worker, seen Seen) {
 	if s.now.Sub(w.Started) < firstHour {
 		return
@@ -99,7 +99,7 @@ func (s *step) judge(p *Pool, r *Rotation) {
 	}
 	why, certain := s.worse(p, r.Canary)
 	if why != "" && !certain && r.Again == 0 {
-		// An average may be off for a moment: one that stays off is worse.
+		// An average may be off for a moment; if it stays off, it is worse.
 		r.Again = requests + max(1, p.Canary.MinRequests/2)
 		return
 	}
@@ -126,9 +126,9 @@ func (s *step) judge(p *Pool, r *Rotation) {
 	s.in.Workers[id] = w
 }
 
-// worse says in what a worker is worse than the rest of its pool; empty: in
-// nothing that its samples show. It is certain of what was counted, and not of
-// what is a moving average.
+// worse names the figure in which a worker is worse than the rest of its pool;
+// empty: its samples show none. Counted figures are certain, moving averages
+// are not.
 func (s *step) worse(p *Pool, name string) (why string, certain bool) {
 	c := s.o.Workers[workerid.Of(p.Name, name)]
 	var served, failed int64
