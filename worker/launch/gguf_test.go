@@ -28,6 +28,20 @@ var demoParts = strings.NewReplacer("model.layers.", "blk.", "input_layernorm", 
 // the embedding, which is its head as well, as another.
 func demoGGUF(t *testing.T, kind, embedding gguf.Type) string {
 	t.Helper()
+	return writeGGUF(t, demoValues(t), demoContents(t, kind, embedding))
+}
+
+func writeGGUF(t *testing.T, values map[string]gguf.Value, contents []gguf.Content) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "demo.gguf")
+	if err := os.WriteFile(path, gguf.Encode(values, contents), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func demoContents(t *testing.T, kind, embedding gguf.Type) []gguf.Content {
+	t.Helper()
 	set, err := weights.OpenFS(demo.FS)
 	if err != nil {
 		t.Fatal(err)
@@ -52,11 +66,33 @@ func demoGGUF(t *testing.T, kind, embedding gguf.Type) string {
 		c.Data = encodeGGUF(c.Type, numbers)
 		contents = append(contents, c)
 	}
-	path := filepath.Join(t.TempDir(), "demo.gguf")
-	if err := os.WriteFile(path, gguf.Encode(demoValues(t), contents), 0o600); err != nil {
-		t.Fatal(err)
+	return contents
+}
+
+// mixedGGUF writes the demonstration model as a mixture: each layer's MLP three times,
+// of which a router of zeros chooses two. Their sum is what the one MLP gives.
+func mixedGGUF(t *testing.T, kind gguf.Type) string {
+	t.Helper()
+	values := map[string]gguf.Value{"qwen3moe.expert_count": uint32(3), "qwen3moe.expert_used_count": uint32(2)}
+	for key, v := range demoValues(t) {
+		values[strings.Replace(key, "qwen3.", "qwen3moe.", 1)] = v
 	}
-	return path
+	values["general.architecture"], values["qwen3moe.expert_feed_forward_length"] = "qwen3moe", values["qwen3moe.feed_forward_length"]
+	var contents []gguf.Content
+	for _, c := range demoContents(t, kind, kind) {
+		for _, part := range []string{".ffn_gate.", ".ffn_up.", ".ffn_down."} {
+			if strings.Contains(c.Name, part) {
+				c.Name, c.Shape = strings.Replace(c.Name, part, strings.TrimSuffix(part, ".")+"_exps.", 1), append([]int{3}, c.Shape...)
+				c.Data = slices.Repeat(c.Data, 3)
+			}
+		}
+		if layer, ok := strings.CutSuffix(c.Name, ".ffn_norm.weight"); ok {
+			hidden := c.Shape[0]
+			contents = append(contents, gguf.Content{Name: layer + ".ffn_gate_inp.weight", Type: gguf.F32, Shape: []int{3, hidden}, Data: make([]byte, 12*hidden)})
+		}
+		contents = append(contents, c)
+	}
+	return writeGGUF(t, values, contents)
 }
 
 // encodeGGUF quantises numbers.
@@ -166,8 +202,8 @@ func chats(t *testing.T, url string, list []question) []string {
 }
 
 // TestGGUF serves GGUF files of the demonstration model, tokenizer and template
-// from the file: the same answers from the same weights, and right ones from
-// blocks of eight and of four bits.
+// from the file: the same answers from the same weights, alone and as experts, and
+// right ones from blocks of eight and of four bits.
 func TestGGUF(t *testing.T) {
 	var list []question
 	for i, q := range questions(t) {
@@ -181,6 +217,9 @@ func TestGGUF(t *testing.T) {
 	}
 	if got := of(gguf.BF16); !slices.Equal(got, want) {
 		t.Errorf("the file of the same weights answers %q; want %q", got, want)
+	}
+	if got := chats(t, demoServer(t, "--max-num-seqs", "8", "--model", mixedGGUF(t, gguf.BF16)).URL, list); !slices.Equal(got, want) {
+		t.Errorf("the same weights as experts answer %q; want %q", got, want)
 	}
 	wrong := func(answers []string) (n int) {
 		for i, a := range answers {

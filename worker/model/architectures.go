@@ -12,11 +12,11 @@ import (
 type architecture struct {
 	name     string // as "architectures" of config.json has it
 	kind     Kind
-	families string   // what people know it by
-	features string   // what the golden test covers, for docs/models.md
-	quants   []string // quant_method of checkpoints that it reads
-	fixture  string   // testdata/<fixture>.json holds its golden test
-	gguf     string   // its name in GGUF files; "": none are read
+	families string    // what people know it by
+	features string    // what the golden test covers, for docs/models.md
+	quants   []string  // quant_method of checkpoints that it reads
+	fixture  string    // testdata/<fixture>.json holds its golden test
+	gguf     *ggufForm // of its GGUF files; nil: none are read
 
 	seeing   bool   // sees images too: its text model stands in text_config
 	encoder  bool   // keeps no KV cache
@@ -35,13 +35,13 @@ func architectures() []architecture { return slices.Concat(decoders(), seers(), 
 
 func decoders() []architecture {
 	return []architecture{
-		{name: "LlamaForCausalLM", kind: Generate, gguf: "llama", quants: linearQuants(), fixture: "llama", defaults: llamaDefaults, record: llama,
+		{name: "LlamaForCausalLM", kind: Generate, gguf: ggufLlama, quants: linearQuants(), fixture: "llama", defaults: llamaDefaults, record: llama,
 			families: "Llama 2, Llama 3.x, DeepSeek-R1-Distill-Llama",
 			features: "GQA, RoPE (default, linear, dynamic, llama3, YaRN), biases, tied or untied head"},
-		{name: "Qwen2ForCausalLM", kind: Generate, gguf: "qwen2", quants: linearQuants(), fixture: "qwen2", defaults: qwen2Defaults, finish: qwenWindows, record: qwen2,
+		{name: "Qwen2ForCausalLM", kind: Generate, gguf: ggufQwen2, quants: linearQuants(), fixture: "qwen2", defaults: qwen2Defaults, finish: qwenWindows, record: qwen2,
 			families: "Qwen2, Qwen2.5, QwQ, DeepSeek-R1-Distill-Qwen",
 			features: "GQA, biases, windows on the upper layers, YaRN"},
-		{name: "Qwen3ForCausalLM", kind: Generate, gguf: "qwen3", quants: linearQuants(), fixture: "qwen3", defaults: qwen3Defaults, finish: qwenWindows, record: qwen3,
+		{name: "Qwen3ForCausalLM", kind: Generate, gguf: ggufQwen3, quants: linearQuants(), fixture: "qwen3", defaults: qwen3Defaults, finish: qwenWindows, record: qwen3,
 			families: "Qwen3 (dense), Qwen3-Embedding", embeds: "qwen3_embed",
 			features: "GQA, QK norms, windows on the upper layers, YaRN"},
 		{name: "Qwen3Model", kind: Embed, quants: linearQuants(), fixture: "qwen3_embed", defaults: qwen3Defaults, finish: qwenWindows, record: qwen3, embeds: "qwen3_embed",
@@ -50,7 +50,7 @@ func decoders() []architecture {
 		{name: "Qwen3ForSequenceClassification", kind: Score, quants: linearQuants(), fixture: "qwen3_score", defaults: qwen3ScoreDefaults, finish: qwenWindows, record: qwen3,
 			families: "Qwen3-Reranker as a classifier",
 			features: "Qwen3's, labels from the last token"},
-		{name: "Qwen3MoeForCausalLM", kind: Generate, quants: linearQuants(), fixture: "qwen3_moe", defaults: qwen3MoEDefaults, finish: qwen3MoEFinish, record: qwen3MoE,
+		{name: "Qwen3MoeForCausalLM", kind: Generate, gguf: ggufQwen3MoE, quants: linearQuants(), fixture: "qwen3_moe", defaults: qwen3MoEDefaults, finish: qwen3MoEFinish, record: qwen3MoE,
 			families: "Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder",
 			features: "Qwen3's, experts by softmax, dense layers between"},
 		{name: "Qwen3NextForCausalLM", kind: Generate, fixture: "qwen3_next", defaults: qwen3NextDefaults, finish: qwenHybridLayers, record: qwen3Next,
@@ -65,7 +65,7 @@ func decoders() []architecture {
 		{name: "MistralForCausalLM", kind: Generate, quants: linearQuants(), fixture: "mistral", defaults: mistralDefaults, record: mistral,
 			families: "Mistral 7B, Ministral 8B, Mistral Nemo",
 			features: "GQA, sliding window, YaRN"},
-		{name: "MixtralForCausalLM", kind: Generate, quants: linearQuants(), fixture: "mixtral", defaults: mixtralDefaults, record: mixtral,
+		{name: "MixtralForCausalLM", kind: Generate, gguf: ggufMixtral, quants: linearQuants(), fixture: "mixtral", defaults: mixtralDefaults, record: mixtral,
 			families: "Mixtral 8x7B, 8x22B",
 			features: "GQA, sliding window, experts by softmax"},
 		{name: "Gemma3ForCausalLM", kind: Generate, quants: linearQuants(), fixture: "gemma3", defaults: gemma3Defaults, finish: gemma3Windows, record: gemma3,

@@ -51,9 +51,7 @@ func (b *binder) matrix(name string, out, in int) kernels.Weight {
 		return b.bind(w)
 	}
 	w := wanted{format: b.linearFormat(in), out: out, in: in, pieces: []piece{whole(name, out, in)}}
-	if t := b.lookup(name); t != nil && isBlocks(t.Type) {
-		b.block(&w, t.Type)
-	}
+	b.block(&w)
 	return b.bind(w)
 }
 
@@ -128,7 +126,7 @@ func (b *binder) lookup(name string) *weights.Tensor { return b.set.Lookup(b.sto
 // stored is the name of a tensor in the files.
 func (b *binder) stored(name string) string {
 	if b.gguf != nil {
-		return ggufName(name)
+		return b.gguf.form.name(name)
 	}
 	return name
 }
@@ -287,7 +285,7 @@ func (b *binder) find(p piece) *weights.Tensor {
 	}
 	if b.gguf != nil {
 		b.gguf.asked[name] = true
-		if len(p.shape) == 2 {
+		if len(p.shape) > 1 {
 			types = slices.Concat(types, slices.Sorted(maps.Keys(blockTypes)))
 		}
 	}

@@ -1,19 +1,15 @@
 package model
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"roundhouse/kernels"
-	"roundhouse/kernels/num"
 	"roundhouse/worker/gguf"
 	"roundhouse/worker/weights"
 )
@@ -23,7 +19,8 @@ import (
 type ggufFile struct {
 	name string // of the file, for errors
 	head *gguf.File
-	arch string // llama, qwen2, qwen3
+	arch string // general.architecture
+	form *ggufForm
 
 	factors []float64 // that the angles of RoPE are divided by; nil: none
 	pairs   int       // columns of a head whose rows are stored in pairs; 0: in halves
@@ -77,7 +74,7 @@ func (g *ggufFile) open(set *weights.Set) (*Model, error) {
 	if err := g.readFactors(set, s.HeadDim); err != nil {
 		return nil, err
 	}
-	if g.arch == "llama" {
+	if g.form.paired {
 		g.pairs = s.HeadDim
 	}
 	s.gguf = g
@@ -165,7 +162,7 @@ func (g *ggufFile) ends(c *Config) error {
 		return fmt.Errorf("tokenizer.ggml.tokens has %d tokens; token_embd.weight has %d", len(tokens), c.Vocab)
 	}
 	for id, token := range tokens {
-		if slices.Contains([]string{"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"}, token) {
+		if slices.Contains(ggufEnds, token) || slices.Contains(g.form.ends, token) {
 			add(id)
 		}
 	}
@@ -234,65 +231,22 @@ func (m *Model) GGUF() *gguf.File {
 	return m.settings.gguf.head
 }
 
-// blockTypes are those of GGUF that hold several numbers together, as kernels name
-// them.
-var blockTypes = map[weights.DType]kernels.DType{
-	weights.Q4_0: kernels.Q4_0, weights.Q4_1: kernels.Q4_1, weights.Q5_0: kernels.Q5_0, weights.Q5_1: kernels.Q5_1, weights.Q8_0: kernels.Q8_0,
-	weights.Q2_K: kernels.Q2_K, weights.Q3_K: kernels.Q3_K, weights.Q4_K: kernels.Q4_K, weights.Q5_K: kernels.Q5_K, weights.Q6_K: kernels.Q6_K,
-	weights.IQ4_NL: kernels.IQ4_NL, weights.IQ4_XS: kernels.IQ4_XS,
-}
-
-// isBlocks reports whether tensors of the type are stored in blocks.
-func isBlocks(t weights.DType) bool { return blockTypes[t] != kernels.F32 }
-
-// block says how a linear's matrix of blocks is kept. Those of Q4_0 are what the
-// kernels for groups of 32 read: they stay as they are where sixteen bits or four
-// were asked for and the backend has such kernels. Where it has none, four bits
-// are chosen anew for groups of 128.
-func (b *binder) block(w *wanted, t weights.DType) {
-	four := t == weights.Q4_0 && (b.format == kernels.FormatInt4 || blockFormat(b.format) != b.format)
-	switch {
-	case four && b.fine:
-		w.format, w.blocks = kernels.FormatInt4, kernels.Q4_0
-	case four && w.format == kernels.FormatInt4:
-		w.make = widened
-	default:
-		w.format = blockFormat(w.format)
-	}
-}
-
-// widened is a matrix of blocks as floats.
-func widened(data [][]byte, stored kernels.DType) (kernels.Source, error) {
-	elements, bytes := stored.Block()
-	x := make([]float32, len(data[0])/bytes*elements)
-	num.Blocks(x, stored, data[0])
-	wide := make([]byte, 0, 4*len(x))
-	for _, v := range x {
-		wide = binary.LittleEndian.AppendUint32(wide, math.Float32bits(v))
-	}
-	return kernels.Source{Type: kernels.F32, Data: wide}, nil
-}
-
-// blockFormat is the format of a matrix that the file has as blocks, where
-// sixteen bits were asked for: eight bits, one scale a row. Its rounding is far
-// below that of the blocks of four and six bits, and like that of Q8_0.
-func blockFormat(asked kernels.Format) kernels.Format {
-	if asked == kernels.FormatBF16 || asked == kernels.FormatF16 {
-		return kernels.FormatInt8
-	}
-	return asked
-}
-
 // inItsWords names the keys of a GGUF file where an error names the fields
 // that they were turned into.
 func (g *ggufFile) inItsWords(err error) error {
+	if g.form == nil {
+		return err
+	}
 	text := err.Error()
+	fields := slices.Concat(ggufFields, g.form.fields)
+	// The longest first: some begin like others.
+	slices.SortStableFunc(fields, func(a, b ggufField) int { return len(b.field) - len(a.field) })
 	var pairs []string
-	for _, f := range ggufFields {
+	for _, f := range fields {
 		pairs = append(pairs, f.field, g.arch+"."+f.key)
 	}
 	pairs = append(pairs, "config.json: ", "", "as config.json says", "as the header says")
-	if said := strings.NewReplacer(pairs...).Replace(text); said != text && g.arch != "" {
+	if said := strings.NewReplacer(pairs...).Replace(text); said != text {
 		return errors.New(said)
 	}
 	return err

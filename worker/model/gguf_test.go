@@ -163,25 +163,25 @@ func openGGUFFixture(t *testing.T, values map[string]gguf.Value, contents []gguf
 // transformers makes of them.
 func TestGGUF(t *testing.T) {
 	for _, arch := range architectures() {
-		if arch.gguf == "" {
+		if arch.gguf == nil {
 			continue
 		}
-		t.Run(arch.gguf, func(t *testing.T) {
+		t.Run(arch.fixture, func(t *testing.T) {
 			f := &ggufFixture{}
-			readJSON(t, "gguf_"+arch.gguf, f)
+			readJSON(t, "gguf_"+arch.fixture, f)
 			var contents []gguf.Content
-			sum := crc32.NewIEEE()
+			sum, made := crc32.NewIEEE(), map[string]gguf.Content{}
 			for _, x := range f.Tensors {
-				c := x.content()
-				sum.Write(c.Data)
-				contents = append(contents, c)
+				made[x.name] = x.content()
+				sum.Write(made[x.name].Data)
+				contents = append(contents, made[x.name])
 			}
 			if sum.Sum32() != f.Checksum {
 				t.Fatalf("the tensors are not those of gguf_fixtures.py: checksum %d, not %d", sum.Sum32(), f.Checksum)
 			}
 			m := ggufModel(t, f.Values, contents)
 			if m.Config().Architecture != arch.name {
-				t.Fatalf("%q is %s; want %s", arch.gguf, m.Config().Architecture, arch.name)
+				t.Fatalf("%q is %s; want %s", arch.gguf.arch, m.Config().Architecture, arch.name)
 			}
 			r := newRunner(t, newCPU(t), m, len(f.IDs))
 			want := decodeRows(t, f.Logits, r.vocab)
@@ -199,7 +199,7 @@ func TestGGUF(t *testing.T) {
 				for _, x := range f.Tensors {
 					named := func(n ggufTensor) bool { return n.name == x.name }
 					if !slices.Contains(v.Without, x.name) && !slices.ContainsFunc(v.Tensors, named) {
-						changed = append(changed, x.content())
+						changed = append(changed, made[x.name])
 					}
 				}
 				for _, x := range v.Tensors {

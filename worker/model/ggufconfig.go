@@ -10,65 +10,27 @@ import (
 	"roundhouse/worker/weights"
 )
 
-// ggufFields are keys of a GGUF file, behind the architecture's name, that are
-// fields of config.json.
-var ggufFields = []struct {
-	key, field string
-	real       bool // a float
-	must       bool
-}{
-	{key: "block_count", field: "num_hidden_layers", must: true},
-	{key: "context_length", field: "max_position_embeddings", must: true},
-	{key: "embedding_length", field: "hidden_size", must: true},
-	{key: "feed_forward_length", field: "intermediate_size", must: true},
-	{key: "attention.head_count", field: "num_attention_heads", must: true},
-	{key: "attention.head_count_kv", field: "num_key_value_heads"},
-	{key: "attention.key_length", field: "head_dim"},
-	{key: "attention.layer_norm_rms_epsilon", field: "rms_norm_eps", real: true, must: true},
-	{key: "rope.freq_base", field: "rope_theta", real: true},
-}
-
-// ggufArchitectures are those that are read, and what they are elsewhere.
-func ggufArchitectures() map[string]string {
-	m := map[string]string{}
-	for _, a := range architectures() {
-		if a.gguf != "" {
-			m[a.gguf] = a.name
-		}
-	}
-	return m
-}
-
 // config is the header as config.json would say it, so that it passes the same
 // checks. Keys that would change the result and are not known are errors.
 func (g *ggufFile) config(set *weights.Set) (map[string]any, error) {
-	arch, err := g.head.String("general.architecture")
+	name, err := g.findForm()
 	if err != nil {
 		return nil, err
 	}
-	known := ggufArchitectures()
-	if known[arch] == "" {
-		return nil, fmt.Errorf("general.architecture %.100q is not supported; supported in GGUF are: %s", arch, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-	}
-	g.arch = arch
-	config := map[string]any{"architectures": []string{known[arch]}, "model_type": arch, "rope_theta": 10_000.0, "torch_dtype": g.mostType()}
+	// Heads of no length are as wide as those who define the format have them.
+	config := map[string]any{"architectures": []string{name}, "model_type": g.arch, "rope_theta": 10_000.0, "torch_dtype": g.mostType(),
+		"num_key_value_heads": 0, "head_dim": 0}
+	maps.Copy(config, g.form.config)
 	read := map[string]bool{}
-	for _, f := range ggufFields {
-		key := arch + "." + f.key
-		read[key] = true
-		if !g.head.Has(key) {
-			if f.must {
-				return nil, fmt.Errorf("%s is missing", key)
-			}
-			continue
-		}
-		if f.real {
-			config[f.field], err = g.head.Float(key, 0)
-		} else {
-			config[f.field], err = g.head.Int(key, 0)
-		}
-		if err != nil {
+	for _, f := range slices.Concat(ggufFields, g.form.fields) {
+		read[g.arch+"."+f.key] = true
+		if err := g.field(config, f); err != nil {
 			return nil, err
+		}
+	}
+	for _, f := range g.form.fields { // the others have bounds of their own
+		if n, ok := config[f.field].(int); ok && f.must && n < 1 {
+			return nil, fmt.Errorf("%s.%s is %d; want 1 or more", g.arch, f.key, n)
 		}
 	}
 	table := set.Lookup("token_embd.weight")
@@ -81,6 +43,50 @@ func (g *ggufFile) config(set *weights.Set) (map[string]any, error) {
 		return nil, err
 	}
 	return config, g.checkKeys(config, read)
+}
+
+// field takes one key, if the file has it.
+func (g *ggufFile) field(config map[string]any, f ggufField) (err error) {
+	key := g.arch + "." + f.key
+	switch {
+	case !g.head.Has(key) && f.must:
+		return fmt.Errorf("%s is missing", key)
+	case !g.head.Has(key):
+	case f.real:
+		config[f.field], err = g.head.Float(key, 0)
+	default:
+		config[f.field], err = g.head.Int(key, 0)
+	}
+	return err
+}
+
+// findForm picks the form of the file's architecture, and returns the name that
+// config.json has for it. Where two share a name, that
+// with experts stands later.
+func (g *ggufFile) findForm() (name string, err error) {
+	arch, err := g.head.String("general.architecture")
+	if err != nil {
+		return "", err
+	}
+	experts, err := g.head.Int(arch+".expert_count", 0)
+	if err != nil {
+		return "", err
+	}
+	var known []string
+	for _, a := range architectures() {
+		if a.gguf == nil {
+			continue
+		}
+		known = append(known, a.gguf.arch)
+		if a.gguf.arch == arch && (!a.gguf.experts || experts > 0) {
+			name, g.arch, g.form = a.name, arch, a.gguf
+		}
+	}
+	if name == "" {
+		slices.Sort(known)
+		return "", fmt.Errorf("general.architecture %.100q is not supported; supported in GGUF are: %s", arch, strings.Join(slices.Compact(known), ", "))
+	}
+	return name, nil
 }
 
 // scaling is rope_scaling.
@@ -147,7 +153,7 @@ func (g *ggufFile) scaling(read map[string]bool) (map[string]any, error) {
 // that change nothing or say what is so anyway.
 func (g *ggufFile) checkKeys(config map[string]any, read map[string]bool) error {
 	headDim := config["head_dim"]
-	if headDim == nil && config["num_attention_heads"].(int) > 0 {
+	if headDim == 0 && config["num_attention_heads"].(int) > 0 {
 		headDim = config["hidden_size"].(int) / config["num_attention_heads"].(int)
 	}
 	harmless := map[string]any{
@@ -155,6 +161,7 @@ func (g *ggufFile) checkKeys(config map[string]any, read map[string]bool) error 
 		"attention.value_length": headDim, "rope.dimension_count": headDim,
 		"attention.causal": true, "expert_count": 0, "expert_used_count": 0,
 	}
+	maps.Copy(harmless, g.form.same)
 	for _, key := range slices.Sorted(maps.Keys(g.head.Values)) {
 		rest, ours := strings.CutPrefix(key, g.arch+".")
 		if !ours || read[key] {
@@ -188,31 +195,4 @@ func (g *ggufFile) mostType() string {
 		return n
 	}
 	return most
-}
-
-// ggufParts are the names of a layer's parts.
-var ggufParts = map[string]string{
-	"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
-	"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
-	"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
-	"mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
-}
-
-// ggufName is what a GGUF file calls a tensor of Hugging Face.
-func ggufName(name string) string {
-	switch name {
-	case "model.embed_tokens.weight":
-		return "token_embd.weight"
-	case "model.norm.weight":
-		return "output_norm.weight"
-	case "lm_head.weight":
-		return "output.weight"
-	}
-	rest, layer := strings.CutPrefix(name, "model.layers.")
-	number, rest, found := strings.Cut(rest, ".")
-	dot := strings.LastIndexByte(rest, '.')
-	if !layer || !found || dot < 0 || ggufParts[rest[:dot]] == "" {
-		return name
-	}
-	return "blk." + number + "." + ggufParts[rest[:dot]] + rest[dot:]
 }

@@ -13,76 +13,9 @@ import (
 	"roundhouse/worker/gguf"
 )
 
-// plainGGUF is the model of testdata/llama.json, without scaling of RoPE, as a
-// GGUF file of floats.
-func plainGGUF(t testing.TB) (config map[string]any, tensors []fixtureTensor, values map[string]gguf.Value, contents []gguf.Content) {
-	t.Helper()
-	f := &fixture{}
-	readJSON(t, "llama", f)
-	config = maps.Clone(f.Config)
-	config["rope_scaling"] = nil
-	integer := func(field string) uint32 { return uint32(config[field].(float64)) }
-	heads, kvHeads := int(integer("num_attention_heads")), int(integer("num_key_value_heads"))
-	values = map[string]gguf.Value{
-		"general.architecture": "llama", "general.file_type": uint32(0),
-		"llama.block_count": integer("num_hidden_layers"), "llama.context_length": integer("max_position_embeddings"),
-		"llama.embedding_length": integer("hidden_size"), "llama.feed_forward_length": integer("intermediate_size"),
-		"llama.attention.head_count": uint32(heads), "llama.attention.head_count_kv": uint32(kvHeads),
-		"llama.attention.layer_norm_rms_epsilon": float32(config["rms_norm_eps"].(float64)),
-		"llama.rope.freq_base":                   float32(config["rope_theta"].(float64)),
-	}
-	for _, x := range f.Tensors {
-		c := gguf.Content{Name: ggufName(x.name), Type: gguf.F32, Shape: x.shape, Data: x.fill()}
-		switch {
-		case strings.Contains(x.name, "q_proj"):
-			c.Data = pairRows(c.Data, x.shape[0], heads)
-		case strings.Contains(x.name, "k_proj"):
-			c.Data = pairRows(c.Data, x.shape[0], kvHeads)
-		}
-		contents = append(contents, c)
-	}
-	return config, f.Tensors, values, contents
-}
-
-// pairRows is what a converter does to queries and keys: of each head, row i of
-// the upper half is followed by row i of the lower one.
-func pairRows(data []byte, rows, heads int) []byte {
-	var out []byte
-	size, dim := len(data)/rows, rows/heads
-	for h := range heads {
-		for i := range dim / 2 {
-			for _, r := range []int{h*dim + i, h*dim + dim/2 + i} {
-				out = append(out, data[r*size:(r+1)*size]...)
-			}
-		}
-	}
-	return out
-}
-
-// TestGGUFIsFolder: a GGUF file of floats gives the same logits as the folder
-// that it was made of, to the last bit.
-func TestGGUFIsFolder(t *testing.T) {
-	config, tensors, values, contents := plainGGUF(t)
-	ids := []int32{5, 1, 60, 33, 2, 71, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 3, 3, 3}
-	of := func(m *Model) [][]float32 { return newRunner(t, newCPU(t), m, len(ids)).logits(t, ids, len(ids)) }
-	want := of(openFixture(t, config, tensors))
-	if d := difference(of(openGGUFFixture(t, values, contents)), want); d != 0 {
-		t.Errorf("logits differ by %.2g of the greatest from those of the folder", d)
-	}
-	// Without the order of rows undone, they would not be near.
-	for i := range contents {
-		if strings.Contains(contents[i].Name, "attn_k") {
-			contents[i].Data = slices.Concat(contents[i].Data[len(contents[i].Data)/2:], contents[i].Data[:len(contents[i].Data)/2])
-		}
-	}
-	if d := difference(of(openGGUFFixture(t, values, contents)), want); d < 100*tolerance {
-		t.Errorf("logits of reordered rows differ by %.2g only", d)
-	}
-}
-
-// TestHostileGGUF: what a header can say that is not so, or is not known.
-func TestHostileGGUF(t *testing.T) {
-	_, _, values, contents := plainGGUF(t)
+// ggufRefused holds that a file with a key changed, or with its tensors changed by
+// one function, is refused with a sentence; nil as a value takes the key away.
+func ggufRefused(t *testing.T, values map[string]gguf.Value, contents []gguf.Content) (key func(string, gguf.Value, string), tensors func(string, func([]gguf.Content) []gguf.Content)) {
 	try := func(want string, values map[string]gguf.Value, contents []gguf.Content) {
 		t.Helper()
 		_, err := OpenGGUFFS(fstest.MapFS{"m.gguf": {Data: gguf.Encode(values, contents)}}, "m.gguf")
@@ -90,7 +23,7 @@ func TestHostileGGUF(t *testing.T) {
 			t.Errorf("got %v; want an error of m.gguf with %q", err, want)
 		}
 	}
-	f := func(key string, value gguf.Value, want string) {
+	key = func(key string, value gguf.Value, want string) {
 		t.Helper()
 		changed := maps.Clone(values)
 		if changed[key] = value; value == nil {
@@ -98,18 +31,85 @@ func TestHostileGGUF(t *testing.T) {
 		}
 		try(want, changed, contents)
 	}
+	tensors = func(want string, change func([]gguf.Content) []gguf.Content) {
+		t.Helper()
+		try(want, values, change(slices.Clone(contents)))
+	}
+	return key, tensors
+}
+
+// TestHostileExperts: what a header can say of a mixture of experts.
+func TestHostileExperts(t *testing.T) {
+	values, contents := plainGGUF(t, rowOf(t, "Qwen3MoeForCausalLM"))
+	key, tensors := ggufRefused(t, values, contents)
+	key("qwen3moe.expert_count", nil, "qwen3moe.expert_count is missing")
+	key("qwen3moe.expert_count", uint32(0), "qwen3moe.expert_count is 0; want 1 or more")
+	key("qwen3moe.expert_count", uint32(5), "blk.0.ffn_gate_inp.weight has shape [6 64]; want [5 64]")
+	key("qwen3moe.expert_count", uint32(1e9), "2 of 1000000000 experts")
+	key("qwen3moe.expert_count", int32(-6), "qwen3moe.expert_count is -6; want 1 or more")
+	key("qwen3moe.expert_used_count", nil, "qwen3moe.expert_used_count is missing")
+	key("qwen3moe.expert_used_count", uint32(7), "7 of 6 experts")
+	key("qwen3moe.expert_used_count", uint32(0), "qwen3moe.expert_used_count is 0; want 1 or more")
+	key("qwen3moe.expert_feed_forward_length", uint32(33), "blk.0.ffn_gate_exps.weight has shape [6 32 64]; want [6 33 64]")
+	key("qwen3moe.expert_feed_forward_length", uint32(1<<31), "experts with 2147483648 columns")
+	key("qwen3moe.expert_weights_scale", float32(2), "qwen3moe.expert_weights_scale is not known")
+	key("qwen3moe.expert_gating_func", uint32(2), "qwen3moe.expert_gating_func is not known")
+	at := func(name string) int {
+		return slices.IndexFunc(contents, func(c gguf.Content) bool { return c.Name == name })
+	}
+	tensors("blk.1.ffn_up_exps.weight is missing", func(c []gguf.Content) []gguf.Content {
+		i := at("blk.1.ffn_up_exps.weight")
+		return slices.Delete(c, i, i+1)
+	})
+	tensors("blk.1.ffn_down_exps.weight has shape [6 32 64]; want [6 64 32]", func(c []gguf.Content) []gguf.Content {
+		c[at("blk.1.ffn_down_exps.weight")].Shape = []int{6, 32, 64}
+		return c
+	})
+	tensors("blk.1.ffn_down_exps.weight has shape [384 32]; want [6 64 32]", func(c []gguf.Content) []gguf.Content {
+		c[at("blk.1.ffn_down_exps.weight")].Shape = []int{384, 32}
+		return c
+	})
+	tensors(`tensor "blk.0.ffn_gate.weight" is not known for architecture "qwen3moe"`, func(c []gguf.Content) []gguf.Content {
+		return append(c, gguf.Content{Name: "blk.0.ffn_gate.weight", Type: gguf.F32, Shape: []int{1}, Data: make([]byte, 4)})
+	})
+	i := at("blk.2.ffn_gate_exps.weight")
+	contents[i].Data = slices.Clone(contents[i].Data)
+	copy(contents[i].Data[4*2050:], []byte{0, 0, 0xc0, 0x7f}) // of the second expert
+	notFinite(t, openGGUFFixture(t, values, contents), "blk.2.ffn_gate_exps.weight: element 2050")
+}
+
+// notFinite holds that weights are refused that are no numbers.
+func notFinite(t *testing.T, m *Model, want string) {
+	t.Helper()
+	specs := m.KVGroups(16, kernels.BF16)
+	specs[0].Blocks = 1
+	be := ref.New()
+	_, err := m.Build(be, BuildOptions{Format: kernels.FormatBF16, KV: specs})
+	if err == nil || !strings.Contains(err.Error(), want+" is not a finite number") {
+		t.Errorf("got %v; want: %s is not finite", err, want)
+	}
+	if err := be.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHostileGGUF: what a header can say that is not so, or is not known.
+func TestHostileGGUF(t *testing.T) {
+	values, contents := plainGGUF(t, rowOf(t, "LlamaForCausalLM"))
+	f, all := ggufRefused(t, values, contents)
 	tensor := func(want string, change func(*gguf.Content) bool) {
 		t.Helper()
-		var changed []gguf.Content
-		for _, c := range contents {
-			if change(&c) {
-				changed = append(changed, c)
+		all(want, func(contents []gguf.Content) (changed []gguf.Content) {
+			for _, c := range contents {
+				if change(&c) {
+					changed = append(changed, c)
+				}
 			}
-		}
-		try(want, values, changed)
+			return changed
+		})
 	}
 
-	f("general.architecture", "phi3", `general.architecture "phi3" is not supported; supported in GGUF are: llama, qwen2, qwen3`)
+	f("general.architecture", "phi3", `general.architecture "phi3" is not supported; supported in GGUF are: llama, qwen2, qwen3, qwen3moe`)
 	f("general.architecture", nil, `general.architecture "" is not supported`)
 	f("general.architecture", uint32(1), "general.architecture is of type uint32")
 	f("general.type", "adapter", `general.type is "adapter"; want a model`)
@@ -129,7 +129,8 @@ func TestHostileGGUF(t *testing.T) {
 	f("llama.rope.freq_base", float32(1e30), "llama.rope.freq_base is 1.00000001504746")
 	f("llama.embedding_length", uint32(1<<30), "llama.embedding_length is 1073741824")
 	f("llama.context_length", int32(-5), "llama.context_length is -5")
-	f("llama.expert_count", uint32(8), "llama.expert_count is 8; this architecture is known with 0")
+	f("llama.expert_count", uint32(8), "llama.expert_used_count is missing")
+	f("llama.expert_count", "8", "llama.expert_count is of type string")
 	f("llama.attention.value_length", uint32(9), "llama.attention.value_length is 9")
 	f("llama.attention.sliding_window", uint32(9), "llama.attention.sliding_window is not known")
 	f("llama.rope.scaling.type", "longrope", `llama.rope.scaling.type "longrope" is not supported`)
@@ -140,24 +141,29 @@ func TestHostileGGUF(t *testing.T) {
 
 	tensor("token_embd.weight is missing", func(c *gguf.Content) bool { return c.Name != "token_embd.weight" })
 	tensor("blk.1.ffn_up.weight is missing", func(c *gguf.Content) bool { return c.Name != "blk.1.ffn_up.weight" })
-	try(`tensor "blk.1.extra" is not known`, values, append(slices.Clone(contents), gguf.Content{Name: "blk.1.extra", Type: gguf.F32, Shape: []int{1}, Data: make([]byte, 4)}))
+	all(`tensor "blk.1.extra" is not known`, func(c []gguf.Content) []gguf.Content {
+		return append(c, gguf.Content{Name: "blk.1.extra", Type: gguf.F32, Shape: []int{1}, Data: make([]byte, 4)})
+	})
 	tensor("blk.0.attn_k.weight has shape", func(c *gguf.Content) bool {
 		if c.Name == "blk.0.attn_k.weight" {
 			c.Shape = []int{c.Shape[1], c.Shape[0]}
 		}
 		return true
 	})
-	rope := func(shape int, value float32) []gguf.Content {
+	rope := func(want string, shape int, value float32) {
+		t.Helper()
 		data := []byte{}
 		for range shape {
 			data = append(data, (&fixtureTensor{name: "x", shape: []int{1}, base: value}).fill()...)
 		}
-		return append(slices.Clone(contents), gguf.Content{Name: "rope_freqs.weight", Type: gguf.F32, Shape: []int{shape}, Data: data})
+		all(want, func(c []gguf.Content) []gguf.Content {
+			return append(c, gguf.Content{Name: "rope_freqs.weight", Type: gguf.F32, Shape: []int{shape}, Data: data})
+		})
 	}
-	try("rope_freqs.weight is F32 of shape [3]", values, rope(3, 1))
-	try("rope_freqs.weight: element 0 is 0", values, rope(8, 0))
-	try("rope_freqs.weight: element 0 is NaN", values, rope(8, float32(math.NaN())))
-	try("rope_freqs.weight: element 0 is -1", values, rope(8, -1))
+	rope("rope_freqs.weight is F32 of shape [3]", 3, 1)
+	rope("rope_freqs.weight: element 0 is 0", 8, 0)
+	rope("rope_freqs.weight: element 0 is NaN", 8, float32(math.NaN()))
+	rope("rope_freqs.weight: element 0 is -1", 8, -1)
 }
 
 // TestGGUFNotFinite is case 91: a scale that is no number.
@@ -175,39 +181,37 @@ func TestGGUFNotFinite(t *testing.T) {
 			}
 			contents = append(contents, c)
 		}
-		m := ggufModel(t, f.Values, contents)
-		specs := m.KVGroups(16, kernels.BF16)
-		specs[0].Blocks = 1
-		be := ref.New()
-		_, err := m.Build(be, BuildOptions{Format: kernels.FormatBF16, KV: specs})
-		if err == nil || !strings.Contains(err.Error(), damaged+": element 0 is not a finite number") {
-			t.Errorf("%s: got %v; want: %s is not finite", kind, err, damaged)
-		}
-		if err := be.Close(); err != nil {
-			t.Error(err)
-		}
+		notFinite(t, ggufModel(t, f.Values, contents), damaged+": element 0")
 	}
 }
 
 // FuzzGGUF: whatever the header says, opening ends, with an error or a model
 // that can say what it would take.
 func FuzzGGUF(f *testing.F) {
-	_, _, values, contents := plainGGUF(f)
-	whole := gguf.Encode(values, contents)
+	var wholes [][]byte
+	for _, row := range architectures() {
+		if row.gguf != nil {
+			wholes = append(wholes, gguf.Encode(plainGGUF(f, row)))
+		}
+	}
 	f.Add(uint16(0), []byte{})
 	f.Add(uint16(60), []byte{0xff, 0xff, 0xff, 0x7f})
 	f.Add(uint16(400), []byte{0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, at uint16, change []byte) {
-		file := slices.Clone(whole)
-		copy(file[min(int(at), len(file)):], change)
-		m, err := OpenGGUFFS(fstest.MapFS{"m.gguf": {Data: file}}, "m.gguf")
-		if err != nil {
-			return
+		for _, whole := range wholes {
+			file := slices.Clone(whole)
+			copy(file[min(int(at), len(file)):], change)
+			m, err := OpenGGUFFS(fstest.MapFS{"m.gguf": {Data: file}}, "m.gguf")
+			if err != nil {
+				continue
+			}
+			if n := m.WeightBytes(kernels.FormatF32); n < 1 {
+				t.Fatalf("%d bytes of weights", n)
+			}
+			_, _ = m.Plan(planOptions(1 << 24))
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
-		defer m.Close()
-		if n := m.WeightBytes(kernels.FormatF32); n < 1 {
-			t.Fatalf("%d bytes of weights", n)
-		}
-		_, _ = m.Plan(planOptions(1 << 24))
 	})
 }

@@ -27,6 +27,10 @@ func (g *graph) bindExperts(op *kernels.MoE, e experts) *kernels.MoE {
 	if e.Bias != "" {
 		op.Bias = g.vector(e.Bias, e.Count)
 	}
+	if g.settings.gguf != nil {
+		g.ggufExperts(op, e)
+		return op
+	}
 	if g.has(e.Prefix + "gate_up_proj") {
 		for i := range e.Count {
 			op.GateUp = append(op.GateUp, g.expert(e.Prefix+"gate_up_proj", e.Count, i, 2*e.Inner, g.Hidden))

@@ -42,7 +42,7 @@ func (a architecture) images() string {
 
 // formats names the formats of files that an architecture is read from.
 func (a architecture) formats() string {
-	if a.gguf != "" {
+	if a.gguf != nil {
 		return "safetensors, GGUF"
 	}
 	return "safetensors"

@@ -48,8 +48,8 @@ func TestSequencesPass(t *testing.T) {
 			continue
 		}
 		names := []string{arch.fixture}
-		if arch.gguf != "" {
-			names = append(names, "gguf_"+arch.gguf)
+		if arch.gguf != nil {
+			names = append(names, "gguf_"+arch.fixture)
 		}
 		for _, name := range names {
 			raw, err := os.ReadFile("testdata/" + name + ".json")
@@ -79,7 +79,7 @@ func TestSequencesPass(t *testing.T) {
 func TestFixturesBelong(t *testing.T) {
 	used := map[string]bool{quantisedFixture + ".json": true, quantisedExperts + ".json": true, quantisedGroups + ".json": true, "lora.json": true}
 	for _, a := range architectures() {
-		used[a.fixture+".json"], used[a.embeds+".json"], used["gguf_"+a.gguf+".json"] = true, true, true
+		used[a.fixture+".json"], used[a.embeds+".json"], used["gguf_"+a.fixture+".json"] = true, true, true
 	}
 	entries, err := os.ReadDir("testdata")
 	if err != nil {
