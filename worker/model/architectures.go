@@ -68,7 +68,7 @@ func decoders() []architecture {
 		{name: "MixtralForCausalLM", kind: Generate, gguf: ggufMixtral, quants: linearQuants(), fixture: "mixtral", defaults: mixtralDefaults, record: mixtral,
 			families: "Mixtral 8x7B, 8x22B",
 			features: "GQA, sliding window, experts by softmax"},
-		{name: "Gemma3ForCausalLM", kind: Generate, quants: linearQuants(), fixture: "gemma3", defaults: gemma3Defaults, finish: gemma3Windows, record: gemma3,
+		{name: "Gemma3ForCausalLM", kind: Generate, gguf: ggufGemma3, quants: linearQuants(), fixture: "gemma3", defaults: gemma3Defaults, finish: gemma3Windows, record: gemma3,
 			families: "Gemma 3 (text: 270M, 1B)",
 			features: "norms around branches, QK norms, windows by pattern with a base of their own, linear RoPE, logit soft cap"},
 		{name: "Gemma3ForConditionalGeneration", kind: Generate, quants: linearQuants(), fixture: "gemma3_vl", defaults: gemma3Defaults, finish: gemma3Windows, record: gemma3, seeing: true,

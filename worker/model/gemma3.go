@@ -15,14 +15,18 @@ func gemma3(g *graph) {
 	g.wantAct(g.HiddenActivation, "gelu_pytorch_tanh")
 	g.want(g.AttnSoftCap == nil, "attn_logit_softcapping: transformers reads it for no Gemma 3")
 	g.want(g.BothWays == nil || !*g.BothWays, "use_bidirectional_attention is for embedding models, which are not served")
+	offset := float32(1) // of the norms' weights
+	if g.settings.gguf != nil {
+		offset, g.QueryScale = 0, g.ggufQueryScale()
+	}
 	g.want(g.QueryScale > 0, "query_pre_attn_scalar is %g; want more than 0", g.QueryScale)
 	ropes := map[string]*rope{fullAttention: g.rope(fullAttention), slidingAttention: g.gemma3Local()}
-	s := g.begin(float32(math.Sqrt(float64(g.Hidden))), 1)
+	s := g.begin(float32(math.Sqrt(float64(g.Hidden))), offset)
 	for i := range g.Layers {
 		p := g.layer(i)
 		s.branch(p+"input_layernorm", p+"post_attention_layernorm", func(in kernels.Tensor) kernels.Tensor {
 			return g.attend(i, p+"self_attn.", in, attention{RoPE: ropes[g.layerType(i)], Bias: g.AttentionBias, OutBias: g.AttentionBias,
-				QNorm: "q_norm", KNorm: "k_norm", NormOffset: 1, Scale: float32(1 / math.Sqrt(g.QueryScale))})
+				QNorm: "q_norm", KNorm: "k_norm", NormOffset: offset, Scale: float32(1 / math.Sqrt(g.QueryScale))})
 		})
 		s.branch(p+"pre_feedforward_layernorm", p+"post_feedforward_layernorm", func(in kernels.Tensor) kernels.Tensor {
 			return g.mlp(p+"mlp.", in, gated{Inner: g.Inner, Act: kernels.GELUTanh})
@@ -35,6 +39,15 @@ func gemma3(g *graph) {
 		softCap = *g.LogitSoftCap
 	}
 	s.end(float32(softCap))
+}
+
+// ggufQueryScale follows from the size, as those who define the format have it: the
+// width of a head, but for the 27B, which has 62 layers.
+func (s *settings) ggufQueryScale() float64 {
+	if s.Layers == 62 && s.Heads > 0 {
+		return float64(s.Hidden / s.Heads)
+	}
+	return float64(s.HeadDim)
 }
 
 // gemma3Local is the rotation of layers with a window. Before transformers 5

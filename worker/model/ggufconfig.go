@@ -29,7 +29,7 @@ func (g *ggufFile) config(set *weights.Set) (map[string]any, error) {
 		}
 	}
 	for _, f := range g.form.fields { // the others have bounds of their own
-		if n, ok := config[f.field].(int); ok && f.must && n < 1 {
+		if n, ok := config[f.field].(int); ok && n < 1 {
 			return nil, fmt.Errorf("%s.%s is %d; want 1 or more", g.arch, f.key, n)
 		}
 	}

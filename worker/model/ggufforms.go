@@ -74,6 +74,20 @@ var (
 			"block_sparse_moe.experts.gate_up_proj": "ffn_gate_up_exps"}}
 )
 
+// ggufGemma3 has the norms' weights with 1 added, as they multiply; of the windows,
+// those who define the format write the length alone.
+var ggufGemma3 = &ggufForm{arch: "gemma3", ends: []string{"<end_of_turn>"},
+	fields: []ggufField{
+		{key: "attention.sliding_window", field: "sliding_window", must: true},
+		{key: "attention.sliding_window_pattern", field: "sliding_window_pattern"},
+		{key: "rope.freq_base_swa", field: "rope_local_base_freq", real: true},
+		{key: "final_logit_softcapping", field: "final_logit_softcapping", real: true},
+	},
+	config: map[string]any{"query_pre_attn_scalar": 0},
+	same:   map[string]any{"mm.tokens_per_image": nil},
+	parts: map[string]string{"post_attention_layernorm": "post_attention_norm",
+		"pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}}
+
 // name is what the file calls a tensor of Hugging Face.
 func (f *ggufForm) name(name string) string {
 	switch name {

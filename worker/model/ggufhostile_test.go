@@ -78,6 +78,21 @@ func TestHostileExperts(t *testing.T) {
 	notFinite(t, openGGUFFixture(t, values, contents), "blk.2.ffn_gate_exps.weight: element 2050")
 }
 
+// TestHostileGemma: what a header can say of windows.
+func TestHostileGemma(t *testing.T) {
+	values, contents := plainGGUF(t, rowOf(t, "Gemma3ForCausalLM"))
+	key, _ := ggufRefused(t, values, contents)
+	key("gemma3.attention.sliding_window", nil, "gemma3.attention.sliding_window is missing")
+	key("gemma3.attention.sliding_window", uint32(0), "gemma3.attention.sliding_window is 0; want 1 or more")
+	key("gemma3.attention.sliding_window", uint32(1<<31), "gemma3.attention.sliding_window is 2147483648; want 0 to 67108864")
+	key("gemma3.attention.sliding_window_pattern", uint32(0), "gemma3.attention.sliding_window_pattern is 0; want 1 or more")
+	key("gemma3.attention.sliding_window_pattern", []int32{1, 0}, "gemma3.attention.sliding_window_pattern is of type []int32")
+	key("gemma3.rope.freq_base_swa", float32(0), "gemma3.rope.freq_base_swa: gemma3.rope.freq_base is 0; want 1 to 1e+12")
+	key("gemma3.rope.freq_base_swa", float32(-5), "gemma3.rope.freq_base_swa: gemma3.rope.freq_base is -5")
+	key("gemma3.attn_logit_softcapping", float32(50), "gemma3.attn_logit_softcapping is not known")
+	key("gemma3.attention.key_length", uint32(0), "blk.0.attn_q.weight has shape")
+}
+
 // notFinite holds that weights are refused that are no numbers.
 func notFinite(t *testing.T, m *Model, want string) {
 	t.Helper()
@@ -109,7 +124,7 @@ func TestHostileGGUF(t *testing.T) {
 		})
 	}
 
-	f("general.architecture", "phi3", `general.architecture "phi3" is not supported; supported in GGUF are: llama, qwen2, qwen3, qwen3moe`)
+	f("general.architecture", "phi3", `general.architecture "phi3" is not supported; supported in GGUF are: gemma3, llama, qwen2, qwen3, qwen3moe`)
 	f("general.architecture", nil, `general.architecture "" is not supported`)
 	f("general.architecture", uint32(1), "general.architecture is of type uint32")
 	f("general.type", "adapter", `general.type is "adapter"; want a model`)

@@ -65,6 +65,16 @@ func ggufPieces(t testing.TB) map[string]gguf.Value {
 		"tokenizer.ggml.scores": f.Scores, "tokenizer.ggml.bos_token_id": uint32(1), "tokenizer.ggml.eos_token_id": uint32(2)}
 }
 
+// gemmaOf is what Gemma's files say otherwise: no space before the text, and
+// user-defined tokens, as gguf_vectors.py has them.
+func gemmaOf(pieces map[string]gguf.Value) map[string]gguf.Value {
+	user := []string{"\r\n\r\n", "  ", "   ", "    ", "<unused0>", "</code>"}
+	return map[string]gguf.Value{"add_space_prefix": false,
+		"tokens":     slices.Concat(pieces["tokenizer.ggml.tokens"].([]string), user),
+		"token_type": slices.Concat(pieces["tokenizer.ggml.token_type"].([]int32), slices.Repeat([]int32{ggufUser}, len(user))),
+		"scores":     slices.Concat(pieces["tokenizer.ggml.scores"].([]float32), slices.Repeat([]float32{-1000}, len(user)))}
+}
+
 // with is values with some replaced.
 func with(values map[string]gguf.Value, changes map[string]gguf.Value) *gguf.File {
 	f := &gguf.File{Values: maps.Clone(values)}
@@ -88,8 +98,11 @@ func TestGGUFVectors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := with(spelled, map[string]gguf.Value{"pre": name})
-			if name == "spm" {
+			switch name {
+			case "spm":
 				f = with(pieces, nil)
+			case "gemma":
+				f = with(pieces, gemmaOf(pieces))
 			}
 			tok, err := LoadGGUF(f)
 			if err != nil {
@@ -184,6 +197,7 @@ func TestGGUFAround(t *testing.T) {
 	f(pieces, map[string]gguf.Value{"add_eos_token": true}, "<s>", "</s>")
 	f(pieces, map[string]gguf.Value{"add_bos_token": false}, "", "")
 	f(pieces, map[string]gguf.Value{"add_space_prefix": false}, "<s>", "")
+	f(pieces, gemmaOf(pieces), "<s>", "")
 	f(spelled, nil, "", "")
 	f(spelled, map[string]gguf.Value{"pre": "qwen2", "bos_token_id": uint32(3)}, "", "")
 	special := uint32(slices.Index(spelled["tokenizer.ggml.token_type"].([]int32), ggufControl))

@@ -65,7 +65,8 @@ def data(name, shape, kind, base, scale):
 
 # Keys of some architectures, and the fields that they are made of.
 KEYS = [("expert_count", "num_experts"), ("expert_count", "num_local_experts"), ("expert_used_count", "num_experts_per_tok"),
-        ("expert_feed_forward_length", "moe_intermediate_size")]
+        ("expert_feed_forward_length", "moe_intermediate_size"), ("attention.sliding_window", "sliding_window"), ("rope.freq_base_swa", "rope_local_base_freq"),
+        ("attention.sliding_window_pattern", "sliding_window_pattern"), ("final_logit_softcapping", "final_logit_softcapping")]
 
 
 def values_of(arch, config):
@@ -113,6 +114,8 @@ def tensors_of(arch, config, turn):
         shapes |= {"ffn_gate_exps": [count, inner, h], "ffn_up_exps": [count, inner, h], "ffn_down_exps": [count, h, inner]}
     for layer in range(config["num_hidden_layers"]):
         p = f"blk.{layer}."
+        if arch == "gemma3":
+            out += [[f"{p}{n}.weight", [h], "F32", 1.0, 0.3] for n in ("post_attention_norm", "post_ffw_norm")]
         out += [[p + "attn_norm.weight", [h], "F32", 1.0, 0.3], [p + "ffn_norm.weight", [h], "F32", 1.0, 0.3]]
         if count:
             out.append([p + "ffn_gate_inp.weight", [count, h], "F32", 0.0, 0.3])
@@ -121,12 +124,12 @@ def tensors_of(arch, config, turn):
             if part == "ffn_up_exps" and layer != 1:  # as published; the two differ in one layer
                 kind = out[-1][2]
             gain = {"attn_q": 2.5, "attn_k": 2.5}.get(part, 2.5)
-            if arch in ("qwen3", "qwen3moe"):
+            if arch in ("qwen3", "qwen3moe", "gemma3"):
                 gain = 3.0
             out.append([f"{p}{part}.weight", shape, kind, 0.0, round(gain / shape[-1] ** 0.5, 4)])
             if arch == "qwen2" and part in ("attn_q", "attn_k", "attn_v"):
                 out.append([f"{p}{part}.bias", shape[:1], "F32", 0.0, 0.5])
-        if arch in ("qwen3", "qwen3moe"):
+        if arch in ("qwen3", "qwen3moe", "gemma3"):
             out += [[f"{p}{n}.weight", [config["head_dim"]], "F32", 1.8, 0.5] for n in ("attn_q_norm", "attn_k_norm")]
     rope = config.get("rope_scaling") or {}
     if rope.get("rope_type") == "llama3":
@@ -214,7 +217,7 @@ def run(arch, config, values, tensors, ids):
     """The logits of transformers, and a checksum of all tensors' bytes."""
     with tempfile.TemporaryDirectory() as tmp:
         check = write_file(os.path.join(tmp, "model.gguf"), arch, values, tensors)
-        cls = getattr(transformers, config["architectures"][0].replace("ForCausalLM", "Config"))
+        cls = getattr(transformers, config["architectures"][0].replace("Gemma3For", "Gemma3TextFor").replace("ForCausalLM", "Config"))
         made = cls(**{k: v for k, v in config.items() if k not in ("architectures", "model_type")})
         if config["architectures"][0] in MAPPED:
             model = transformers.AutoModelForCausalLM.from_config(made, dtype=torch.float32, attn_implementation="eager")
@@ -267,6 +270,11 @@ FAMILIES = {
     "gguf_qwen3_moe": ("qwen3moe", config_of("Qwen3MoeForCausalLM", num_experts=4, num_experts_per_tok=2, moe_intermediate_size=256, norm_topk_prob=True),
                        {**FEW, "expert_used_count": {"num_experts_per_tok": 3}, "expert_feed_forward_length": {"moe_intermediate_size": 512}}),
     "gguf_mixtral": ("llama", config_of("MixtralForCausalLM", num_local_experts=4, num_experts_per_tok=2, sliding_window=None), {**FEW, "expert_used_count": {"num_experts_per_tok": 3}}),
+    "gguf_gemma3": ("gemma3", config_of("Gemma3ForCausalLM", num_hidden_layers=4, rope_theta=10000.0, rope_local_base_freq=500.0, sliding_window=24, sliding_window_pattern=3,
+                                        query_pre_attn_scalar=64, hidden_activation="gelu_pytorch_tanh"),
+                    {**COMMON, "rope.freq_base": {"rope_theta": 100.0}, "linear": {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}, "sliding_window": {"sliding_window": 20},
+                     "rope.freq_base_swa": {"rope_local_base_freq": 50.0}, "sliding_window_pattern": {"sliding_window_pattern": 2},
+                     "final_logit_softcapping": {"final_logit_softcapping": 5.0}, "key_length": {"head_dim": 128, "query_pre_attn_scalar": 128}}),
 }
 
 

@@ -1,4 +1,5 @@
-"""What llama.cpp computes of a GGUF file: a second reference beside transformers.
+"""What llama.cpp makes of a GGUF file: logits, a second reference beside transformers,
+and tokens, for worker/tokenizer/testdata/gguf_vectors.py.
 
 LLAMACPP names a folder with llama.cpp's libraries, as the npm package
 @node-llama-cpp/linux-x64 3.22.1 has them in bins/linux-x64; the package llama-cpp-py-sync
@@ -33,16 +34,22 @@ def library():
     ffi = cffi.FFI()
     ffi.cdef(_cffi_bindings._LLAMA_H_CDEF.replace("    size_t moe_cache_size;\n", ""))
     lib = ffi.dlopen(llama)
+    lib.llama_log_set(heard(ffi), ffi.NULL)
     lib.llama_backend_init()
     return ffi, lib
+
+
+said = []
+
+
+@functools.cache
+def heard(ffi):
+    return ffi.callback("void(enum ggml_log_level, const char *, void *)", lambda level, text, data: said.append(ffi.string(text).decode(errors="replace")))
 
 
 def logits(path, ids, vocab):
     """The logits of all positions."""
     ffi, lib = library()
-    said = []
-    heard = ffi.callback("void(enum ggml_log_level, const char *, void *)", lambda level, text, data: said.append(ffi.string(text).decode()))
-    lib.llama_log_set(heard, ffi.NULL)
     p = lib.llama_model_default_params()
     p.n_gpu_layers = 0
     model = lib.llama_model_load_from_file(path.encode(), p)
@@ -65,5 +72,21 @@ def logits(path, ids, vocab):
     lib.llama_batch_free(batch)
     lib.llama_free(context)
     lib.llama_model_free(model)
-    lib.llama_log_set(ffi.cast("ggml_log_callback", ffi.NULL), ffi.NULL)
     return np.stack(rows)
+
+
+def tokens(path, texts):
+    """The tokens of texts, without those around them; control tokens stay text."""
+    ffi, lib = library()
+    p = lib.llama_model_default_params()
+    p.vocab_only = True
+    model = lib.llama_model_load_from_file(path.encode(), p)
+    assert model != ffi.NULL, "".join(said[-5:])
+    vocab, answers = lib.llama_model_get_vocab(model), []
+    for text in map(str.encode, texts):
+        ids = ffi.new("llama_token[]", len(text) + 8)
+        count = lib.llama_tokenize(vocab, text, len(text), ids, len(text) + 8, False, False)
+        assert count >= 0
+        answers.append(list(ids[0:count]))
+    lib.llama_model_free(model)
+    return answers

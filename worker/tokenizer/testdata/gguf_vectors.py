@@ -1,10 +1,12 @@
 """Records what llama.cpp makes of the strings of texts.py with vocabularies of GGUF.
 
     pip install gguf==0.19.0 sentencepiece==0.2.3 tokenizers==0.23.3
-    python gguf_vectors.py PATH_OF_gguf_tokens    # gguf_tokens.cpp says how that is made
+    python gguf_vectors.py    # needs what ../../model/testdata/gguf_llamacpp.py does
 
 The byte-level vocabulary is that of gpt2.json.gz, once with each pre-tokenizer;
-the other one is trained here by SentencePiece. gguf_spm.json.gz holds the latter,
+the other one is trained here by SentencePiece, once as it is and once as Gemma has its:
+no space before the text, and user-defined tokens, which are cut out of it first.
+gguf_spm.json.gz holds the former,
 gguf.json a digest of the ids for each vocabulary and each hundred strings. Strings
 are left out that are not UTF-8, or whose composed form is another: of these
 llama.cpp makes what no tokenizer.json says.
@@ -15,7 +17,6 @@ import hashlib
 import json
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 import unicodedata
@@ -26,6 +27,10 @@ import sentencepiece
 import texts
 from vectors import HERE, corpus
 
+sys.path.append(os.path.join(HERE, "..", "..", "model", "testdata"))
+import gguf_llamacpp
+
+USER = ["\r\n\r\n", "  ", "   ", "    ", "<unused0>", "</code>"]
 SPLITS = ["default", "gpt-2", "smollm", "llama-bpe", "qwen2"]
 
 
@@ -38,7 +43,7 @@ def plain(s):
     return text if unicodedata.is_normalized("NFC", text) and "\ufffd" not in text and "\0" not in text else None
 
 
-def ids_of(program, values, strings):
+def ids_of(values, strings):
     with tempfile.TemporaryDirectory() as tmp:
         path = os.path.join(tmp, "v.gguf")
         w = gguf.GGUFWriter(path, "llama")
@@ -48,6 +53,8 @@ def ids_of(program, values, strings):
         if "pre" in values:
             w.add_tokenizer_pre(values["pre"])
             w.add_token_merges(values["merges"])
+        if "space" in values:
+            w.add_add_space_prefix(values["space"])
         if "scores" in values:
             w.add_token_scores(values["scores"])
             w.add_unk_token_id(0)
@@ -57,14 +64,7 @@ def ids_of(program, values, strings):
         w.write_kv_data_to_file()
         w.write_tensors_to_file()
         w.close()
-        data = b"".join(struct.pack("<I", len(s.encode())) + s.encode() for s in strings)
-        out = subprocess.run([program, path], input=data, stdout=subprocess.PIPE, check=True).stdout
-    answers, at = [], 0
-    for _ in strings:
-        (n,) = struct.unpack_from("<I", out, at)
-        answers.append(list(struct.unpack_from(f"<{n}I", out, at + 4)))
-        at += 4 + 4 * n
-    return answers
+        return gguf_llamacpp.tokens(path, strings)
 
 
 def digests(answers, blocks):
@@ -100,8 +100,11 @@ def pieces():
         return sp, {"model": "llama", "tokens": [sp.id_to_piece(i) for i in range(n)], "kinds": [kind(i) for i in range(n)], "scores": [sp.get_score(i) for i in range(n)]}
 
 
+def gemma(spm):
+    return {"model": "llama", "tokens": spm["tokens"] + USER, "kinds": spm["kinds"] + [4] * len(USER), "scores": spm["scores"] + [-1000.0] * len(USER), "space": False}
+
+
 def main():
-    program = sys.argv[1]
     every = list(texts.strings())
     blocks = [[p for p in map(plain, every[i : i + 100]) if p is not None] for i in range(0, len(every), 100)]
     strings = [s for b in blocks for s in b]
@@ -109,12 +112,13 @@ def main():
     out = {}
     bpe = byte_level()
     for pre in SPLITS:
-        out[pre] = digests(ids_of(program, {**bpe, "pre": pre}, strings), blocks)
+        out[pre] = digests(ids_of({**bpe, "pre": pre}, strings), blocks)
     sp, spm = pieces()
-    answers = ids_of(program, spm, strings)
+    answers = ids_of(spm, strings)
     same = sum(sp.encode(s) == a for s, a in zip(strings, answers))
     print("SentencePiece gives the same for", same)
     out["spm"] = digests(answers, blocks)
+    out["gemma"] = digests(ids_of(gemma(spm), strings), blocks)
     with open(os.path.join(HERE, "gguf.json"), "w") as f:
         json.dump(out, f, separators=(",", ":"))
         f.write("\n")
