@@ -2,7 +2,7 @@
 // a real vLLM and our worker, or the worker and what vLLM answered when it was
 // last recorded.
 //
-//	request.go   the requests, one a line of testdata/requests.jsonl
+//	request.go   the requests, one a line of testdata/requests.jsonl and odd.jsonl
 //	answer.go    what is compared of an answer
 //	stream.go    the same of an answer in events
 //	compare.go   how two of them differ

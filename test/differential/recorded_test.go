@@ -29,22 +29,24 @@ type setup struct {
 	name    string
 	flags   []string
 	key     string // that every request has
+	asked   string // the requests
 	answers string // what vLLM answered
 }
 
 var setups = []setup{
-	{answers: "testdata/answers.jsonl", flags: []string{"--enable-auto-tool-choice", "--tool-call-parser", "hermes"}},
-	{name: "2:", answers: "testdata/answers2.jsonl", key: "sekret", flags: []string{"--reasoning-parser", "qwen3", "--enable-prompt-tokens-details", "--enable-request-id-headers",
+	{asked: "testdata/requests.jsonl", answers: "testdata/answers.jsonl", flags: []string{"--enable-auto-tool-choice", "--tool-call-parser", "hermes"}},
+	{name: "odd:", asked: "testdata/odd.jsonl", answers: "testdata/oddanswers.jsonl", flags: []string{"--enable-auto-tool-choice", "--tool-call-parser", "hermes"}},
+	{name: "2:", asked: "testdata/requests.jsonl", answers: "testdata/answers2.jsonl", key: "sekret", flags: []string{"--reasoning-parser", "qwen3", "--enable-prompt-tokens-details", "--enable-request-id-headers",
 		"--enable-server-load-tracking", "--max-logprobs", "5", "--api-key", "sekret", "--enable-force-include-usage"}},
 }
 
 // common are the flags of every setup.
 var common = []string{"--served-model-name", "roundhouse-demo", "--max-model-len", "4096", "--max-num-seqs", "32", "--dtype", "bfloat16"}
 
-// requests are those of the folder, with the setup's key where they bring none.
+// requests are the setup's, with the setup's key where they bring none.
 func (s *setup) requests(t *testing.T) []Request {
 	t.Helper()
-	list, err := Lines[Request]("testdata/requests.jsonl")
+	list, err := Lines[Request](s.asked)
 	if err != nil {
 		t.Fatal(err)
 	}

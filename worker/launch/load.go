@@ -23,7 +23,8 @@ type textFiles struct {
 	template  func(map[string]any) ([]tokenizer.Segment, error) // nil: none
 	source    string                                            // of the template
 	bos, eos  string
-	labels    []string // of a classifier
+	labels    []string       // of a classifier
+	info      map[string]any // the tokenizer's configuration
 
 	compiler *compiler // of the forms that answers are held to
 }
@@ -76,6 +77,7 @@ func loadTextFiles(fsys fs.FS, name, override string) (textFiles, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return w, fmt.Errorf("%s: %w", name, err)
 	}
+	_ = json.Unmarshal(data, &w.info) // an object, as was just read; or nothing
 	w.bos, w.eos = string(c.BOS), string(c.EOS)
 	w.labels = readLabels(fsys)
 	if w.source, err = templateSource(fsys, c.Template, override); err != nil {

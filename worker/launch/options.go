@@ -71,6 +71,7 @@ type Listening struct {
 	ShutdownTimeout  time.Duration
 	RequestIDHeaders bool
 	LoadTracking     bool
+	TokenizerInfo    bool
 	DevMode          bool
 	BodyLimit        int64
 }

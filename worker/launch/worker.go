@@ -214,7 +214,7 @@ func assemble(mem *memory, name string, cfg model.Config, p plan, w textFiles, e
 		Media: server.Media{Sight: o.Sight.server(mem, cfg.Vision), Hearing: o.Sight.Sounds.server(cfg)}, MaxLogprobs: o.MaxLogprobs, BodyLimit: o.BodyLimit, APIKeys: o.APIKeys, CacheConfig: cacheLabels(o, p),
 		LegacyMetrics: o.LegacyMetrics, PromptTokensDetails: o.PromptDetails, ForceUsage: o.ForceUsage,
 		Device: deviceMetrics(mem.backend, "/sys", "/proc"), Seed: o.Seed, TokensAsIDs: o.TokensAsIDs, LogRequests: o.LogRequests,
-		LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
+		TokenizerInfo: o.tokenizerInfo(&w), LoadAdapters: o.Adapters.Runtime, DevMode: o.DevMode, Log: mem.log,
 	})
 	return &Worker{Engine: e, Server: s, memory: mem}
 }

@@ -62,7 +62,8 @@ func TestRefusedBodies(t *testing.T) {
 	f(chats, chat(`,"max_tokens":5.5`), 400, shape, "body.max_tokens", "valid integer")
 	f(chats, chat(`,"max_tokens":"0x5"`), 400, shape, "body.max_tokens", "valid integer")
 	f(chats, chat(`,"stop_token_ids":[1,"x"]`), 400, shape, "body.stop_token_ids.1", "valid integer")
-	f(chats, chat(`,"max_tokens":9223372036854775808`), 400, shape, "body.max_tokens", "valid integer")
+	f(chats, chat(`,"max_tokens":9223372036854775808`), 400, "BadRequestError", "max_tokens", "cannot be greater than max_model_len")
+	f(chats, chat(`,"max_tokens":-9223372036854775809`), 400, shape, "body.max_tokens", "valid integer")
 	f(chats, chat(`,"temperature":1e999`), 400, shape, "body.temperature", "valid number")
 	f(chats, chat(`,"temperature":"hot"`), 400, shape, "body.temperature", "valid number")
 	f(chats, chat(`,"stream":"maybe"`), 400, shape, "body.stream", "valid boolean")
@@ -159,9 +160,10 @@ func TestRefusedValues(t *testing.T) {
 	f(chats, chat(`,"thinking_token_budget":9`), 400, bad, "<nil>", "--reasoning-parser")
 	f(chats, chat(`,"reasoning_effort":"hard"`), 400, shape, "body.reasoning_effort", "'none', 'minimal'")
 	f(chats, chat(`,"repetition_detection":{"max_pattern_size":4,"min_count":1}`), 400, bad, "<nil>", "min_count must be >= 2")
-	for _, part := range []string{`"type":"audio_url","audio_url":{"url":"http://127.0.0.1/"}`, `"type":"video_url"`, `"type":"file","file":{}`, `"type":"input_audio"`} {
+	for _, part := range []string{`"type":"audio_url","audio_url":{"url":"http://127.0.0.1/"}`, `"type":"video_url"`, `"type":"input_audio"`} {
 		f(chats, `{"messages":[{"role":"user","content":[{`+part+`}]}]}`, 400, bad, "<nil>", "reads text only")
 	}
+	f(chats, `{"messages":[{"role":"user","content":[{"type":"file","file":{}}]}]}`, 400, bad, "type", "reads text only")
 	f(texts, `{"prompt":[`+strings.Repeat("1,", 600)+`1]}`, 400, bad, "input_tokens", "contains 601 input tokens")
 	f(texts, `{"prompt":"a","prompt_embeds":"x"}`, 400, bad, "prompt_embeds", "--enable-prompt-embeds")
 

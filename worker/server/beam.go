@@ -291,7 +291,7 @@ func (j *job) tell(index int, eos int32, b *beam, each func(update) error) error
 	text := j.text
 	text.stops, text.repeats, text.minTokens, text.includeStop = nil, nil, 0, false
 	asm := newAssembler(j.s.cfg.Tokenizer, text)
-	last := update{index: index, token: -1, finish: cmp.Or(b.finish, worker.FinishLength)}
+	last := update{index: index, token: -1, finish: cmp.Or(b.finish, worker.FinishLength), tokens: b.length}
 	if b.finish == worker.FinishStop {
 		last.stopped = eos
 	}
@@ -305,7 +305,7 @@ func (j *job) tell(index int, eos int32, b *beam, each func(update) error) error
 		if i == b.length-1 {
 			end.Finish, end.Mark = last.finish, t.token == eos && b.finish == worker.FinishStop
 		}
-		u := update{index: index, token: t.token, text: asm.add(t.token, &end), event: &end}
+		u := update{index: index, token: t.token, text: asm.add(t.token, &end), event: &end, tokens: i + 1}
 		j.generated++
 		if i == b.length-1 {
 			u.finish, u.stopped = last.finish, last.stopped

@@ -12,7 +12,7 @@ import (
 type chatRequest struct {
 	Model               string                     `json:"model"`
 	Messages            json.RawMessage            `json:"messages"`
-	MaxCompletionTokens *int                       `json:"max_completion_tokens"`
+	MaxCompletionTokens *int                       `json:"max_completion_tokens,wide"`
 	Logprobs            bool                       `json:"logprobs"`
 	TopLogprobs         *int                       `json:"top_logprobs,number"`
 	Tools               json.RawMessage            `json:"tools"`
@@ -60,7 +60,7 @@ func (s *Server) newChat(r *http.Request, f *chatRequest) (*chat, *apiError) {
 		return nil, err
 	}
 	c.echoes = []string{""}
-	if f.Echo && c.wrote.last.role == s.cfg.Role {
+	if f.Echo && c.wrote.last.role == c.speaker() {
 		c.echoes[0] = c.wrote.last.text
 	}
 	p, text, err := s.params(&f.samplingFields)
@@ -172,6 +172,15 @@ func (c *chat) promptText() string { return c.wrote.text() }
 
 // echo is what is said again before a choice.
 func (c *chat) echo(choice int) string { return c.echoes[choice/c.reqs[0].Params.N] }
+
+// speaker is the role of an answer: without a generation prompt that of the last message,
+// which the answer continues.
+func (c *chat) speaker() string {
+	if value(c.f.AddGenerationPrompt, true) || c.wrote.last.role == "" {
+		return c.s.cfg.Role
+	}
+	return c.wrote.last.role
+}
 
 // hides reports whether tokens and their logprobs stay untold, because among
 // them are those of thoughts that are not to be told.

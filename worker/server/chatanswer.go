@@ -37,7 +37,7 @@ func (c *chat) answer(w http.ResponseWriter, r *http.Request) {
 	out := chatAnswer{ID: c.id, Object: "chat.completion", Created: c.created, Model: c.model, Choices: choices, Fingerprint: c.s.fingerprint(), Usage: c.chatUsage()}
 	for i := range choices {
 		choices[i].Index = i
-		choices[i].Message = messages[i].message(c.s.cfg.Role, c.echo(i))
+		choices[i].Message = messages[i].message(c.speaker(), c.echo(i))
 	}
 	if c.f.PromptLogprobs != nil {
 		out.PromptLogprobs = c.s.promptLogprobs(c.reqs[0].Tokens, c.promptRows[0])
@@ -91,7 +91,7 @@ func (c *chat) stream(w http.ResponseWriter, r *http.Request) {
 func (c *chat) open(ev *events) error {
 	for i := range c.choices() {
 		empty := ""
-		chunk := c.chunk(chatChunkChoice{Index: i, Delta: chatDelta{Role: c.s.cfg.Role, Content: &empty}})
+		chunk := c.chunk(chatChunkChoice{Index: i, Delta: chatDelta{Role: c.speaker(), Content: &empty}})
 		chunk.PromptTokenIDs, chunk.PromptText = null, null
 		if c.f.ReturnTokenIDs {
 			chunk.PromptTokenIDs = marshalled(c.reqs[0].Tokens)
@@ -99,7 +99,7 @@ func (c *chat) open(ev *events) error {
 		if c.f.PromptText {
 			chunk.PromptText = marshalled(c.promptText())
 		}
-		if err := c.sendChunk(ev, chunk); err != nil {
+		if err := c.sendChunk(ev, chunk, 0); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (c *chat) open(ev *events) error {
 		if text == "" {
 			break
 		}
-		if err := c.sendChunk(ev, c.chunk(chatChunkChoice{Index: i, Delta: chatDelta{Content: &text}})); err != nil {
+		if err := c.sendChunk(ev, c.chunk(chatChunkChoice{Index: i, Delta: chatDelta{Content: &text}}), 0); err != nil {
 			return err
 		}
 	}
@@ -148,16 +148,20 @@ func (c *chat) say(ev *events, u update, said chatDelta) error {
 	if u.finish != "" && !c.usageAtEnd() {
 		chunk.Fingerprint = c.s.fingerprint()
 	}
-	return c.sendChunk(ev, chunk)
+	return c.sendChunk(ev, chunk, u.tokens)
 }
 
 // parses reports whether this worker reads answers with a parser.
 func (c *chat) parses() bool { return c.s.cfg.ToolParser != "" || c.s.cfg.ReasoningParser != "" }
 
-func (c *chat) sendChunk(ev *events, chunk chatChunk) error {
+// sendChunk sends an event of a choice that has so many tokens by then.
+func (c *chat) sendChunk(ev *events, chunk chatChunk, tokens int) error {
 	if c.usageInAll() {
-		u := c.chatUsage()
-		chunk.Usage = &chatSoFar{u.Prompt, u.Total, u.Completion, u.Output}
+		u := &chatSoFar{Prompt: c.prompt, Total: c.prompt + tokens, Completion: tokens}
+		if c.s.cfg.ReasoningParser != "" {
+			u.Output = &outputDetails{min(tokens, c.readers[chunk.Choices[0].Index].thought)}
+		}
+		chunk.Usage = u
 	}
 	return ev.send(chunk)
 }

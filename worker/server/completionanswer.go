@@ -169,7 +169,7 @@ func (st *completionStream) say(u *update) error {
 	}
 	chunk := st.chunk(choice)
 	if st.usageInAll() {
-		chunk.Usage = st.usage().soFar()
+		chunk.Usage = soFar(len(st.reqs[p].Tokens), u.tokens)
 	}
 	if u.finish != "" && !st.usageAtEnd() {
 		chunk.Fingerprint = st.s.fingerprint()

@@ -60,23 +60,25 @@ func TestUsageInEveryEvent(t *testing.T) {
 	body := object{"messages": []object{{"role": "user", "content": "one two three four five six seven eight"}}, "max_tokens": 5, "ignore_eos": true,
 		"stream_options": object{"include_usage": true, "continuous_usage_stats": true}, "n": 2, "temperature": 1}
 	r.stream(chats, body)
-	last, finished := 0.0, 0
+	last, finished := map[any]float64{}, 0
 	events := r.stream(chats, body)
 	for _, e := range events[:len(events)-1] {
 		u := e["usage"].(object)
 		n := u["completion_tokens"].(float64)
-		if n < last || u["total_tokens"].(float64) != n+u["prompt_tokens"].(float64) {
-			t.Fatalf("usage %v after %v", u, last)
-		}
-		last = n
 		for _, c := range e["choices"].([]any) {
+			i := c.(object)["index"]
+			had, opened := last[i]
+			if n < had || !opened && n != 0 || u["total_tokens"].(float64) != n+u["prompt_tokens"].(float64) {
+				t.Fatalf("choice %v: usage %v after %v", i, u, had)
+			}
+			last[i] = n
 			if c.(object)["finish_reason"] == "length" {
 				finished++
 			}
 		}
 	}
 	u := events[len(events)-2]["usage"].(object)
-	if last != 10 || finished != 2 || u["prompt_tokens_details"].(object)["cached_tokens"].(float64) == 0 {
+	if last[0.0] != 5 || last[1.0] != 5 || u["completion_tokens"] != 10.0 || finished != 2 || u["prompt_tokens_details"].(object)["cached_tokens"].(float64) == 0 {
 		t.Fatalf("%v tokens, %d ends, %v", last, finished, u)
 	}
 }

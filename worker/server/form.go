@@ -2,6 +2,8 @@ package server
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
 
 	"roundhouse/worker"
@@ -55,6 +57,7 @@ func (f *samplingFields) form() (Form, *apiError) {
 	var format struct {
 		Type   string `json:"type"`
 		Schema *struct {
+			Name   *string         `json:"name"`
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
 		Format     json.RawMessage `json:"format"`
@@ -84,8 +87,12 @@ func (f *samplingFields) form() (Form, *apiError) {
 		switch {
 		case format.Schema == nil:
 			return Form{}, badValue("response_format", "When response_format type is 'json_schema', the 'json_schema' field must be provided.")
+		case format.Schema.Schema == nil && format.Schema.Name == nil:
+			return Form{}, badShape("missing", "body.response_format.json_schema.name", "Field required")
 		case format.Schema.Schema == nil:
-			return Form{}, badValue("response_format", "response_format of type json_schema needs json_schema.schema")
+			return Form{}, badValue("", "response_format of type json_schema needs json_schema.schema")
+		case !slices.Contains([]string{"{", "t"}, string(format.Schema.Schema[:1])):
+			return Form{}, badShape("dict_type", "body.response_format.json_schema.schema", "Input should be a valid dictionary")
 		}
 		return Form{Kind: FormSchema, Schema: format.Schema.Schema}, nil
 	case "structural_tag":
@@ -102,8 +109,10 @@ func (f *samplingFields) structured() (Form, *apiError) {
 	s := structuredOutputs{
 		JSON: f.GuidedJSON, Regex: f.GuidedRegex, Choice: f.GuidedChoice, Grammar: f.GuidedGrammar,
 	}
-	if f.StructuredOutputs != nil && json.Unmarshal(f.StructuredOutputs, &s) != nil {
-		return Form{}, badShape("dict_type", "body.structured_outputs", "Input should be a valid dictionary")
+	if f.StructuredOutputs != nil {
+		if err := read(f.StructuredOutputs, reflect.ValueOf(&s).Elem(), "body.structured_outputs"); err != nil {
+			return Form{}, err
+		}
 	}
 	var forms []Form
 	if s.StructuralTag != nil {

@@ -46,6 +46,7 @@ type update struct {
 	finish  worker.Finish
 	stopped any
 	replay  bool // it was sent before: parsers see it, the client does not
+	tokens  int  // of the choice, with this one
 }
 
 var (
@@ -301,7 +302,7 @@ func (j *job) event(asm []*assembler, n, prompt int, st *worker.Stream, e *worke
 		}
 		if a.finish != "" {
 			st.End(e.Choice, a.finish)
-			return true, each(update{index: c, token: -1, event: e, finish: a.finish, stopped: a.stopped})
+			return true, each(update{index: c, token: -1, event: e, finish: a.finish, stopped: a.stopped, tokens: a.tokens})
 		}
 	}
 	text := a.add(e.Token, e)
@@ -311,7 +312,7 @@ func (j *job) event(asm []*assembler, n, prompt int, st *worker.Stream, e *worke
 	if e.Token >= 0 {
 		j.generated++
 	}
-	return a.finish != "", each(update{index: c, token: e.Token, text: text, event: e, finish: a.finish, stopped: a.stopped})
+	return a.finish != "", each(update{index: c, token: e.Token, text: text, event: e, finish: a.finish, stopped: a.stopped, tokens: a.tokens})
 }
 
 // failure is how an error of run is told to the client; nil when it is gone.

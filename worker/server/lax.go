@@ -36,10 +36,13 @@ func assign(fields map[string]json.RawMessage, v reflect.Value, at string) *apiE
 		if !ok || name == "" || name == "-" {
 			continue
 		}
-		if err := read(raw, v.Field(i), at+"."+name); err != nil {
-			if rule == "number" { // vLLM looks at these before pydantic does
-				return badValue(name, "`%s` must be an integer.", name)
-			}
+		err := read(raw, v.Field(i), at+"."+name)
+		switch {
+		case rule == "number" && (err != nil || raw[0] == '"'): // vLLM looks at these before pydantic does
+			return badValue(name, "`%s` must be an integer.", name)
+		case err != nil && rule == "wide" && immense(raw): // Python's whole numbers have no bounds
+			v.Field(i).Set(reflect.ValueOf(new(math.MaxInt)))
+		case err != nil:
 			return err
 		}
 	}
@@ -131,6 +134,12 @@ func unquoted(raw json.RawMessage) string {
 		return strings.TrimSpace(text)
 	}
 	return string(raw)
+}
+
+// immense reports whether a value is a whole number beyond int64.
+func immense(raw json.RawMessage) bool {
+	digits := unquoted(raw)
+	return len(digits) >= 19 && len(digits) <= 4300 && strings.Trim(digits, "0123456789") == "" // Python reads no longer ones
 }
 
 func readInt(raw json.RawMessage) (int64, error) {

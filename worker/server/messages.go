@@ -20,7 +20,7 @@ type messagesRequest struct {
 	StopSequences     []string                   `json:"stop_sequences"`
 	Temperature       *float64                   `json:"temperature"`
 	TopP              *float64                   `json:"top_p"`
-	TopK              *int                       `json:"top_k"`
+	TopK              *int                       `json:"top_k,wide"`
 	Stream            bool                       `json:"stream"`
 	Tools             json.RawMessage            `json:"tools"`
 	ToolChoice        json.RawMessage            `json:"tool_choice"`

@@ -63,10 +63,14 @@ func partText(d *template.Dict, kind any, i int) (string, *apiError) {
 
 // unread refuses a part of a kind that the model does not read.
 func (g *gallery) unread(kind any, i int) *apiError {
+	param, reads := "", "text and images"
 	if g.sight == nil {
-		return badValue("", "message %d has a part of type %.64v, and this model reads text only", i, kind)
+		reads = "text only"
 	}
-	return badValue("", "message %d has a part of type %.64v, and this model reads text and images", i, kind)
+	if kind == "file" { // vLLM names the field for this kind alone
+		param = "type"
+	}
+	return badValue(param, "message %d has a part of type %.64v, and this model reads %s", i, kind, reads)
 }
 
 // picture takes note of a part's picture: image_url as OpenAI's chats have it,

@@ -14,7 +14,7 @@ type responsesRequest struct {
 	Model             string                     `json:"model"`
 	Input             json.RawMessage            `json:"input"`
 	Instructions      *string                    `json:"instructions"`
-	MaxOutputTokens   *int                       `json:"max_output_tokens"`
+	MaxOutputTokens   *int                       `json:"max_output_tokens,wide"`
 	MaxToolCalls      *int                       `json:"max_tool_calls"`
 	Tools             json.RawMessage            `json:"tools"`
 	ToolChoice        json.RawMessage            `json:"tool_choice"`

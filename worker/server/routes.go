@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
@@ -30,6 +31,9 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET "+api.StatusPath, s.status)
 	s.handle("POST /tokenize", s.tokenize)
 	s.handle("POST /detokenize", s.detokenize)
+	if s.cfg.TokenizerInfo != nil {
+		s.handle("GET /tokenizer_info", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.cfg.TokenizerInfo) })
+	}
 	s.handle("GET /kv_event_sources", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, map[string]any{}) })
 	s.handle("POST /invocations", s.invocations)
 	s.operating()
@@ -73,7 +77,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	probe := r.Clone(r.Context())
 	if short := strings.TrimRight(r.URL.Path, "/"); short != r.URL.Path && short != "" {
 		probe.URL.Path = short
-		if _, pattern := s.mux.Handler(probe); pattern != "" {
+		if s.serves(probe) != "" {
 			if r.URL.RawQuery != "" {
 				short += "?" + r.URL.RawQuery
 			}
@@ -83,15 +87,32 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 		}
 		probe.URL.Path = r.URL.Path
 	}
+	if method := s.serves(probe); method != "" {
+		w.Header().Set("Allow", method)
+		writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"detail": "Method Not Allowed"})
+		return
+	}
+	writeJSON(w, http.StatusNotFound, map[string]string{"detail": "Not Found"})
+}
+
+// serves is a method by which the path of probe is served; "": by none.
+func (s *Server) serves(probe *http.Request) string {
+	if !plainPath(probe.URL.Path) {
+		return ""
+	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		probe.Method = method
 		if _, pattern := s.mux.Handler(probe); pattern != "" {
-			w.Header().Set("Allow", method)
-			writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"detail": "Method Not Allowed"})
-			return
+			return method
 		}
 	}
-	writeJSON(w, http.StatusNotFound, map[string]string{"detail": "Not Found"})
+	return ""
+}
+
+// plainPath reports whether a path has no empty and no dotted elements: other paths are
+// paths of their own, where Go's mux would send the client to the plain one.
+func plainPath(p string) bool {
+	return p == "/" || path.Clean(p) == strings.TrimSuffix(p, "/")
 }
 
 // openAPI lists the routes in OpenAPI's form. What goes in and out of them is

@@ -42,50 +42,50 @@ func (l *stringList) UnmarshalJSON(data []byte) error {
 
 // samplingFields are the fields that chat and completion requests share.
 type samplingFields struct {
-	N                 *int            `json:"n"`
-	Temperature       *float64        `json:"temperature"`
-	TopP              *float64        `json:"top_p"`
-	TopK              *int            `json:"top_k"`
-	MinP              *float64        `json:"min_p"`
-	Seed              *int64          `json:"seed"`
-	Presence          *float64        `json:"presence_penalty"`
-	Frequency         *float64        `json:"frequency_penalty"`
-	Repetition        *float64        `json:"repetition_penalty"`
-	LogitBias         map[string]any  `json:"logit_bias"`
-	BadWords          []string        `json:"bad_words"`
-	AllowedIDs        []int           `json:"allowed_token_ids"`
-	Stop              stringList      `json:"stop"`
-	StopIDs           []int           `json:"stop_token_ids"`
-	IncludeStop       bool            `json:"include_stop_str_in_output"`
-	IgnoreEOS         bool            `json:"ignore_eos"`
-	MinTokens         int             `json:"min_tokens"`
-	MaxTokens         *int            `json:"max_tokens"`
-	SkipSpecial       *bool           `json:"skip_special_tokens"`
-	SpacesBetween     *bool           `json:"spaces_between_special_tokens"`
-	TruncatePrompt    *int            `json:"truncate_prompt_tokens"`
-	TruncationSide    string          `json:"truncation_side"`
-	PromptLogprobs    *int            `json:"prompt_logprobs,number"`
-	LogprobIDs        []int           `json:"logprob_token_ids"`
-	ReturnTokenIDs    bool            `json:"return_token_ids"`
-	TokensAsIDs       bool            `json:"return_tokens_as_token_ids"`
-	CacheSalt         *string         `json:"cache_salt"`
-	Priority          int             `json:"priority"`
-	RequestID         string          `json:"request_id"`
-	StreamInterval    *int            `json:"stream_interval"`
-	PromptText        bool            `json:"return_prompt_text"`
-	ThinkingBudget    *int            `json:"thinking_token_budget"`
-	RepetitionStop    *repetition     `json:"repetition_detection"`
-	Stream            bool            `json:"stream"`
-	StreamOptions     *streamOptions  `json:"stream_options"`
-	Resume            *resumeField    `json:"roundhouse_resume"`
-	User              *string         `json:"user"`
-	Metadata          json.RawMessage `json:"metadata"`
-	ResponseFormat    json.RawMessage `json:"response_format"`
-	StructuredOutputs json.RawMessage `json:"structured_outputs"`
-	GuidedJSON        json.RawMessage `json:"guided_json"`
-	GuidedRegex       *string         `json:"guided_regex"`
-	GuidedChoice      []string        `json:"guided_choice"`
-	GuidedGrammar     *string         `json:"guided_grammar"`
+	N                 *int                       `json:"n"`
+	Temperature       *float64                   `json:"temperature"`
+	TopP              *float64                   `json:"top_p"`
+	TopK              *int                       `json:"top_k,wide"`
+	MinP              *float64                   `json:"min_p"`
+	Seed              *int64                     `json:"seed"`
+	Presence          *float64                   `json:"presence_penalty"`
+	Frequency         *float64                   `json:"frequency_penalty"`
+	Repetition        *float64                   `json:"repetition_penalty"`
+	LogitBias         map[string]json.RawMessage `json:"logit_bias"`
+	BadWords          []string                   `json:"bad_words"`
+	AllowedIDs        []int                      `json:"allowed_token_ids"`
+	Stop              stringList                 `json:"stop"`
+	StopIDs           []int                      `json:"stop_token_ids"`
+	IncludeStop       bool                       `json:"include_stop_str_in_output"`
+	IgnoreEOS         bool                       `json:"ignore_eos"`
+	MinTokens         int                        `json:"min_tokens"`
+	MaxTokens         *int                       `json:"max_tokens,wide"`
+	SkipSpecial       *bool                      `json:"skip_special_tokens"`
+	SpacesBetween     *bool                      `json:"spaces_between_special_tokens"`
+	TruncatePrompt    *int                       `json:"truncate_prompt_tokens"`
+	TruncationSide    string                     `json:"truncation_side"`
+	PromptLogprobs    *int                       `json:"prompt_logprobs,number"`
+	LogprobIDs        []int                      `json:"logprob_token_ids"`
+	ReturnTokenIDs    bool                       `json:"return_token_ids"`
+	TokensAsIDs       bool                       `json:"return_tokens_as_token_ids"`
+	CacheSalt         *string                    `json:"cache_salt"`
+	Priority          int                        `json:"priority"`
+	RequestID         string                     `json:"request_id"`
+	StreamInterval    *int                       `json:"stream_interval"`
+	PromptText        bool                       `json:"return_prompt_text"`
+	ThinkingBudget    *int                       `json:"thinking_token_budget,number"`
+	RepetitionStop    *repetition                `json:"repetition_detection"`
+	Stream            bool                       `json:"stream"`
+	StreamOptions     *streamOptions             `json:"stream_options"`
+	Resume            *resumeField               `json:"roundhouse_resume"`
+	User              *string                    `json:"user"`
+	Metadata          json.RawMessage            `json:"metadata"`
+	ResponseFormat    json.RawMessage            `json:"response_format"`
+	StructuredOutputs json.RawMessage            `json:"structured_outputs"`
+	GuidedJSON        json.RawMessage            `json:"guided_json"`
+	GuidedRegex       *string                    `json:"guided_regex"`
+	GuidedChoice      []string                   `json:"guided_choice"`
+	GuidedGrammar     *string                    `json:"guided_grammar"`
 	beamFields
 	refused
 }
@@ -181,7 +181,7 @@ func (f *samplingFields) checkNumbers(most int) *apiError {
 		return badValue("temperature", "temperature must be in [0, 2], got %v.", *f.Temperature)
 	case f.TopP != nil && !(*f.TopP > 0 && *f.TopP <= 1):
 		return badValue("top_p", "top_p must be in (0, 1], got %v.", *f.TopP)
-	case f.TopK != nil && (*f.TopK < -1 || *f.TopK > math.MaxInt32):
+	case f.TopK != nil && *f.TopK < -1:
 		return badValue("", "top_k must be 0 (disable), or at least 1, got %d.", *f.TopK)
 	case bad(f.MinP, 0, 1):
 		return badValue("", "min_p must be in [0, 1], got %v.", *f.MinP)
@@ -222,7 +222,7 @@ func (s *Server) params(f *samplingFields) (worker.Params, textOptions, *apiErro
 		N: value(f.N, 1), MinTokens: f.MinTokens,
 		Temperature: float32(value(f.Temperature, value(d.Temperature, 1))),
 		TopP:        float32(value(f.TopP, value(d.TopP, 1))),
-		TopK:        int32(max(0, value(f.TopK, value(d.TopK, 0)))),
+		TopK:        int32(min(math.MaxInt32, max(0, value(f.TopK, value(d.TopK, 0))))),
 		MinP:        float32(value(f.MinP, value(d.MinP, 0))),
 		Presence:    float32(value(f.Presence, 0)),
 		Frequency:   float32(value(f.Frequency, 0)),
@@ -305,10 +305,13 @@ func (s *Server) tokenParams(f *samplingFields, p *worker.Params) *apiError {
 		return badValue("logit_bias", "logit_bias may name at most %d tokens, got %d", maxBias, len(f.LogitBias))
 	}
 	for name, v := range f.LogitBias {
+		bias, floatErr := readFloat(v)
+		if floatErr != nil || string(v) == "null" {
+			return badShape("float_parsing", "body.logit_bias."+printable(name, 32), "Input should be a valid number")
+		}
 		id, convErr := strconv.Atoi(name)
-		bias, ok := v.(float64)
-		if convErr != nil || !ok || id < 0 || id >= vocab {
-			return badValue("logit_bias", "token_id(s) [%.32q] in logit_bias contain out-of-vocab token ids or values that are not numbers. Vocabulary size: %d", name, vocab)
+		if convErr != nil || id < 0 || id >= vocab {
+			return badValue("logit_bias", "token_id(s) [%.32q] in logit_bias contain out-of-vocab token ids. Vocabulary size: %d", name, vocab)
 		}
 		if p.Bias == nil {
 			p.Bias = map[int32]float32{}

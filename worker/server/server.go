@@ -51,6 +51,7 @@ type Config struct {
 	CacheConfig         []metrics.Label       // of vllm:cache_config_info
 	Device              func(t *metrics.Text) // writes the metrics of the device; nil: none
 	LegacyMetrics       bool                  // without vllm:num_requests_waiting_by_reason, which old scripts stumble over
+	TokenizerInfo       map[string]any        // what /tokenizer_info answers; nil: there is no such route
 	PromptTokensDetails bool
 	ForceUsage          bool
 	LoadAdapters        bool              // the routes that load and unload adapters
@@ -184,7 +185,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.unauthorized(rec, r)
 		return
 	}
-	if _, pattern := s.mux.Handler(r); pattern == "" {
+	if _, pattern := s.mux.Handler(r); pattern == "" || !plainPath(r.URL.Path) {
 		s.unknown(rec, r)
 		return
 	}

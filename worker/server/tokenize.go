@@ -56,7 +56,7 @@ func (s *Server) tokensOf(model string, f *tokenizeRequest) ([]int32, *apiError)
 		return nil, err
 	}
 	switch {
-	case f.Prompt != nil:
+	case f.Prompt != nil && f.Messages == nil:
 		if err := s.checkLength(*f.Prompt); err != nil {
 			return nil, err
 		}
@@ -94,9 +94,9 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var known []int32
-	for _, id := range f.Tokens {
+	for i, id := range f.Tokens {
 		if id < 0 {
-			writeError(w, badValue("tokens", "Token id %d is out of vocabulary", id))
+			writeError(w, badShape("greater_than_equal", at("body.tokens", i), "Input should be greater than or equal to 0"))
 			return
 		}
 		if int(id) < s.cfg.Vocab { // what is beyond has no text

@@ -23,6 +23,30 @@ type toolUse struct {
 type tool struct {
 	Name       string          `json:"name"`
 	Parameters json.RawMessage `json:"parameters"`
+	Strict     json.RawMessage `json:"strict"`
+}
+
+// check refuses values of other kinds than OpenAI documents. A tool without parameters
+// may say null.
+func (t *tool) check(at string) *apiError {
+	switch {
+	case t == nil:
+		return badShape("missing", at, "Field required")
+	case t.Name == "":
+		return badShape("missing", at+".name", "Field required")
+	case t.Parameters != nil && string(t.Parameters) != "null" && t.Parameters[0] != '{':
+		return badShape("dict_type", at+".parameters", "Input should be a valid dictionary")
+	}
+	if string(t.Parameters) == "null" {
+		t.Parameters = nil
+	}
+	if t.Strict == nil || string(t.Strict) == "null" {
+		return nil
+	}
+	if _, err := readBool(t.Strict); err != nil {
+		return badShape("bool_parsing", at+".strict", "Input should be a valid boolean")
+	}
+	return nil
 }
 
 // tools reads tools and tool_choice.
@@ -68,7 +92,7 @@ func readTools(raw json.RawMessage) ([]tool, *apiError) {
 	}
 	var list []struct {
 		Type     string `json:"type"`
-		Function tool   `json:"function"`
+		Function *tool  `json:"function"`
 	}
 	if json.Unmarshal(raw, &list) != nil {
 		return nil, badShape("list_type", "body.tools", "Input should be a valid list")
@@ -84,13 +108,13 @@ func readTools(raw json.RawMessage) ([]tool, *apiError) {
 		if t.Type != "" && t.Type != "function" {
 			return nil, badShape("literal_error", at("body.tools", i)+".type", "Input should be 'function'")
 		}
-		if t.Function.Name == "" {
-			return nil, badShape("missing", at("body.tools", i)+".function.name", "Field required")
+		if err := t.Function.check(at("body.tools", i) + ".function"); err != nil {
+			return nil, err
 		}
 		if len(t.Function.Name) > maxToolName {
 			return nil, badValue("tools", "the name of tool %d may have at most %d bytes, got %d", i, maxToolName, len(t.Function.Name))
 		}
-		out = append(out, t.Function)
+		out = append(out, *t.Function)
 	}
 	return out, nil
 }
@@ -111,6 +135,9 @@ func (u *toolUse) choose(raw json.RawMessage) *apiError {
 	if raw[0] != '{' {
 		return badValue("tool_choice", "Invalid value for `tool_choice`: %.32s! Only named tools, \"none\", \"auto\" or \"required\" are supported.", raw)
 	}
+	if u.tools == nil {
+		return badValue("tool_choice", "When using `tool_choice`, `tools` must be set.")
+	}
 	var named struct {
 		Function struct {
 			Name string `json:"name"`
@@ -118,9 +145,6 @@ func (u *toolUse) choose(raw json.RawMessage) *apiError {
 	}
 	if json.Unmarshal(raw, &named) != nil || named.Function.Name == "" {
 		return badValue("tool_choice.function", "Invalid value for `function` in `tool_choice`! Correct usage: `{\"type\": \"function\", \"function\": {\"name\": \"my_function\"}}`")
-	}
-	if u.tools == nil {
-		return badValue("tool_choice", "When using `tool_choice`, `tools` must be set.")
 	}
 	for _, t := range u.tools {
 		if t.Name == named.Function.Name {

@@ -53,9 +53,9 @@ type streamUsage struct {
 
 func (u *usage) atEnd() *streamUsage { return (*streamUsage)(u) }
 
-// soFar is the account that an event within a completion's stream carries.
-func (u *usage) soFar() *streamUsage {
-	return &streamUsage{Prompt: u.Prompt, Total: u.Total, Completion: u.Completion}
+// soFar is the account that an event of a completion's choice carries.
+func soFar(prompt, tokens int) *streamUsage {
+	return &streamUsage{Prompt: prompt, Total: prompt + tokens, Completion: tokens}
 }
 
 // chatSoFar is that of a chat's stream, which tells of thoughts.
