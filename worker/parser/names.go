@@ -42,16 +42,18 @@ var toolParsers = map[string]func(tools []Tool) toolParser{
 	"hunyuan_a13b": func([]Tool) toolParser { return &listParser{opens: []string{"<tool_calls>"}, shut: "</tool_calls>"} },
 	"kimi_k2":      func([]Tool) toolParser { return newSection(kimiK2) },
 	"llama3_json":  func([]Tool) toolParser { return &llamaParser{} },
+	"llama4_json":  func([]Tool) toolParser { return &llamaParser{} },
 	"mistral":      func([]Tool) toolParser { return &mistralParser{} },
 	"openai":       func([]Tool) toolParser { return nil },
 	"pythonic":     func([]Tool) toolParser { return &pythonicParser{} },
 	"qwen3_coder":  func(t []Tool) toolParser { return newCoderParser(t, "<tool_call>", "</tool_call>") },
+	"qwen3_json":   func([]Tool) toolParser { return &taggedParser{open: "<tool_call>", shut: "</tool_call>"} },
 	"qwen3_xml":    func(t []Tool) toolParser { return newCoderParser(t, "<tool_call>", "</tool_call>") },
 	"seed_oss":     func(t []Tool) toolParser { return newCoderParser(t, "<seed:tool_call>", "</seed:tool_call>") },
 }
 
 // loose are those that leave white space before the first call to the content.
-var loose = []string{"deepseek_v3", "deepseek_v31", "ernie45", "granite", "hermes", "hunyuan_a13b", "kimi_k2"}
+var loose = []string{"deepseek_v3", "deepseek_v31", "ernie45", "granite", "hermes", "hunyuan_a13b", "kimi_k2", "qwen3_json"}
 
 // ToolNames returns the names of the tool parsers.
 func ToolNames() []string { return names(toolParsers) }
