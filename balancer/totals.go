@@ -61,7 +61,7 @@ func (p *peers) pace() time.Duration {
 func (p *peers) tell(whom func(*way) bool, last bool) {
 	fleet := p.d.current().fleet()
 	p.mu.Lock()
-	var idle, near []*way
+	var idle, near, fresh []*way
 	for _, w := range p.ways {
 		if (w.busy && !last) || time.Now().Before(w.rest) || !whom(w) {
 			continue
@@ -69,6 +69,9 @@ func (p *peers) tell(whom func(*way) bool, last bool) {
 		w.busy = true
 		if idle = append(idle, w); w.near(fleet) {
 			near = append(near, w)
+		}
+		if w.door != "" && w.knows != w.door {
+			fresh = append(fresh, w)
 		}
 	}
 	listeners := false
@@ -90,19 +93,30 @@ func (p *peers) tell(whom func(*way) bool, last bool) {
 			t.Cached = append(t.Cached, pool.TakeUntold(listeners)...)
 		}
 	}
+	var others []control.FolderUse
+	if len(fresh) > 0 {
+		others = p.d.usage.Others(time.Now())
+	}
 	token := p.d.current().set.PeerToken
 	var told sync.WaitGroup
 	for _, w := range idle {
 		told.Go(func() {
 			var ack control.TotalsAck
-			body := &slim
+			body := slim
 			if slices.Contains(near, w) {
-				body = &t
+				body = t
 			}
-			err := w.ask(context.Background(), http.MethodPut, "/totals", token, body, &ack)
+			isNew := slices.Contains(fresh, w)
+			if isNew {
+				body.Others = others
+			}
+			err := w.ask(context.Background(), http.MethodPut, "/totals", token, &body, &ack)
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			w.took(p.d.id, ack.Door, ack.Fleet, err)
+			if isNew && err == nil {
+				w.knows = ack.Door
+			}
 			p.noteNear()
 		})
 	}
@@ -173,7 +187,7 @@ func (p *peers) hear(t control.Totals) {
 		return
 	}
 	kept := t
-	kept.Cached, kept.Canaries = nil, nil
+	kept.Cached, kept.Canaries, kept.Others = nil, nil, nil
 	v := p.d.current()
 	h := &heard{kept, now, v.sharedWith(&t)}
 	p.heard[t.Door] = h
@@ -183,6 +197,9 @@ func (p *peers) hear(t control.Totals) {
 	}
 	p.countKeys(old, &t, now)
 	p.d.usage.Hear(t.Usage)
+	for i := range t.Others {
+		p.d.usage.Hear(&t.Others[i])
+	}
 	if sameFleet(t.Fleet, v.fleet()) {
 		p.hearCached(t.Cached)
 		p.d.canaries.Hear(t.Canaries, now)

@@ -23,6 +23,7 @@ type way struct {
 
 	busy  bool
 	door  string    // its name; empty: it has not answered yet
+	knows string    // the door that has been told what others used
 	fleet string    // whose workers it serves, as far as it has said that
 	rest  time.Time // nothing is tried until then
 	since time.Time // of the first telling that failed; zero: the last one did not

@@ -34,6 +34,7 @@ type Totals struct {
 	Workers  []WorkerTotal `json:"workers"`
 	Keys     []KeyUse      `json:"keys,omitempty"`
 	Usage    *FolderUse    `json:"usage,omitempty"`    // of budgets; not with every telling
+	Others   []FolderUse   `json:"others,omitempty"`   // what doors of other folders have told, for a door that is new
 	Cached   []Cached      `json:"cached,omitempty"`   // what workers got into their caches since the totals before
 	Canaries []CanaryState `json:"canaries,omitempty"` // with the conversations that began since the totals before
 }

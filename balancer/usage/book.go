@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -195,6 +196,20 @@ func (b *Book) Told(keys []string, now time.Time) *control.FolderUse {
 		}
 	}
 	return t
+}
+
+// Others is what doors of other folders have told of this month. A door that is new learns
+// it from those that are there: who told it may be gone.
+func (b *Book) Others(now time.Time) (list []control.FolderUse) {
+	b.lock()
+	defer b.mu.Unlock()
+	b.turn(now)
+	for _, folder := range slices.Sorted(maps.Keys(b.foreign)) {
+		if t := b.foreign[folder]; t.Day[:7] == b.day[:7] {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // Hear takes what a door of another folder tells.

@@ -224,6 +224,26 @@ func TestForeignIsKept(t *testing.T) {
 	used("the next month", Open(dir, now, quiet), 1)
 }
 
+// TestOthersAreTold: a door that is new learns from another what a door used that is gone,
+// of this month, as often as it is told.
+func TestOthersAreTold(t *testing.T) {
+	now := noon("2026-11-30")
+	gone, there, fresh := Open("", now, quiet), Open("", now, quiet), Open("", now, quiet)
+	gone.Count("team", "m", one, now)
+	there.Hear(gone.Told([]string{"team"}, now))
+	for range 2 {
+		for _, o := range there.Others(now) {
+			fresh.Hear(&o)
+		}
+	}
+	if _, month := fresh.Of("team", now); month.Requests != 1 {
+		t.Errorf("the new door knows of %d requests", month.Requests)
+	}
+	if old := there.Others(noon("2026-12-01")); len(old) != 0 {
+		t.Errorf("of another month: %+v", old)
+	}
+}
+
 // TestBudget: each figure refuses when it is used up, until the day or the month ends
 // where the zone says.
 func TestBudget(t *testing.T) {
