@@ -197,6 +197,11 @@ test-vllm: ## two real vLLM servers behind the door, one of them struck under st
 	$(GO) test -tags vllm -timeout 2h -v ./test/vllm -vllm $(abspath $(VLLM))
 	$(GO) test -tags vllm -timeout 1h -v -run TestLive ./test/differential -vllm $(abspath $(VLLM))
 
+test-clients-large: build ## vLLM's benchmark, guidellm and lm-evaluation-harness through a door whose workers turn (6 GB of Python packages, once; ten minutes)
+	test/vllm/install $(VLLM)
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check -r test/clients/python/requirements-large.txt
+	$(GO) test -tags clients,large -run '^TestLargeClients$$' -timeout 30m -v ./test -large $(abspath $(VLLM))
+
 kernels: ## every XPU kernel compiled ahead of time for Intel's GPUs (ocloc); SPIR-V that the next build embeds
 	$(GO) run ./kernels/xpu/ahead
 

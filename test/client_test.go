@@ -68,7 +68,7 @@ func TestClients(t *testing.T) {
 				t.Skipf("%v; `make test` installs it", err)
 			}
 			turned := rotations(t, s)
-			client(t, s, p.home, p.name)
+			client(t, s.Door, programOf(t, p.home, p.name)...)
 			turned()
 		})
 	}
@@ -106,29 +106,32 @@ func rotations(t *testing.T, s *system) (end func()) {
 	}
 }
 
-// client runs one program.
-func client(t *testing.T, s *system, home, program string) {
+// programOf is the command of a program in one of the environments.
+func programOf(t *testing.T, home, program string) []string {
+	t.Helper()
+	if home != "node" {
+		return []string{filepath.Join("../build/clients", home, "bin/python"), "clients/python/" + program}
+	}
+	// Node finds its packages beside the program that it runs, so the program
+	// is run as a copy in the folder where they were installed.
+	text, err := os.ReadFile("clients/node/" + program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join("../build/clients/node", program)
+	if err := os.WriteFile(copied, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"node", copied}
+}
+
+// client runs one program against the server at url.
+func client(t *testing.T, url string, command ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
-	var cmd *exec.Cmd
-	if home != "node" {
-		cmd = exec.CommandContext(ctx, filepath.Join("../build/clients", home, "bin/python"), "clients/python/"+program)
-	} else {
-		// Node finds its packages beside the program that it runs, so the program
-		// is run as a copy in the folder where they were installed.
-		home := "../build/clients/node"
-		text, err := os.ReadFile("clients/node/" + program)
-		if err != nil {
-			t.Fatal(err)
-		}
-		copied := filepath.Join(home, program)
-		if err := os.WriteFile(copied, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		cmd = exec.CommandContext(ctx, "node", copied)
-	}
-	cmd.Env = append(os.Environ(), "BASE_URL="+s.Door+"/v1", "MODEL=roundhouse-demo", "EMBEDDER=embedder", "THINKER=thinker")
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "BASE_URL="+url+"/v1", "MODEL=roundhouse-demo", "EMBEDDER=embedder", "THINKER=thinker", "TOKENIZER=../worker/demo/model", "HF_HUB_OFFLINE=1")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "ok") {

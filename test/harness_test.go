@@ -173,6 +173,7 @@ func (s *system) stop() {
 
 // worker is what the tests read of GET /api/workers.
 type worker struct {
+	URL        string
 	ID         string
 	State      string
 	Generation int
