@@ -177,8 +177,8 @@ func (w *Worker) measureHits(f *Fleet, g *gauges, generation uint64) {
 	if math.IsNaN(queries) || math.IsNaN(found) {
 		queries, found, block = g.oldQueries, g.oldHits, g.block
 	}
-	if m, ok := w.Hits.count(queries, found, block, f.ledger.Uncomputed(w.Acct)); ok {
-		f.ledger.Counted(w.Acct, generation, m.believed, m.cached, m.requests, m.atMost)
+	if m, ok := w.Hits.Count(queries, found, block, f.ledger.Uncomputed(w.Acct)); ok {
+		f.ledger.Counted(w.Acct, generation, m)
 	}
 }
 

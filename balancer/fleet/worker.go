@@ -32,7 +32,7 @@ type Worker struct {
 	MaxLen atomic.Int64             // of a scraped worker: the longest context it serves
 
 	capacity atomic.Int64 // of its KV, in tokens; 0: unknown
-	Hits     hits         // of a scraped worker, what its counters say of its cache
+	Hits     ledger.Hits  // of a scraped worker, what its counters say of its cache
 	believes atomic.Int64 // the chunks that the prefix table believes of it at most
 	silence  silence
 	aside    aside
@@ -245,7 +245,7 @@ func (w *Worker) forget() {
 	if t := w.Pool.Prefix.Load(); t != nil {
 		t.Forget(w.Slot)
 	}
-	w.Hits.forget()
+	w.Hits.Forget()
 	w.aside.forget()
 }
 

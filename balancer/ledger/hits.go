@@ -20,19 +20,17 @@ func (l *Ledger) Uncomputed(w *Worker) (tokens int64) {
 // mostCounted is how many answers one look at the counters stands for at most.
 const mostCounted = 16
 
-// Counted enters what a worker's own counters say of its cache: of so many
-// tokens that the prefix table believed there, for so many requests, so many
-// were. Where the counters
-// hold other traffic as well, atMost says that fewer may have been ours: then
-// they can show that too much was believed, and nothing else.
-func (l *Ledger) Counted(w *Worker, generation uint64, believed, cached, requests int64, atMost bool) {
+// Counted enters what a worker's own counters say of its cache. Where they hold other
+// traffic as well, fewer of the hits may have been ours: then they can show that too much
+// was believed, and nothing else.
+func (l *Ledger) Counted(w *Worker, generation uint64, m Measured) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if generation != w.generation || requests <= 0 || atMost && cached >= w.cached(believed) {
+	if generation != w.generation || m.Requests <= 0 || m.AtMost && m.Cached >= w.cached(m.Believed) {
 		return
 	}
-	for range min(requests, mostCounted) {
-		w.learnCredit(believed/requests, max(cached, 0)/requests)
+	for range min(m.Requests, mostCounted) {
+		w.learnCredit(m.Believed/m.Requests, max(m.Cached, 0)/m.Requests)
 	}
 	w.post()
 }

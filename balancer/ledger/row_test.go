@@ -395,7 +395,7 @@ func (s *stirred) worker(t *rapid.T) {
 	case 5:
 		l.Recover(w, now)
 	case 6:
-		l.Counted(w, generation, rapid.Int64Range(0, 9000).Draw(t, "believed"), rapid.Int64Range(0, 9000).Draw(t, "cached"), 3, false)
+		l.Counted(w, generation, Measured{Believed: rapid.Int64Range(0, 9000).Draw(t, "believed"), Cached: rapid.Int64Range(0, 9000).Draw(t, "cached"), Requests: 3})
 	case 7:
 		l.Report(w, generation, Report{
 			At: now - rapid.SampledFrom([]int64{0, 5, 3e9, 11e9, 30e9}).Draw(t, "age"), Used: rapid.Int64Range(-1, 60_000).Draw(t, "used"), Own: -1, Others: -1,

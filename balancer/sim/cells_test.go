@@ -14,7 +14,7 @@ func TestOrder(t *testing.T) {
 		{Traffic: "long-short", Bound: "kv", Share: 0.95, Age: 1}, {Traffic: "long-short", Bound: "both", Share: 0.95, Age: 1},
 		{Traffic: "long-short", Bound: "seats", Share: 0.95, Age: 1}, {Traffic: "reasoning", Bound: "kv", Share: 1.05, Age: 1},
 		{Traffic: "sessions", Bound: "kv", Share: 1.3, Age: 5}, {Traffic: "prefixes", Bound: "kv", Share: 0.95, Age: 1},
-		{Traffic: "prefixes", Bound: "prompts", Share: 1.1, Age: 1},
+		{Traffic: "prefixes", Bound: "prompts", Share: 1.1, Age: 1}, {Traffic: "prefixes", Bound: "prompts", Share: 0.95, Age: 5},
 	} {
 		var share, tail = map[string]float64{}, map[string]float64{}
 		for seed := uint64(1); seed <= 2; seed++ {

@@ -58,6 +58,7 @@ type computer interface {
 // counts is what an engine counts of its work.
 type counts struct {
 	preempted, said int    // times, and tokens
+	queries, hits   int    // tokens of prompts whose first token has come, and of these those that were cached
 	tally           *tally // nil: nobody watches
 }
 

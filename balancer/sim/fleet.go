@@ -29,6 +29,7 @@ type Gauge struct {
 	WaitingTokens    int
 	PrefillTokens    int      // still to be computed, of all that have no first token
 	Evicted          []uint64 // prefix blocks, since the scrape before
+	Queries, Hits    float64  // tokens of prompts computed so far, and of these those that were cached
 }
 
 // Scenario is one traffic on one fleet.

@@ -67,6 +67,7 @@ func (o *ordered) ended() (begun, finished []*Job) {
 		j.token = o.until
 		if j.first == 0 {
 			j.first = o.until
+			o.queries, o.hits = o.queries+s.Prompt, o.hits+s.Cached
 			begun = append(begun, j)
 		}
 		if j.out >= j.Output {
@@ -90,6 +91,7 @@ func (o *ordered) live() (all []*Job) {
 
 func (o *ordered) gauge() (g Gauge) {
 	g.Running, g.Waiting, g.Usage = o.batch.Counts()
+	g.Queries, g.Hits = float64(o.queries), float64(o.hits)
 	for _, s := range o.batch.waiting {
 		g.WaitingTokens += s.Prompt
 		g.PrefillTokens += s.Prompt

@@ -33,9 +33,10 @@ type ledgerPolicy struct {
 	learned ledger.Learned
 	policy  ledger.Policy
 	up      []bool
-	door    int  // which of several
-	several bool // there are other doors
-	tells   bool // they want to hear what workers cache
+	hits    []ledger.Hits // by worker
+	door    int           // which of several
+	several bool          // there are other doors
+	tells   bool          // they want to hear what workers cache
 	untold  []cachedNews
 }
 
@@ -59,7 +60,7 @@ func (o *ledgerPolicy) start(f *Fleet, now float64) {
 		for i := range f.Workers() {
 			o.ws = append(o.ws, &ledger.Worker{ID: fmt.Sprint("w/", i)})
 		}
-		o.up = make([]bool, f.Workers())
+		o.up, o.hits = make([]bool, f.Workers()), make([]ledger.Hits, f.Workers())
 		o.l.SetGroup(&o.g, o.policy, o.ws)
 		o.l.Configure(ledger.Breaker{}, 30e9)
 	}
@@ -117,9 +118,12 @@ func (o *ledgerPolicy) turn(j *Job, now float64) float64 {
 
 // First implements Policy.
 func (o *ledgerPolicy) First(f *Fleet, j *Job, now float64) {
-	o.l.First(j.state.(*ledger.Charge), nanos(now))
+	c := j.state.(*ledger.Charge)
+	o.l.First(c, nanos(now))
 	if !f.speeds[j.worker].InOrder {
 		o.remember(j.worker, j)
+	} else {
+		o.hits[j.worker].Came(c.Prompt(), c.Believed())
 	}
 }
 
@@ -140,10 +144,14 @@ func (o *ledgerPolicy) grow(j *Job) {
 }
 
 // Ended implements Policy.
-func (o *ledgerPolicy) Ended(_ *Fleet, j *Job, now float64) {
+func (o *ledgerPolicy) Ended(f *Fleet, j *Job, now float64) {
 	c := j.state.(*ledger.Charge)
 	o.grow(j)
-	o.l.Settle(c, int64(j.Prompt), int64(j.cached))
+	cached := int64(j.cached)
+	if f.speeds[j.worker].InOrder {
+		cached = -1 // vLLM's answers do not say, unless it is told to
+	}
+	o.l.Settle(c, int64(j.Prompt), cached)
 	o.l.Release(c, ledger.Served, nanos(now))
 	o.learned.Learn(ledger.Size{}, int64(j.Prompt), int64(j.out))
 }
@@ -171,6 +179,12 @@ func (o *ledgerPolicy) Scraped(f *Fleet, now float64) {
 			o.table.Drop(i, g.Evicted)
 		}
 		o.l.Report(w, 1, rep)
+		if !f.speeds[i].InOrder {
+			continue
+		}
+		if m, ok := o.hits[i].Count(g.Queries, g.Hits, 1, o.l.Uncomputed(w)); ok {
+			o.l.Counted(w, 1, m)
+		}
 	}
 }
 
