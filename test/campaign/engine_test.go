@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,6 +90,31 @@ func (d *dockerd) start() {
 	})
 }
 
+// unstarted ends what a killed engine had made and not started yet: no engine knows of it
+// afterwards, and its network keeps an address that the next one gives to another container.
+func (d *dockerd) unstarted() {
+	shims, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, shim := range shims {
+		text, _ := os.ReadFile(shim) // it may have ended
+		if !strings.Contains(string(text), "containerd-shim") || !strings.Contains(string(text), d.dir+"/") {
+			continue
+		}
+		id := filepath.Base(filepath.Dir(shim))
+		children, _ := os.ReadFile(filepath.Join("/proc", id, "task", id, "children"))
+		for _, child := range strings.Fields(string(children)) {
+			text, _ := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
+			if !strings.HasPrefix(string(text), "runc\x00init") {
+				continue
+			}
+			for _, id := range []string{child, id} {
+				if pid, err := strconv.Atoi(id); err == nil {
+					unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+		}
+	}
+}
+
 func (d *dockerd) client() *docker.Client {
 	e, err := moby.Connect(d.host)
 	if err != nil {
@@ -152,6 +179,7 @@ func engineFaults(d *dockerd) []fault {
 		}
 		d.end(sig)
 		<-time.After(time.Second)
+		d.unstarted()
 		d.start()
 		if supervisor {
 			s.Up()
