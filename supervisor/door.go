@@ -38,16 +38,15 @@ type door struct {
 	kick   chan struct{} // a new worker set waits
 	cancel context.CancelFunc
 
-	state    *control.State // nil: never heard of
-	ack      control.Ack
-	lease    time.Time
-	refused  time.Time // since when it obeys another epoch; zero: it does not
-	lastErr  string
-	heard    time.Time // when it last told its state
-	silent   time.Time // since when every question failed; zero: the last one did not
-	absent   bool      // for so long that nothing waits for it
-	leaving  bool      // told to drain and end
-	attempts int
+	state   *control.State // nil: never heard of
+	ack     control.Ack
+	lease   time.Time
+	refused time.Time // since when it obeys another epoch; zero: it does not
+	lastErr string
+	heard   time.Time // when it last told its state
+	silent  time.Time // since when every question failed; zero: the last one did not
+	absent  bool      // for so long that nothing waits for it
+	leaving bool      // told to drain and end
 }
 
 func newDoor(id, socket string, child bool) *door {

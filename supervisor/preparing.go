@@ -35,12 +35,6 @@ func (p *preparing) ended(key string, err error, away bool) {
 	p.prepared[key] = err.Error()
 }
 
-// again forgets how everything ended: what was missing may be there by now.
-func (p *preparing) again() {
-	clear(p.prepared)
-	clear(p.tries)
-}
-
 // forget lets go of what belongs to no rotation that runs and to no worker that waits
 // for its start.
 func (p *preparing) forget(in core.Intent) {

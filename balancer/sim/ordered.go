@@ -6,7 +6,7 @@ type ordered struct {
 	speed Speed
 	batch Batch
 	jobs  map[*Sequence]*Job
-	under Step // way
+	under Step // that is computed
 	until float64
 	counts
 	begun    []*Job

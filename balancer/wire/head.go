@@ -177,11 +177,9 @@ var slash = []byte("/")
 
 // fields gathers what the fields of one head say of its framing.
 type fields struct {
-	n                 int
-	lengths, codings  int
-	hosts, auths      int
-	expect            bool
-	chunked, emptyCol bool
+	n                int
+	lengths, codings int
+	hosts, auths     int
 }
 
 // take checks one field line.

@@ -38,8 +38,6 @@ const (
 	events    = "events"
 )
 
-var buckets = []string{Meta, Workers, Rotations, Pools, Specs, events}
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Journal is an open journal. Its methods may be called from one goroutine at
