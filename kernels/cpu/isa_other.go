@@ -2,5 +2,5 @@
 
 package cpu
 
-// instruction sets is the kernels that this machine can run, the best first.
-func levels() []*level { return []*level{portable()} }
+// isas are the kernels by instruction set that this machine can run, the best first.
+func isas() []*isa { return []*isa{portable()} }
