@@ -56,7 +56,9 @@ func TestScrapedTogether(t *testing.T) {
 				time.Sleep(17 * time.Millisecond) // each comes at a time of its own
 			}
 			time.Sleep(3 * time.Second)
+			a.mu.Lock()
 			clear(a.times)
+			a.mu.Unlock()
 			const seconds = 20
 			time.Sleep(seconds * time.Second)
 			synctest.Wait()
