@@ -245,9 +245,11 @@ read -r server
 	}
 	i := drivertest.Only(t, d)
 	drivertest.Until(t, "it answers", func() bool { return healthy(i.URL) })
-	t.Cleanup(func() {
-		if _, err := l.client.ImageRemove(context.Background(), spec.Container.Image, image.RemoveOptions{Force: true}); err != nil {
-			t.Error(err)
-		}
-	})
+	// An image that a container still runs would only lose its name.
+	if err := d.Stop(t.Context(), "pool/1", spec.Generation, 5*time.Second); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.client.ImageRemove(t.Context(), spec.Container.Image, image.RemoveOptions{Force: true}); err != nil {
+		t.Error(err)
+	}
 }
