@@ -77,12 +77,16 @@ type Manager struct {
 // NewManager returns the manager of a state folder. shim is the command line
 // to which a child's own is appended.
 func NewManager(dir string, shim []string) (*Manager, error) {
+	return newManager(dir, shim, usualLogLimit)
+}
+
+func newManager(dir string, shim []string, logLimit int64) (*Manager, error) {
 	for _, sub := range []string{"run", "logs"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o711); err != nil {
 			return nil, err
 		}
 	}
-	n := &Manager{dir: dir, shim: shim, changed: driver.NewHint(), watched: map[string]int{}, starved: driver.Starved(), logLimit: usualLogLimit}
+	n := &Manager{dir: dir, shim: shim, changed: driver.NewHint(), watched: map[string]int{}, starved: driver.Starved(), logLimit: logLimit}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.group.Go(n.keepLogsSmall)
 	return n, nil

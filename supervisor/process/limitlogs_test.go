@@ -14,12 +14,11 @@ import (
 func TestLogsStayBounded(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		n, err := NewManager(dir, nil)
+		n, err := newManager(dir, nil, 1<<10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer n.Close()
-		n.logLimit = 1 << 10
 		path := n.LogFile("door")
 		log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 		if err != nil {
